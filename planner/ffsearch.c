@@ -10,12 +10,14 @@
 #include "ff/graph_file.h"
 #include "ff/paths.h"
 #include "ff/process.h"
+#include "grid.h"
 #include "job.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */
-#define LAST_SHARE 0.05 /* and for what comes after the search */
+#define BOUND_SHARE 0.1    /* of the budget, at most for the lower bound */
+#define BASELINE_SHARE 0.1 /* for data parallelism that fits, where it does not by itself */
+#define LAST_SHARE 0.05    /* and for what comes after the search */
 
 static int load_machine(struct ff_job *j, struct ff_error *err)
 {
@@ -252,9 +254,8 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 		done = fmax(done, (now_s() - j->from) / j->seconds);
 	if (isfinite(best_us))
 		ff_progress_show(&j->progress, fmin(done, 1), seconds,
-				"best %.3f ms, %.2fx data parallelism, %.0f proposals/s",
-				best_us / 1e3,
-				j->summary.data_parallel.simulation.step_us / best_us,
+				"best %.3f ms, %.2fx the baseline, %.0f proposals/s", best_us / 1e3,
+				j->summary.baseline->simulation.step_us / best_us,
 				seconds > 0 ? (double)proposals / seconds : 0);
 	else
 		ff_progress_show(&j->progress, fmin(done, 1), seconds,
@@ -281,7 +282,7 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 			.proposals = j->proposals,
 			.seconds = search_seconds(j),
 			.beta = j->beta,
-			.bucket_bytes = j->summary.data_parallel.strategy.bucket_bytes,
+			.bucket_bytes = j->summary.baseline->strategy.bucket_bytes,
 			.starts = j->summary.starts,
 			.pricer = j->pricer,
 			.more = j->more,
@@ -338,7 +339,7 @@ static int tell_closest(
 
 static int search(struct ff_job *j, struct ff_error *err)
 {
-	const struct ff_plan *d = &j->summary.data_parallel;
+	const struct ff_plan *d = j->summary.baseline;
 	struct ff_summary *s = &j->summary;
 	struct ff_search_result found = {.proposals = 0};
 	sigset_t old;
@@ -376,7 +377,7 @@ static int search(struct ff_job *j, struct ff_error *err)
 	if (ff_plan_fits(d) && d->simulation.step_us <= s->plan.simulation.step_us) {
 		s->plan = *d;
 		s->plan.schedule.strategy = &s->plan.strategy;
-		s->is_data_parallel = true;
+		s->is_data_parallel = d == &s->data_parallel;
 	}
 	return FF_OK;
 }
@@ -545,10 +546,53 @@ static void warn_of_communication(const struct ff_job *j)
 				ff_job_command.name, j->simulate, planned, j->costs_path, here);
 }
 
+static bool baseline_ends(void *ctx)
+{
+	struct ff_job *j = ctx;
+
+	return j->seconds > 0 && now_s() - j->from > BASELINE_SHARE * j->seconds;
+}
+
+/* Data parallelism with the buckets that are best; where it does not fit, what people do then. */
+static int find_baseline(struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_grid grid = {.evaluator = j->evaluator,
+			.space = j->space,
+			.graph = &j->graph,
+			.machine = &j->machine,
+			.samples = true,
+			.stop = baseline_ends,
+			.ctx = j};
+	struct ff_summary *s = &j->summary;
+	struct ff_strategy base;
+	bool found = false;
+	int code = ff_init_strategy("data-parallel", j->space, &j->graph, &j->machine, j->seed,
+			&j->arena, &base, err);
+
+	s->baseline = &s->data_parallel;
+	s->baseline_name = "data-parallel";
+	if (code == FF_OK)
+		code = tune(j, &base, err);
+	j->predict_s = now_s();
+	if (code == FF_OK)
+		code = predict(j, &base, &s->data_parallel, err);
+	j->predict_s = now_s() - j->predict_s;
+	if (code == FF_OK && !ff_plan_fits(&s->data_parallel))
+		code = ff_grid_find(&grid, &j->arena, &base, j->baseline_name, &found, err);
+	if (code == FF_OK && found)
+		code = tune(j, &base, err);
+	if (code == FF_OK && found)
+		code = predict(j, &base, &j->baseline, err);
+	if (code == FF_OK && found && ff_plan_fits(&j->baseline)) {
+		s->baseline = &j->baseline;
+		s->baseline_name = j->baseline_name;
+	}
+	return code;
+}
+
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
-	struct ff_strategy data_parallel;
 	const struct ff_path out[] = {{.name = "-o", .path = j->strategy_path},
 			{.name = "--report", .path = j->report_path},
 			{.name = "--trace", .path = j->trace_path}};
@@ -564,17 +608,9 @@ static int run(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = load(j, err);
 	if (code == FF_OK)
-		code = ff_init_strategy("data-parallel", j->space, &j->graph, &j->machine, j->seed,
-				&j->arena, &data_parallel, err);
-	if (code == FF_OK)
 		code = open_evaluator(j, err);
 	if (code == FF_OK)
-		code = tune(j, &data_parallel, err);
-	if (code < 0)
-		return code;
-	j->predict_s = now_s();
-	code = predict(j, &data_parallel, &s->data_parallel, err);
-	j->predict_s = now_s() - j->predict_s;
+		code = find_baseline(j, err);
 	if (code < 0)
 		return code;
 	s->graph = &j->graph;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "megatron.h"
 #include "space.h"
 #include "stages.h"
 
@@ -16,6 +17,7 @@ enum start {
 	ZERO_1,
 	ZERO_3,
 	FRUGAL,
+	MEGATRON,
 	STARTS
 };
 
@@ -29,6 +31,7 @@ const char *const ff_starts[] = {
 		[ZERO_1] = "zero-1",
 		[ZERO_3] = "zero-3",
 		[FRUGAL] = "frugal",
+		[MEGATRON] = "megatron",
 		[STARTS] = NULL,
 };
 
@@ -159,6 +162,7 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 		struct ff_strategy *ret, struct ff_error *err)
 {
 	struct ff_strategy made;
+	struct ff_megatron hand;
 	uint32_t which = 0, stages;
 	int code;
 
@@ -167,6 +171,10 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 			return ff_fail(err, FF_E_INPUT, "%s needs %u devices, there are %u", name,
 					stages, m->n_devices);
 		return ff_start_pipeline(s, g, m, stages, a, ret, err);
+	}
+	if (ff_is_megatron(name)) {
+		code = ff_megatron_parse(name, &hand, err);
+		return code == FF_OK ? ff_start_megatron(&hand, g, m, a, ret, err) : code;
 	}
 	while (which < STARTS && strcmp(name, ff_starts[which]) != 0)
 		which++;
@@ -186,7 +194,8 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 	default:
 		return ff_fail(err, FF_E_INPUT,
 				"unknown starting strategy '%s': expected data-parallel, single, "
-				"expert, random, zero-1, zero-3, frugal or pipeline-N",
+				"expert, random, zero-1, zero-3, frugal, pipeline-N or "
+				"megatron:T,D,P,M",
 				name);
 	}
 	code = ff_strategy_create(g, a, &made, err);

@@ -5,6 +5,7 @@
 
 #include "ff/cli.h"
 #include "ff/codec.h"
+#include "grid.h"
 #include "summary.h"
 
 #define FF_PRESET_SECONDS 30.0
@@ -42,6 +43,8 @@ struct ff_job {
 	struct ff_evaluator *more[FF_MOST_JOBS];
 	const char *starts[33];
 	struct ff_progress progress;
+	struct ff_plan baseline; /* where data parallelism does not fit */
+	char baseline_name[FF_GRID_NAME];
 	struct ff_summary summary;
 };
 

@@ -7,6 +7,7 @@
 
 #include "ff/nearest.h"
 #include "job.h"
+#include "megatron.h"
 
 const struct ff_command ff_job_command = {
 		.name = "ffsearch",
@@ -38,7 +39,7 @@ bool ff_job_is_start(const char *name)
 	for (uint32_t i = 0; ff_starts[i]; i++)
 		if (!strcmp(name, ff_starts[i]))
 			return true;
-	return ff_is_pipeline(name, &stages);
+	return ff_is_pipeline(name, &stages) || ff_is_megatron(name);
 }
 
 static const char *near_start(struct ff_nearest *near, const char *name)
@@ -250,7 +251,8 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
 					"start from data-parallel, expert, single, random, "
 					"elimination, pipeline, pipeline-N (N stages), zero-1, "
-					"zero-3 or frugal (what saves memory); may be repeated "
+					"zero-3, frugal or megatron (what saves memory); may be "
+					"repeated "
 					"(preset: all but pipeline-N)"},
 			{"--jobs", FF_OPTION_COUNT, &j->jobs, "N",
 					"walk in so many threads, which share the best (preset 1)"},
@@ -258,8 +260,11 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 					"how strictly slower strategies are refused (preset 64 an "
 					"operator)"},
 			{"--simulate", FF_OPTION_TEXT, &j->simulate, "STRATEGY",
-					"only predict a strategy file or one of the names of "
-					"--init"},
+					"only predict a strategy file, one of the names of "
+					"--init, or megatron:T,D,P,M: degrees of tensor, data and "
+					"pipeline parallelism and micro-batches, with any of "
+					"zero-1, zero-3, recompute, recompute=light, sequence and "
+					"experts behind them"},
 			{"-o", FF_OPTION_TEXT, &j->strategy_path, "STRATEGY",
 					"where the plan goes"},
 			{"--report", FF_OPTION_TEXT, &j->report_path, "FILE", "figures as JSON"},

@@ -44,9 +44,7 @@ static void split_samples(
 	*ret = c;
 }
 
-/* Seconds that a node takes by the roofline of one device: what stages are balanced
- * by. */
-static double node_s(const struct ff_graph *g, const struct ff_machine *m, uint32_t node)
+double ff_node_roofline_s(const struct ff_graph *g, const struct ff_machine *m, uint32_t node)
 {
 	const struct ff_device_kind *k = ff_device_kind(m, 0);
 	const struct ff_node *n = &g->nodes[node];
@@ -94,7 +92,7 @@ static int balance_stages(const struct ff_graph *g, const struct ff_machine *m, 
 	if (!cost)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		cost[i] = ff_node_needs_config(g, i) ? node_s(g, m, i) : 0;
+		cost[i] = ff_node_needs_config(g, i) ? ff_node_roofline_s(g, m, i) : 0;
 		low = fmax(low, cost[i]);
 		high += cost[i];
 	}

@@ -5,6 +5,7 @@
 
 #include "buckets.h"
 #include "chain.h"
+#include "grid.h"
 
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
 #define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
@@ -65,7 +66,34 @@ static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, s
 
 static bool saves_memory(const char *name)
 {
-	return !strcmp(name, "frugal") || !strcmp(name, "zero-3");
+	return !strcmp(name, "frugal") || !strcmp(name, "zero-3") || !strcmp(name, "megatron");
+}
+
+static bool grid_ends(void *ctx)
+{
+	struct ff_chain *c = ctx;
+
+	ff_chain_look(c);
+	return ff_chain_in_hurry(c);
+}
+
+/* The best of what people write by hand; it is all of the space that they use. */
+static int start_grid(struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
+{
+	const struct ff_grid grid = {.evaluator = c->evaluator,
+			.space = c->space,
+			.graph = c->graph,
+			.machine = c->machine,
+			.stop = grid_ends,
+			.ctx = c};
+	char name[FF_GRID_NAME];
+	struct ff_strategy s;
+	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
+
+	*found = false;
+	if (code == FF_OK && c->space->what == FF_SPACE_ALL)
+		code = ff_grid_find(&grid, a, &s, name, found, err);
+	return code == FF_OK && *found ? go_to(c, &s, err) : code;
 }
 
 /* Makes the start called `name` current; not *found: there is none. */
@@ -80,6 +108,8 @@ static int start_from(struct ff_chain *c, const char *name, const struct ff_mach
 	*found = !saves_memory(name) || !c->best.at.fits || c->best.at.tight;
 	if (!*found)
 		return FF_OK; /* nobody needs to */
+	if (!strcmp(name, "megatron"))
+		return start_grid(c, a, found, err);
 	if (strcmp(name, "elimination") != 0) {
 		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed + c->run.n - 1, a,
 				&start, err);

@@ -219,22 +219,22 @@ static void print_phases(const struct ff_strategy *s, FILE *to)
 				dropped);
 }
 
-/* One line of the comparison: the plan's figure, then data parallelism's. */
+/* One line of the comparison: the plan's figure, then the baseline's. */
 static void row(const struct ff_summary *s, FILE *to, const char *what, const char *plan,
-		const char *data_parallel)
+		const char *baseline)
 {
 	if (s->is_data_parallel)
 		fprintf(to, "%-18s %s\n", what, plan);
 	else
-		fprintf(to, "%-18s %-24s %s\n", what, plan, data_parallel);
+		fprintf(to, "%-18s %-24s %s\n", what, plan, baseline);
 }
 
 static void print_comparison(const struct ff_summary *s, FILE *to)
 {
-	const struct ff_plan *p = &s->plan, *d = &s->data_parallel;
+	const struct ff_plan *p = &s->plan, *d = s->baseline;
 	char a[TEXT], b[TEXT];
 
-	row(s, to, "", s->title, "data-parallel");
+	row(s, to, "", s->title, s->baseline_name);
 	time_text(p->simulation.step_us, a);
 	time_text(d->simulation.step_us, b);
 	row(s, to, "step time", a, b);
@@ -276,10 +276,24 @@ static void print_bound(const struct ff_summary *s, double us, FILE *to)
 				times);
 }
 
+static void print_speedup(const struct ff_summary *s, FILE *to)
+{
+	double us = s->plan.simulation.step_us, base_us = s->baseline->simulation.step_us;
+	char fitting[TEXT] = "";
+
+	if (s->baseline != &s->data_parallel)
+		snprintf(fitting, TEXT, " that fits (%s)", s->baseline_name);
+	fprintf(to, "Predicted speedup over data parallelism%s: %.2fx%s.\n", fitting, base_us / us,
+			base_us > us && base_us < SURE * us
+					? ", which is less than predictions are off by: "
+					  "measure it with ffrun --compare"
+					: "");
+}
+
 static void print_verdict(const struct ff_summary *s, FILE *to)
 {
-	double us = s->plan.simulation.step_us, dp_us = s->data_parallel.simulation.step_us;
 	const struct ff_plan *d = &s->data_parallel;
+	double us = s->plan.simulation.step_us;
 	char a[TEXT], b[TEXT];
 
 	if (!ff_plan_fits(d)) {
@@ -287,17 +301,13 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 		bytes_text(d->short_limit, b);
 		fprintf(to, "Data parallelism does not fit: device %u would need %s and has %s.\n",
 				d->short_device, a, b);
-	} else if (s->is_data_parallel) {
+	}
+	if (s->is_data_parallel && ff_plan_fits(d))
 		fprintf(to, "%s\n",
 				s->starts ? "Data parallelism is the best plan found."
 					  : "This is data parallelism.");
-	} else {
-		fprintf(to, "Predicted speedup over data parallelism: %.2fx%s.\n", dp_us / us,
-				dp_us > us && dp_us < SURE * us
-						? ", which is less than predictions are off by: "
-						  "measure it with ffrun --compare"
-						: "");
-	}
+	else if (ff_plan_fits(s->baseline))
+		print_speedup(s, to);
 	if (isfinite(s->lower_bound_us))
 		print_bound(s, us, to);
 	if (s->starts)
@@ -388,7 +398,7 @@ static int64_t bucket_bytes(const struct ff_summary *s, const struct ff_plan *p)
 
 void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 {
-	const struct ff_plan *p = &s->plan, *d = &s->data_parallel;
+	const struct ff_plan *p = &s->plan, *d = s->baseline;
 	double us = p->simulation.step_us, dp_us = d->simulation.step_us;
 	uint32_t dropped, flat = count_flat(&p->strategy, &dropped);
 
@@ -421,13 +431,14 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_int(o, "dropped", dropped);
 	ff_out_int(o, "bucket_bytes", bucket_bytes(s, p));
 	ff_out_int(o, "data_parallel_bucket_bytes", bucket_bytes(s, d));
+	ff_out_string(o, "baseline", s->baseline_name);
 	ff_out_real(o, "data_parallel_us", dp_us);
 	ff_out_real(o, "speedup", dp_us / us);
 	ff_out_bool(o, "is_data_parallel", s->is_data_parallel);
 	ff_out_real(o, "lower_bound_us", s->lower_bound_us);
 	ff_out_int(o, "memory_limit_bytes", s->memory_limit);
 	ff_out_bool(o, "fits", ff_plan_fits(p));
-	ff_out_bool(o, "data_parallel_fits", ff_plan_fits(d));
+	ff_out_bool(o, "data_parallel_fits", ff_plan_fits(&s->data_parallel));
 	write_bytes(o, "memory_bytes", p->schedule.memory_bytes, s->machine->n_devices);
 	if (!s->measured)
 		write_bytes(o, "estimated_workspace_bytes", p->schedule.workspace_bytes,

@@ -28,6 +28,10 @@ struct ff_summary {
 	const char *const *starts;       /* NULL-terminated; NULL: nothing was searched */
 	const struct ff_codec *codec;    /* that compresses gradients; NULL: nothing does */
 	struct ff_plan plan, data_parallel;
+	/* What the plan is compared with: data parallelism, or where that does not fit, what it
+	 * comes to then (grid.h), if anything fits; and its name. */
+	const struct ff_plan *baseline;
+	const char *baseline_name;
 	bool is_data_parallel; /* the plan is data parallelism */
 	bool interrupted;
 	uint64_t seed, jobs, proposals, accepted;

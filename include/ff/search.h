@@ -20,6 +20,7 @@ void ff_space_destroy(struct ff_space *s);
 #define FF_SPACE_REPLICAS 2u  /* parts computed on several devices */
 #define FF_SPACE_MICRO 4u     /* micro-batches, in stages or not */
 #define FF_SPACE_RECOMPUTE 8u /* values dropped after forward and made again */
+#define FF_SPACE_ALL 15u
 void ff_space_allow(struct ff_space *s, uint32_t what);
 /* Numbers of micro-batches that the search may use, ascending from 1: powers of two
  * that divide the batch, where operators keep samples apart; fewer on large machines,

@@ -294,6 +294,31 @@ def test_buckets_are_tuned():
     assert preset["data_parallel_us"] == tuned["predicted_us"]
 
 
+def test_baseline_fits():
+    """Where data parallelism lacks memory the plan is compared with what people do then, and is no slower."""
+    zoo("gpt2", "--batch", "32", "--set", "layers=4", "--set", "width=256", "--set", "heads=4", "--set", "sequence=128",
+        "--set", "vocabulary=1000", "-o", "small.json")
+    at = ["small.json", "--machine", "a100x256", "--devices", "4", "--costs", "analytic", "--optimizer", "adamw"]
+
+    def simulate(name, *more):
+        run(*at, *more, "--simulate", name, "--report", "r.json")
+        return conforms("r.json", "search-report")
+    plain = simulate("data-parallel")
+    assert plain["baseline"] == "data-parallel" and plain["is_data_parallel"]
+    limit = str((max(plain["memory_bytes"]) + max(simulate("zero-3")["memory_bytes"])) // 2)
+    p = run(*at, "--memory", limit, "--proposals", "200", "--init", "data-parallel", "-o", "tight.json", "--report", "r.json")
+    found = conforms("r.json", "search-report")
+    assert found["baseline"] != "data-parallel" and not found["data_parallel_fits"]
+    assert max(found["data_parallel_memory_bytes"]) <= int(limit)
+    assert "over data parallelism that fits (%s)" % found["baseline"] in p.stdout, p.stdout
+    assert found["predicted_us"] <= found["data_parallel_us"] and not found["is_data_parallel"]
+    again = simulate(found["baseline"], "--memory", limit)
+    assert again["predicted_us"] == found["data_parallel_us"] and again["speedup"] == 1
+    for other in ("zero-3", "megatron:1,4,1,4,zero-1,recompute", "megatron:1,4,1,2,zero-3"):
+        other = simulate(other, "--memory", limit)
+        assert other["predicted_us"] >= again["predicted_us"], other["strategy"]
+
+
 def test_bad_phases():
     run("alexnet.json", *BASE, "--simulate", "pipeline-2", "-o", "p.json")
     plan = json.loads(read("p.json"))

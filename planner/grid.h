@@ -1,0 +1,27 @@
+/* A grid of strategies as people write them by hand, and the best of it that fits.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_GRID_H
+#define FF_PLANNER_GRID_H
+
+#include "ff/search.h"
+
+#define FF_GRID_NAME 64
+
+struct ff_grid {
+	struct ff_evaluator *evaluator; /* left with another strategy */
+	const struct ff_space *space;
+	const struct ff_graph *graph;
+	const struct ff_machine *machine;
+	bool samples;            /* nothing but samples is split: what data parallelism comes to
+				  * where it lacks memory */
+	bool (*stop)(void *ctx); /* asked between two that are tried; NULL: never */
+	void *ctx;
+};
+
+/* Tries updates and weights shared out (ZeRO), micro-batches and recomputation, and unless
+ * `samples` degrees of tensor and pipeline parallelism.  *found false: nothing fits; else `ret` is
+ * the strategy of the shortest step and `name` what --simulate calls it.  Memory from `a`. */
+int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strategy *ret,
+		char name[FF_GRID_NAME], bool *found, struct ff_error *err);
+
+#endif

@@ -1,0 +1,374 @@
+/* Strategies as people write them by hand.  SPDX-License-Identifier: Apache-2.0 */
+#include "megatron.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "extras.h"
+#include "ff/micro.h"
+#include "ff/nearest.h"
+#include "repeats.h"
+#include "stages.h"
+#include "tensor.h"
+
+static const char prefix[] = "megatron:";
+
+/* ---- what was written ---- */
+
+bool ff_is_megatron(const char *name)
+{
+	return !strncmp(name, prefix, sizeof(prefix) - 1);
+}
+
+/* Words, the field that each sets, and to what. */
+#define AT(field) offsetof(struct ff_megatron, field)
+static const struct {
+	const char *name;
+	size_t field;
+	uint32_t value;
+} words[] = {{"zero-1", AT(updates), FF_MEGATRON_ZERO_1},
+		{"zero-3", AT(updates), FF_MEGATRON_ZERO_3},
+		{"recompute", AT(again), FF_MEGATRON_FULL},
+		{"recompute=light", AT(again), FF_MEGATRON_LIGHT}, {"sequence", AT(sequence), 1},
+		{"experts", AT(experts), 1}};
+#undef AT
+#define N_WORDS (sizeof(words) / sizeof(words[0]))
+
+static int fail_name(const char *name, const char *hint, struct ff_error *err)
+{
+	return ff_fail(err, FF_E_INPUT,
+			"strategy %.100s: expected megatron:T,D,P,M, degrees of tensor, data and "
+			"pipeline parallelism and micro-batches, and behind them any of zero-1 or "
+			"zero-3, recompute or recompute=light, sequence and experts%s",
+			name, hint);
+}
+
+static int parse_word(const char *name, const char *at, size_t length, struct ff_megatron *h,
+		struct ff_error *err)
+{
+	char text[FF_NEAREST_LENGTH];
+	struct ff_nearest near;
+
+	snprintf(text, sizeof(text), "%.*s", (int)length, at);
+	ff_nearest_init(&near, text);
+	for (uint32_t i = 0; i < N_WORDS; i++) {
+		uint32_t *field = (uint32_t *)((char *)h + words[i].field);
+
+		ff_nearest_try(&near, words[i].name);
+		if (strlen(words[i].name) != length || memcmp(words[i].name, at, length) != 0)
+			continue;
+		if (*field)
+			return fail_name(name, "", err); /* said twice */
+		*field = words[i].value;
+		return FF_OK;
+	}
+	return fail_name(name, ff_nearest_hint(&near), err);
+}
+
+int ff_megatron_parse(const char *name, struct ff_megatron *ret, struct ff_error *err)
+{
+	struct ff_megatron h = {0};
+	uint32_t *const number[] = {&h.tensor, &h.data, &h.pipeline, &h.micro};
+	const char *at = name + sizeof(prefix) - 1;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		char *end = NULL;
+		long n = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : 0;
+
+		if (n < 1 || n > FF_MAX_DEVICES || (i < 3 ? *end != ',' : *end && *end != ','))
+			return fail_name(name, "", err);
+		*number[i] = (uint32_t)n;
+		at = end + (i < 3);
+	}
+	while (*at && code == FF_OK) {
+		size_t length = strcspn(++at, ",");
+
+		code = parse_word(name, at, length, &h, err);
+		at += length;
+	}
+	if (code == FF_OK)
+		*ret = h;
+	return code;
+}
+
+/* ---- what is asked of a network ---- */
+
+/* All that a strategy is made from. */
+struct hand {
+	const struct ff_megatron *h;
+	const struct ff_graph *g; /* of one micro-batch */
+	const struct ff_machine *m;
+	struct ff_arena *a;
+	struct ff_repeats repeats;
+	struct ff_tensor tensor; /* dims FF_NONE where the degree is 1 */
+	uint32_t *expert;        /* by node: dim; NULL: they are not split */
+	uint32_t n_experts;      /* into how many parts */
+	struct ff_strategy s;
+};
+
+static uint32_t gcd(uint32_t a, uint32_t b)
+{
+	while (b) {
+		uint32_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static int check_numbers(const struct ff_megatron *h, const struct ff_graph *g,
+		const struct ff_machine *m, struct ff_error *err)
+{
+	uint64_t n = (uint64_t)h->tensor * h->data * h->pipeline;
+	uint32_t batch = (uint32_t)g->batch;
+
+	if (n != m->n_devices)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: T %u times D %u times P %u are %" PRIu64
+				" devices, there are %u: expected degrees whose product is that",
+				h->tensor, h->data, h->pipeline, n, m->n_devices);
+	if (batch % h->data)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: D %u does not divide the batch of %u: expected a "
+				"divisor, or a batch of %u",
+				h->data, batch, (batch / h->data + 1) * h->data);
+	if (batch / h->data % h->micro)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: M %u micro-batches do not divide the %u samples that "
+				"each of D %u has: expected a divisor, such as %u",
+				h->micro, batch / h->data, h->data, gcd(batch / h->data, h->micro));
+	return FF_OK;
+}
+
+static int check_tensor(const struct hand *x, struct ff_error *err)
+{
+	const struct ff_tensor *t = &x->tensor;
+	uint32_t degree = x->h->tensor;
+
+	if (degree == 1)
+		return FF_OK;
+	if (!t->n_rows)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: graph %s has no chain of products that T %u could "
+				"split: expected T 1",
+				x->g->name, degree);
+	if ((uint32_t)t->divisor % degree)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: T %u does not divide the heads or features of %s and "
+				"other products: expected a divisor of %d",
+				degree, x->g->nodes[t->narrowest].name, t->divisor);
+	return FF_OK;
+}
+
+static int check_words(const struct hand *x, struct ff_error *err)
+{
+	const struct ff_megatron *h = x->h;
+	int32_t places = x->tensor.places;
+
+	if (h->sequence && (h->tensor == 1 || !places))
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: sequence splits places over the T devices of a product: "
+				"expected T above 1, and a network of sequences");
+	if (h->sequence && (uint32_t)places % h->tensor)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: sequence with T %u does not divide the %d places: "
+				"expected a T that does, such as %u",
+				h->tensor, places, gcd((uint32_t)places, h->tensor));
+	if (h->experts && x->n_experts < 2)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: experts splits products of groups of channels, and "
+				"graph %s has none that %u devices can share: expected no experts",
+				x->g->name, h->tensor * h->data);
+	if (h->again && !x->repeats.n_blocks)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: graph %s repeats no block to recompute: expected no "
+				"recompute",
+				x->g->name);
+	return FF_OK;
+}
+
+static int look(struct hand *x, struct ff_error *err)
+{
+	const struct ff_megatron *h = x->h;
+	int32_t groups = 0;
+	int code = ff_repeats_find(x->g, h->pipeline, x->a, &x->repeats, err);
+
+	if (code == FF_OK && x->repeats.n_units < h->pipeline)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: P %u stages are more than the %u operators of graph "
+				"%s: expected at most as many",
+				h->pipeline, x->repeats.n_units, x->g->name);
+	if (code == FF_OK)
+		code = ff_tensor_find(x->g, h->tensor, x->a, &x->tensor, err);
+	if (code == FF_OK)
+		code = check_tensor(x, err);
+	for (uint32_t i = 0; i < x->g->n_nodes && code == FF_OK && h->tensor == 1; i++)
+		x->tensor.dim[i] = FF_NONE;
+	if (code == FF_OK && h->experts)
+		code = ff_experts_find(x->g, x->a, &x->expert, &groups, err);
+	if (code == FF_OK && groups)
+		x->n_experts = gcd((uint32_t)groups, h->tensor * h->data);
+	return code == FF_OK ? check_words(x, err) : code;
+}
+
+/* ---- stages ---- */
+
+static int set_stages(struct hand *x, struct ff_error *err)
+{
+	const struct ff_repeats *r = &x->repeats;
+	double *cost = ff_arena_array(x->a, r->n_units, sizeof(*cost));
+	uint16_t *stage = ff_arena_array(x->a, r->n_units, sizeof(*stage));
+	int code;
+
+	if (!cost || !stage)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < x->g->n_nodes; i++)
+		if (ff_node_needs_config(x->g, i))
+			cost[r->unit[i]] += ff_node_roofline_s(x->g, x->m, i);
+	code = ff_stages_balance(cost, r->n_units, x->h->pipeline, x->a, stage, err);
+	for (uint32_t i = 0; i < x->g->n_nodes && code == FF_OK; i++)
+		if (ff_node_needs_config(x->g, i))
+			x->s.stage[i] = stage[r->unit[i]];
+	return code;
+}
+
+/* ---- configs ---- */
+
+static uint32_t sample_dim(const struct ff_node *n)
+{
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		if (n->dim[d].label == FF_DIM_SAMPLE)
+			return d;
+	return FF_NONE;
+}
+
+/* The dim of the places of a sequence, [samples, places, ...]; FF_NONE: it has none. */
+static uint32_t places_dim(const struct hand *x, const struct ff_node *n)
+{
+	const struct ff_axis_map *at = n->out_map[0].rank > 1 ? &n->out_map[0].axis[1] : NULL;
+
+	if (!at || at->n_terms != 1 || at->window != 1 || at->term[0].step != 1 ||
+			n->out_map[0].shape[1] != x->tensor.places ||
+			n->dim[at->term[0].dim].extent != x->tensor.places ||
+			n->dim[at->term[0].dim].label != FF_DIM_ATTRIBUTE)
+		return FF_NONE;
+	return (uint32_t)at->term[0].dim;
+}
+
+/* `dim` in `degree` parts on neighbours, samples in up to `samples` shares; on what is left of the
+ * stage's devices the same once more. */
+static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t degree,
+		uint32_t samples)
+{
+	const struct ff_node *n = &x->g->nodes[node];
+	uint32_t all = x->h->tensor * x->h->data, s = sample_dim(n);
+	struct ff_config *c = &x->s.config[node];
+
+	*c = (struct ff_config){.n_parts = all, .start = (uint16_t)(x->s.stage[node] * all)};
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		c->degree[d] = 1;
+	if (dim != FF_NONE && degree > 1) {
+		c->degree[dim] = (uint16_t)degree;
+		c->stride[dim] = 1;
+	} else {
+		degree = 1;
+	}
+	samples = s == FF_NONE ? 1 : gcd(samples, (uint32_t)n->dim[s].extent);
+	c->replicas = (uint16_t)(all / degree / samples);
+	c->replica_stride = c->replicas > 1 ? (uint16_t)degree : 0;
+	if (samples > 1) {
+		c->degree[s] = (uint16_t)samples;
+		c->stride[s] = (uint16_t)(degree * c->replicas);
+	}
+}
+
+static void set_config(struct hand *x, uint32_t node)
+{
+	const struct ff_megatron *h = x->h;
+	uint32_t dim = x->tensor.dim[node];
+
+	if (dim == FF_NONE && x->expert && x->expert[node] != FF_NONE) {
+		split(x, node, x->expert[node], x->n_experts, h->tensor * h->data / x->n_experts);
+		return;
+	}
+	if (dim == FF_NONE && h->sequence)
+		dim = places_dim(x, &x->g->nodes[node]);
+	split(x, node, dim, h->tensor, h->data);
+}
+
+/* ---- parameters ---- */
+
+static void set_parameters(struct hand *x)
+{
+	for (uint32_t i = 0; i < x->g->n_nodes && x->h->updates; i++) {
+		if (!ff_node_is_parameter(x->g, i))
+			continue;
+		ff_param_flat(&x->s.config[i]);
+		x->s.recompute[i] = x->h->updates == FF_MEGATRON_ZERO_3;
+	}
+}
+
+/* ---- recomputation ---- */
+
+/* Neither a product with weights nor where residual streams meet. */
+static bool is_light(const struct hand *x, uint32_t node)
+{
+	const struct ff_node *n = &x->g->nodes[node];
+	bool sums = false;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		sums = sums || n->dim[d].label == FF_DIM_REDUCTION;
+	return !x->repeats.ends[node] && !(sums && n->n_in > n->n_data);
+}
+
+/* A block's last operator is kept: the next begins with what it makes. */
+static void set_again(struct hand *x)
+{
+	const struct ff_repeats *r = &x->repeats;
+	uint32_t last = FF_NONE;
+
+	for (uint32_t i = x->g->n_nodes; i-- > 0;) {
+		if (!ff_node_needs_config(x->g, i) || r->block[i] == FF_NONE)
+			continue;
+		x->s.recompute[i] =
+				x->h->again == FF_MEGATRON_FULL
+						? last != FF_NONE && r->block[i] == r->block[last]
+						: is_light(x, i);
+		last = i;
+	}
+}
+
+int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
+		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
+		struct ff_error *err)
+{
+	struct ff_graph micro;
+	struct hand x = {.h = h, .g = &micro, .m = m, .a = a};
+	int code = check_numbers(h, g, m, err);
+
+	if (code == FF_OK)
+		code = ff_strategy_create(g, a, &x.s, err);
+	if (code == FF_OK)
+		code = ff_graph_micro(g, h->micro, a, &micro, err);
+	if (code == FF_OK)
+		code = look(&x, err);
+	if (code == FF_OK)
+		code = set_stages(&x, err);
+	if (code < 0)
+		return code;
+	x.s.micro_batches = h->micro;
+	x.s.rule = FF_ORDER_1F1B;
+	for (uint32_t i = 0; i < micro.n_nodes; i++)
+		if (ff_node_needs_config(&micro, i))
+			set_config(&x, i);
+	if (h->again)
+		set_again(&x);
+	set_parameters(&x);
+	*ret = x.s;
+	return FF_OK;
+}

@@ -1,0 +1,32 @@
+/* Strategies as people write them by hand: tensor, data and pipeline parallelism in fixed degrees
+ * (Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+ * Megatron-LM", SC 2021).  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_MEGATRON_H
+#define FF_PLANNER_MEGATRON_H
+
+#include "ff/search.h"
+
+enum { FF_MEGATRON_ZERO_1 = 1, FF_MEGATRON_ZERO_3 };
+enum { FF_MEGATRON_LIGHT = 1, FF_MEGATRON_FULL };
+
+/* Device number (stage * data + d) * tensor + t has part t of the stage's products, and share d of
+ * its samples. */
+struct ff_megatron {
+	uint32_t tensor, data, pipeline, micro;
+	uint32_t updates; /* FF_MEGATRON_ZERO_*; 0: parameters are updated wherever they are */
+	uint32_t again;   /* what is computed again: all of a block, or what is light; 0: nothing */
+	uint32_t sequence; /* 1: between chains of products places are split */
+	uint32_t experts;  /* 1: products of groups of channels are split by group */
+};
+
+/* Whether `name` begins with "megatron:". */
+bool ff_is_megatron(const char *name);
+/* "megatron:T,D,P,M" and words behind it. */
+int ff_megatron_parse(const char *name, struct ff_megatron *ret, struct ff_error *err);
+/* FF_E_INPUT, and a sentence that says what would do, where the degrees are not for `g` or `m`.
+ * Memory from `a`. */
+int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
+		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
+		struct ff_error *err);
+
+#endif

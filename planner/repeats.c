@@ -1,0 +1,292 @@
+/* The blocks that a network repeats, found from the graph: names say nothing.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "repeats.h"
+
+#include <math.h>
+
+#include "ff/node_class.h"
+
+#define MOST_SEGMENTS 4096 /* looked at: the search for a period is quadratic */
+
+/* The operators in a row, preludes and sources left out, cut into segments. */
+struct row {
+	const struct ff_graph *g;
+	uint32_t *class;
+	uint32_t *node, n;       /* those with a config */
+	uint32_t *place;         /* by node: in that */
+	uint32_t *first, n_segs; /* n_segs + 1 places */
+};
+
+/* By place the last one that reads something trained that is made there. */
+static void find_last_uses(const struct row *r, uint32_t *last)
+{
+	const struct ff_graph *g = r->g;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		last[i] = i;
+	for (uint32_t e = 0; e < g->n_edges; e++) {
+		uint32_t from = ff_edge_source(g, e), to = ff_node_leader(g, g->edges[e].node);
+
+		if (!ff_node_needs_config(g, from) || !g->values[g->edges[e].value].needs_grad)
+			continue;
+		if (r->place[to] > last[r->place[from]])
+			last[r->place[from]] = r->place[to];
+	}
+}
+
+static int find_segments(struct row *r, struct ff_arena *a, struct ff_error *err)
+{
+	uint32_t *last = ff_arena_array(a, r->n, sizeof(*last)), reach = 0;
+
+	r->first = ff_arena_array(a, (size_t)r->n + 1, sizeof(*r->first));
+	if (!last || !r->first)
+		return ff_fail_memory(err);
+	find_last_uses(r, last);
+	for (uint32_t i = 0; i < r->n; i++) {
+		/* what was made before this one is read no more */
+		if (reach <= i)
+			r->first[++r->n_segs] = i + 1;
+		reach = last[i] > reach ? last[i] : reach;
+	}
+	if (r->first[r->n_segs] < r->n)
+		r->first[++r->n_segs] = r->n;
+	return FF_OK;
+}
+
+static int find_row(
+		const struct ff_graph *g, struct ff_arena *a, struct row *r, struct ff_error *err)
+{
+	int code = ff_classes_find(g, a, &r->class, err);
+
+	r->g = g;
+	r->node = ff_arena_array(a, g->n_nodes, sizeof(*r->node));
+	r->place = ff_arena_array(a, g->n_nodes, sizeof(*r->place));
+	if (!r->node || !r->place)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_needs_config(g, i)) {
+			r->place[i] = r->n;
+			r->node[r->n++] = i;
+		}
+	return code == FF_OK ? find_segments(r, a, err) : code;
+}
+
+static uint32_t segment_length(const struct row *r, uint32_t segment)
+{
+	return r->first[segment + 1] - r->first[segment];
+}
+
+/* Whether the operators of two segments are equal, and read each other alike. */
+static bool segments_alike(const struct row *r, uint32_t a, uint32_t b)
+{
+	const struct ff_graph *g = r->g;
+
+	if (segment_length(r, a) != segment_length(r, b))
+		return false;
+	for (uint32_t i = 0; i < segment_length(r, a); i++) {
+		uint32_t x = r->node[r->first[a] + i], y = r->node[r->first[b] + i];
+		const struct ff_node *n = &g->nodes[x];
+
+		if (r->class[x] != r->class[y])
+			return false;
+		for (uint32_t k = 0; k < ff_node_inputs(n); k++) {
+			uint32_t p = ff_edge_source(g, n->in + k);
+			uint32_t q = ff_edge_source(g, g->nodes[y].in + k);
+
+			if (!ff_node_needs_config(g, p) || !ff_node_needs_config(g, q) ||
+					r->place[p] < r->first[a] || r->place[q] < r->first[b])
+				continue;
+			if (r->place[p] - r->first[a] != r->place[q] - r->first[b])
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Which segments are blocks: `n` times `period` of them from `first` on. */
+struct run {
+	uint32_t first, period, n;
+	uint32_t operators;
+};
+
+static int find_run(const struct row *r, struct ff_arena *a, struct run *ret, struct ff_error *err)
+{
+	uint32_t *kind = ff_arena_array(a, r->n_segs, sizeof(*kind));
+	struct run best = {0};
+
+	if (!kind)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < r->n_segs && i < MOST_SEGMENTS; i++)
+		for (kind[i] = 0; !segments_alike(r, kind[i], i); kind[i]++)
+			;
+	for (uint32_t period = 1; r->n_segs <= MOST_SEGMENTS && period <= r->n_segs / 2; period++) {
+		uint32_t from = 0;
+
+		for (uint32_t i = 0; i + period < r->n_segs; i++) {
+			struct run now = {.first = from, .period = period};
+
+			if (kind[i] != kind[i + period]) {
+				from = i + 1;
+				continue;
+			}
+			now.n = (i + period + 1 - from) / period;
+			now.operators = r->first[from + now.n * period] - r->first[from];
+			if (now.n > 1 && now.operators > best.operators)
+				best = now;
+		}
+	}
+	*ret = best;
+	return FF_OK;
+}
+
+/* A block is what begins with a norm, or with whatever follows the residual sum: where a run may
+ * begin at several segments, its first does. */
+static void mark_blocks(const struct row *r, const struct run *run, struct ff_repeats *ret)
+{
+	for (uint32_t i = 0; i < r->n_segs; i++) {
+		ret->ends[r->node[r->first[i + 1] - 1]] = true;
+		for (uint32_t k = r->first[i]; k < r->first[i + 1]; k++)
+			ret->block[r->node[k]] =
+					i >= run->first && i < run->first + run->n * run->period
+							? (i - run->first) / run->period
+							: FF_NONE;
+	}
+	ret->n_blocks = run->n;
+}
+
+/* Blocks, with what is before the first and behind the last. */
+static void unite_blocks(const struct row *r, struct ff_repeats *ret)
+{
+	uint32_t unit = 0;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		uint32_t block = ret->block[r->node[i]];
+
+		unit = block != FF_NONE ? block : unit;
+		ret->unit[r->node[i]] = unit;
+	}
+	ret->n_units = ret->n_blocks;
+}
+
+static void unite_segments(const struct row *r, struct ff_repeats *ret)
+{
+	for (uint32_t i = 0; i < r->n_segs; i++)
+		for (uint32_t k = r->first[i]; k < r->first[i + 1]; k++)
+			ret->unit[r->node[k]] = i;
+	ret->n_units = r->n_segs;
+}
+
+int ff_repeats_find(const struct ff_graph *g, uint32_t least, struct ff_arena *a,
+		struct ff_repeats *ret, struct ff_error *err)
+{
+	struct ff_repeats found = {0};
+	struct row r = {0};
+	struct run run = {0};
+	int code = find_row(g, a, &r, err);
+
+	if (code == FF_OK)
+		code = find_run(&r, a, &run, err);
+	if (code < 0)
+		return code;
+	found.ends = ff_arena_array(a, g->n_nodes, sizeof(*found.ends));
+	found.block = ff_arena_array(a, g->n_nodes, sizeof(*found.block));
+	found.unit = ff_arena_array(a, g->n_nodes, sizeof(*found.unit));
+	if (!found.ends || !found.block || !found.unit)
+		return ff_fail_memory(err);
+	mark_blocks(&r, &run, &found);
+	if (2 * run.operators >= r.n && run.n >= least) {
+		unite_blocks(&r, &found);
+	} else if (r.n_segs >= least) {
+		unite_segments(&r, &found);
+	} else {
+		for (uint32_t i = 0; i < r.n; i++)
+			found.unit[r.node[i]] = i;
+		found.n_units = r.n;
+	}
+	*ret = found;
+	return FF_OK;
+}
+
+/* ---- stages ---- */
+
+/* How many runs a greedy walk needs if none may be above `limit`. */
+static uint32_t runs_below(const double *cost, uint32_t n, double limit)
+{
+	double sum = 0;
+	uint32_t runs = 1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (sum > 0 && sum + cost[i] > limit) {
+			runs++;
+			sum = 0;
+		}
+		sum += cost[i];
+	}
+	return runs;
+}
+
+/* The least that the largest of `stages` runs can be. */
+static double least_largest(const double *cost, uint32_t n, uint32_t stages)
+{
+	double low = 0, high = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		low = fmax(low, cost[i]);
+		high += cost[i];
+	}
+	for (int i = 0; i < 50; i++) {
+		double mid = (low + high) / 2;
+
+		*(runs_below(cost, n, mid) <= stages ? &high : &low) = mid;
+	}
+	return high;
+}
+
+/* squares[i]: the least sum of squares of the costs before i in the stages so far; from[i]: where
+ * the last of them begins. */
+static void add_stage(const double *cost, uint32_t n, double limit, const double *squares,
+		double *ret, uint32_t *from)
+{
+	for (uint32_t i = 0; i <= n; i++) {
+		double sum = 0;
+
+		ret[i] = INFINITY;
+		for (uint32_t k = i; k-- > 0;) {
+			sum += cost[k];
+			if (sum > limit)
+				break;
+			if (squares[k] + sum * sum < ret[i]) {
+				ret[i] = squares[k] + sum * sum;
+				from[i] = k;
+			}
+		}
+	}
+}
+
+int ff_stages_balance(const double *cost, uint32_t n, uint32_t stages, struct ff_arena *a,
+		uint16_t *stage, struct ff_error *err)
+{
+	double limit = least_largest(cost, n, stages) * (1 + 1e-9);
+	double *squares = ff_arena_array(a, 2 * ((size_t)n + 1), sizeof(*squares));
+	uint32_t *from = ff_arena_array(a, stages * ((size_t)n + 1), sizeof(*from)), end = n;
+	double *now = squares + n + 1, *swap;
+
+	if (!squares || !from)
+		return ff_fail_memory(err);
+	for (uint32_t i = 1; i <= n; i++)
+		squares[i] = INFINITY;
+	for (uint32_t s = 0; s < stages; s++) {
+		add_stage(cost, n, limit, squares, now, from + (size_t)s * (n + 1));
+		swap = squares;
+		squares = now;
+		now = swap;
+	}
+	for (uint32_t s = stages; s-- > 0;) {
+		uint32_t first = from[(size_t)s * (n + 1) + end];
+
+		for (uint32_t i = first; i < end; i++)
+			stage[i] = (uint16_t)s;
+		end = first;
+	}
+	return FF_OK;
+}

@@ -1,0 +1,351 @@
+/* Strategies as people write them by hand.  SPDX-License-Identifier: Apache-2.0 */
+#include "../../planner/megatron.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "../../planner/repeats.h"
+#include "../check_main.h"
+#include "ff/micro.h"
+#include "ff/zoo.h"
+#include "fixture.h"
+
+static struct ff_arena arena;
+
+static void setup(void)
+{
+	ff_arena_init(&arena);
+}
+
+static void teardown(void)
+{
+	ff_arena_finish(&arena);
+}
+
+static const char *const small[] = {"layers=3", "width=64", "heads=4", "sequence=16",
+		"vocabulary=101", "key_heads=4", "hidden=96", "experts=4"};
+
+/* The small size of a transformer: its first `n_sets` settings. */
+static struct ff_graph zoo(const char *name, uint32_t n_sets)
+{
+	struct ff_error err = {0};
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build(name, 24, small, n_sets, &arena, &g, &err));
+	return g;
+}
+
+static struct ff_strategy start(const char *name, const struct ff_graph *g, uint32_t devices)
+{
+	struct ff_machine m = fixture_devices(devices, &arena);
+	struct ff_error err = {0};
+	struct ff_megatron h;
+	struct ff_strategy s;
+
+	CHECK_OK(ff_megatron_parse(name, &h, &err));
+	CHECK_OK(ff_start_megatron(&h, g, &m, &arena, &s, &err));
+	return s;
+}
+
+/* Checks the degree of `dim` of an operator, of which all else is whole or split by sample. */
+static void check_split(const struct ff_graph *g, const struct ff_strategy *s, const char *node,
+		const char *dim, uint32_t degree, uint32_t samples, uint32_t replicas)
+{
+	uint32_t i = ff_graph_find(g, node);
+	const struct ff_node *n = &g->nodes[i];
+
+	for (uint32_t d = 0; d < n->n_dims; d++) {
+		uint32_t want = n->dim[d].label == FF_DIM_SAMPLE ? samples : 1;
+
+		if (!strcmp(n->dim[d].name, dim))
+			want = degree;
+		ck_assert_msg(s->config[i].degree[d] == want, "%s: %s in %u parts, not %u", node,
+				n->dim[d].name, s->config[i].degree[d], want);
+	}
+	ck_assert_msg(s->config[i].replicas == replicas, "%s: %u times", node,
+			s->config[i].replicas);
+}
+
+START_TEST(test_products)
+{
+	struct ff_graph g = zoo("gpt2", 5);
+	struct ff_strategy s = start("megatron:4,2,1,1", &g, 8);
+	uint32_t query = ff_graph_find(&g, "block1.attention.query");
+
+	check_split(&g, &s, "embed", "vocabulary", 4, 2, 1);
+	check_split(&g, &s, "position", "", 1, 2, 4);
+	check_split(&g, &s, "block0.norm1", "", 1, 2, 4);
+	check_split(&g, &s, "block1.attention.query", "out_feature", 4, 2, 1);
+	check_split(&g, &s, "block1.attention.key", "out_feature", 4, 2, 1);
+	check_split(&g, &s, "block1.attention.heads", "head", 4, 2, 1);
+	check_split(&g, &s, "block1.attention.out", "in_feature", 4, 2, 1);
+	check_split(&g, &s, "block2.mlp.up", "out_feature", 4, 2, 1);
+	check_split(&g, &s, "block2.mlp.gelu", "axis2", 4, 2, 1);
+	check_split(&g, &s, "block2.mlp.down", "in_feature", 4, 2, 1);
+	check_split(&g, &s, "logits", "out_feature", 4, 2, 1);
+	check_split(&g, &s, "loss", "class", 4, 2, 1);
+	/* neighbours share a product */
+	for (uint32_t p = 0; p < 8; p++)
+		ck_assert_uint_eq(ff_config_device(&g.nodes[query], &s.config[query], p), p);
+}
+END_TEST
+
+/* What is gated has two products before it; places are split between chains. */
+START_TEST(test_sequence)
+{
+	struct ff_graph g = zoo("llama", 7);
+	struct ff_strategy s = start("megatron:2,3,1,1,sequence", &g, 6);
+
+	check_split(&g, &s, "block0.norm1", "axis1", 2, 3, 1);
+	check_split(&g, &s, "block0.attention.query.rope", "head", 2, 3, 1);
+	check_split(&g, &s, "block0.add1", "axis1", 2, 3, 1);
+	check_split(&g, &s, "block0.mlp.gate", "out_feature", 2, 3, 1);
+	check_split(&g, &s, "block0.mlp.gated", "axis2", 2, 3, 1);
+	check_split(&g, &s, "block0.mlp.down", "in_feature", 2, 3, 1);
+}
+END_TEST
+
+START_TEST(test_experts)
+{
+	struct ff_graph g = zoo("moe", 8);
+	struct ff_strategy s = start("megatron:1,4,1,1,experts", &g, 4);
+
+	check_split(&g, &s, "block0.mlp.router", "", 1, 4, 1);
+	check_split(&g, &s, "block0.mlp.gate", "out_channel", 4, 1, 1);
+	check_split(&g, &s, "block0.mlp.gated", "axis1", 4, 1, 1);
+	check_split(&g, &s, "block0.mlp.down", "out_channel", 4, 1, 1);
+	check_split(&g, &s, "block0.mlp.mean", "", 1, 4, 1);
+}
+END_TEST
+
+START_TEST(test_zero_3)
+{
+	struct ff_graph g = zoo("gpt2", 5);
+	struct ff_strategy s = start("megatron:2,3,1,1,zero-3", &g, 6);
+	uint32_t weight = ff_graph_find(&g, "block0.mlp.up.weight");
+
+	ck_assert(s.config[weight].flat);
+	ck_assert(s.recompute[weight]);
+	ck_assert(!s.recompute[ff_graph_find(&g, "block0.mlp.up")]);
+}
+END_TEST
+
+START_TEST(test_stages)
+{
+	struct ff_graph g = zoo("gpt2", 5);
+	struct ff_strategy s = start("megatron:1,2,3,4,recompute,zero-1", &g, 6);
+
+	ck_assert_uint_eq(s.micro_batches, 4);
+	ck_assert_int_eq(s.rule, FF_ORDER_1F1B);
+	for (uint32_t b = 0; b < 3; b++) {
+		char name[32];
+		uint32_t i;
+
+		snprintf(name, sizeof(name), "block%u.mlp.up", b);
+		i = ff_graph_find(&g, name);
+		ck_assert_uint_eq(s.stage[i], b);
+		ck_assert_uint_eq(s.config[i].start, 2 * b);
+		ck_assert(s.recompute[i]);
+		snprintf(name, sizeof(name), "block%u.add2", b);
+		ck_assert(!s.recompute[ff_graph_find(&g, name)]); /* what the next one reads */
+	}
+	ck_assert(!s.recompute[ff_graph_find(&g, "logits")]);
+	ck_assert(s.config[ff_graph_find(&g, "norm.weight")].flat);
+}
+END_TEST
+
+START_TEST(test_light)
+{
+	struct ff_graph g = zoo("gpt2", 5);
+	struct ff_strategy s = start("megatron:1,1,1,1,recompute=light", &g, 1);
+
+	ck_assert(s.recompute[ff_graph_find(&g, "block0.norm1")]);
+	ck_assert(s.recompute[ff_graph_find(&g, "block0.attention.heads")]);
+	ck_assert(s.recompute[ff_graph_find(&g, "block0.mlp.gelu")]);
+	ck_assert(!s.recompute[ff_graph_find(&g, "block0.mlp.up")]);
+	ck_assert(!s.recompute[ff_graph_find(&g, "block0.attention.out")]);
+	ck_assert(!s.recompute[ff_graph_find(&g, "block0.add1")]);
+}
+END_TEST
+
+static void refuse(const char *name, const struct ff_graph *g, uint32_t devices, const char *word)
+{
+	struct ff_machine m = fixture_devices(devices, &arena);
+	struct ff_strategy s = {.n_nodes = 77};
+	struct ff_error err = {0};
+	struct ff_megatron h;
+	int code = ff_megatron_parse(name, &h, &err);
+
+	if (code == FF_OK)
+		code = ff_start_megatron(&h, g, &m, &arena, &s, &err);
+	ck_assert_msg(code == FF_E_INPUT, "%s", name);
+	ck_assert_msg(strstr(err.text, word) != NULL, "%s: %s", name, err.text);
+	ck_assert_uint_eq(s.n_nodes, 77);
+}
+
+START_TEST(test_refused)
+{
+	struct ff_graph g = zoo("gpt2", 5), mlp = fixture_mlp(8, 8, 8, 4, &arena), two;
+	struct ff_error err = {0};
+
+	CHECK_OK(ff_zoo_build("rnnlm", 8, NULL, 0, &arena, &two, &err));
+	refuse("megatron:2,2,1", &g, 4, "expected megatron:T,D,P,M");
+	refuse("megatron:2,2,0,1", &g, 4, "expected megatron:T,D,P,M");
+	refuse("megatron:2,2,1,1,", &g, 4, "expected megatron:T,D,P,M");
+	refuse("megatron:2,2,1,1,zero-1,zero-3", &g, 4, "expected megatron:T,D,P,M");
+	refuse("megatron:2,2,1,1,sequenc", &g, 4, "did you mean sequence?");
+	refuse("megatron:2,2,2,1", &g, 4, "are 8 devices, there are 4");
+	refuse("megatron:3,1,1,1", &g, 3, "expected a divisor of 4");
+	refuse("megatron:1,5,1,1", &g, 5, "a batch of 25");
+	refuse("megatron:1,4,1,4", &g, 4, "such as 2");
+	refuse("megatron:1,1,64,1", &g, 64, "more than the");
+	refuse("megatron:1,2,1,1,sequence", &g, 2, "expected T above 1");
+	refuse("megatron:2,1,1,1,sequence", &mlp, 2, "a network of sequences");
+	refuse("megatron:1,2,1,1,experts", &g, 2, "expected no experts");
+	refuse("megatron:1,2,1,1,recompute", &mlp, 2, "expected no recompute");
+	refuse("megatron:2,1,1,1", &two, 2, "expected T 1");
+}
+END_TEST
+
+/* A random name for `n` devices. */
+static void draw(struct ff_random *r, uint32_t n, char name[100])
+{
+	static const char *const words[][3] = {{"", ",zero-1", ",zero-3"},
+			{"", ",recompute", ",recompute=light"}, {"", "", ",sequence"},
+			{"", "", ",experts"}};
+	uint32_t t, p;
+
+	do
+		t = 1 + ff_random_below(r, n);
+	while (n % t);
+	do
+		p = 1 + ff_random_below(r, n / t);
+	while (n / t % p);
+	snprintf(name, 100, "megatron:%u,%u,%u,%u%s%s%s%s", t, n / t / p, p,
+			1u << ff_random_below(r, 4), words[0][ff_random_below(r, 3)],
+			words[1][ff_random_below(r, 3)], words[2][ff_random_below(r, 3)],
+			words[3][ff_random_below(r, 3)]);
+}
+
+/* Whatever is not refused can be lowered; enough is not. */
+START_TEST(test_all_are_legal)
+{
+	static const struct {
+		const char *name;
+		uint32_t n_sets;
+	} nets[] = {{"gpt2", 5}, {"llama", 7}, {"bert", 5}, {"moe", 8}, {"mlp", 0}, {"vgg16", 0},
+			{"nmt", 0}};
+	static const uint32_t devices[] = {1, 2, 4, 6, 8, 12};
+	struct ff_random r = {.seed = 5, .stream = ff_philox_stream(0, 'm')};
+	struct ff_arena scratch;
+	uint32_t n_made = 0, n_drawn = 0;
+
+	for (uint32_t i = 0; i < sizeof(nets) / sizeof(*nets); i++) {
+		struct ff_graph g = zoo(nets[i].name, nets[i].n_sets);
+
+		for (uint32_t k = 0; k < 120; k++, n_drawn++) {
+			uint32_t n = devices[ff_random_below(&r, 6)];
+			struct ff_machine m = fixture_devices(n, &arena);
+			struct ff_lower_options opt = {0};
+			struct ff_error err = {0};
+			struct ff_schedule lowered;
+			struct ff_strategy s;
+			struct ff_megatron h;
+			char name[100];
+			int code;
+
+			draw(&r, n, name);
+			ff_arena_init(&scratch);
+			code = ff_megatron_parse(name, &h, &err);
+			ck_assert_msg(code == FF_OK, "%s: %s", name, err.text);
+			code = ff_start_megatron(&h, &g, &m, &scratch, &s, &err);
+			if (code == FF_OK) {
+				code = ff_lower(&g, &m, &s, &opt, &scratch, &lowered, &err);
+				ck_assert_msg(code == FF_OK, "%s: %s", name, err.text);
+				n_made++;
+			} else {
+				ck_assert_int_eq(code, FF_E_INPUT);
+				ck_assert_msg(strstr(err.text, "expected ") ||
+								strstr(err.text, "micro-batches"),
+						"%s: %s", name, err.text);
+			}
+			ff_arena_finish(&scratch);
+		}
+	}
+	ck_assert_msg(n_made > n_drawn / 5, "%u of %u", n_made, n_drawn);
+}
+END_TEST
+
+/* The least largest sum of `stages` runs of costs from `first` on, by trying all. */
+static double least(const double *cost, uint32_t first, uint32_t n, uint32_t stages)
+{
+	double best = INFINITY, sum = 0;
+
+	if (stages == 1) {
+		for (uint32_t i = first; i < n; i++)
+			sum += cost[i];
+		return sum;
+	}
+	for (uint32_t i = first; i + stages - 1 < n; i++) {
+		sum += cost[i];
+		best = fmin(best, fmax(sum, least(cost, i + 1, n, stages - 1)));
+	}
+	return best;
+}
+
+START_TEST(test_balance)
+{
+	static const double even[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+	struct ff_random r = {.seed = 9, .stream = ff_philox_stream(0, 'b')};
+	struct ff_error err = {0};
+	uint32_t count[4] = {0};
+	uint16_t stage[10];
+
+	for (uint32_t i = 0; i < 300; i++) {
+		uint32_t n = 1 + ff_random_below(&r, 10), stages = 1 + ff_random_below(&r, n);
+		double cost[10], sum[10] = {0}, most = 0;
+
+		for (uint32_t k = 0; k < n; k++)
+			cost[k] = ff_random_unit(&r);
+		CHECK_OK(ff_stages_balance(cost, n, stages, &arena, stage, &err));
+		ck_assert_uint_eq(stage[0], 0);
+		ck_assert_uint_eq(stage[n - 1], stages - 1);
+		for (uint32_t k = 0; k < n; k++) {
+			ck_assert(!k || stage[k] == stage[k - 1] || stage[k] == stage[k - 1] + 1);
+			sum[stage[k]] += cost[k];
+			most = fmax(most, sum[stage[k]]);
+		}
+		ck_assert_double_le(most, least(cost, 0, n, stages) * (1 + 1e-6));
+	}
+	CHECK_OK(ff_stages_balance(even, 10, 4, &arena, stage, &err));
+	for (uint32_t i = 0; i < 10; i++)
+		count[stage[i]]++;
+	for (uint32_t i = 0; i < 4; i++)
+		ck_assert(count[i] == 2 || count[i] == 3);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("megatron");
+	TCase *c = tcase_create("megatron");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, test_products);
+	tcase_add_test(c, test_sequence);
+	tcase_add_test(c, test_experts);
+	tcase_add_test(c, test_zero_3);
+	tcase_add_test(c, test_stages);
+	tcase_add_test(c, test_light);
+	tcase_add_test(c, test_refused);
+	tcase_add_test(c, test_all_are_legal);
+	tcase_add_test(c, test_balance);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
