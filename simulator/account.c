@@ -153,7 +153,7 @@ static void count_stages(const struct counted *c, const struct ff_redistribution
 }
 
 /* What is not sent of gradients that are compressed is there in all steps. */
-static void count_unsent(const struct counted *c, const struct ff_redistribution *r)
+static void count_residual(const struct counted *c, const struct ff_redistribution *r)
 {
 	for (uint32_t i = 0; i < r->n_moves; i++) {
 		const struct ff_move *mv = &r->move[i];
@@ -330,7 +330,7 @@ static void count_gradient(
 			count(c, to->block->device[p], to->rest->shape->din_bytes[x->slot][p], made,
 					scratch[p]);
 	count_stages(c, r, moved);
-	count_unsent(c, r);
+	count_residual(c, r);
 }
 
 /* The last step in which there is the gradient of the value: backward of its producer, or,

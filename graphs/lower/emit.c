@@ -34,7 +34,7 @@ struct ff_task *ff_emit_begin(
 			.edge = FF_NONE,
 			.bucket = FF_NONE,
 			.stage = FF_NONE,
-			.unsent = FF_NONE,
+			.residual = FF_NONE,
 			.first_lane = l->lanes.n,
 			.first_dep = l->deps.n};
 	return t;

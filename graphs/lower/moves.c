@@ -21,11 +21,11 @@ static void make_stage(struct ff_lowering *l, struct ff_task *t, const struct ff
 }
 
 /* Likewise, but for good, what is not sent of gradients that are compressed. */
-static void keep_unsent(struct ff_lowering *l, struct ff_task *t, const struct ff_move *mv)
+static void keep_residual(struct ff_lowering *l, struct ff_task *t, const struct ff_move *mv)
 {
 	if (!mv->codec)
 		return;
-	t->unsent = l->r.n_buffers;
+	t->residual = l->r.n_buffers;
 	for (uint32_t i = 0; i < mv->n_devices; i++)
 		ff_buffer_pin(l, mv->device[i], FF_KEPT, mv->traffic[i].encoded, 0);
 }
@@ -49,7 +49,7 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 		ff_buffer_use(l, sinks[part]);
 	}
 	make_stage(l, t, mv);
-	keep_unsent(l, t, mv);
+	keep_residual(l, t, mv);
 }
 
 /* A limited move waits on every device that it brings something; where moves are on compute

@@ -40,7 +40,7 @@ struct ff_task {
 	/* MOVE: first of n_devices buffers (FF_NONE where no stage); SYNC that gathers a dropped
 	 * bucket: those of all its weights. */
 	uint32_t stage;
-	uint32_t unsent; /* MOVE, compressed: likewise, of what its devices have not sent yet */
+	uint32_t residual; /* MOVE, compressed: likewise, of what its devices have not sent yet */
 	uint32_t first_lane, n_lanes; /* ff_schedule.lanes */
 	uint32_t first_dep, n_deps;   /* ff_schedule.deps: earlier tasks */
 };

@@ -10,7 +10,7 @@
 #include "ff/arrays.h"
 #include "ff/philox.h"
 #include "replay.h"
-#include "unsent.h"
+#include "residuals.h"
 #include "waiting.h"
 
 static const struct ff_value *value_of(const struct ff_executor *x, const struct ff_shard *shard)
@@ -163,7 +163,7 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 	if (code == FF_OK && array >= FF_ARRAY_WAITING)
 		code = ff_waiting_add(x, node, array - FF_ARRAY_WAITING, whole, err);
 	if (code == FF_OK && array == FF_ARRAY_RESIDUALS)
-		code = ff_unsent_add(x, node, whole, err);
+		code = ff_residuals_add(x, node, whole, err);
 	for (uint32_t i = 0; array < FF_ARRAY_RESIDUALS && i < x->s->n_shards && code == FF_OK; i++)
 		if (x->s->shards[i].node == node)
 			code = place_owned(x, &x->s->shards[i], array, whole, err);
@@ -218,7 +218,7 @@ int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t arr
 	if (code == FF_OK && array >= FF_ARRAY_WAITING)
 		return ff_waiting_put(x, node, array - FF_ARRAY_WAITING, whole, err);
 	if (code == FF_OK && array == FF_ARRAY_RESIDUALS)
-		return ff_unsent_put(x, node, whole, err);
+		return ff_residuals_put(x, node, whole, err);
 	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++) {
 		const struct ff_shard *shard = &x->s->shards[i];
 		const struct ff_bucket *b = &x->s->buckets[shard->bucket];

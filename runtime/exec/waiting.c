@@ -87,7 +87,7 @@ bool ff_waiting_is_shown(const struct ff_executor *x)
 		if (x->s->buckets[i].codec)
 			return false;
 	for (uint32_t i = 0; i < x->s->n_tasks; i++)
-		if (x->s->tasks[i].unsent != FF_NONE)
+		if (x->s->tasks[i].residual != FF_NONE)
 			return false;
 	return true;
 }

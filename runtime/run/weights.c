@@ -20,7 +20,7 @@ static int64_t volume(const struct ff_value *v)
 }
 
 /* The optimizer's states are called state0.NAME and so on, what of gradients was not sent yet
- * unsent.NAME, gradients that wait waiting0.NAME (the last step's) and so on. */
+ * residual.NAME, gradients that wait waiting0.NAME (the last step's) and so on. */
 static void array_name(uint32_t array, const char *parameter, char ret[FF_TENSOR_NAME])
 {
 	if (array == FF_ARRAY_WEIGHTS)
@@ -28,7 +28,7 @@ static void array_name(uint32_t array, const char *parameter, char ret[FF_TENSOR
 	else if (array == FF_ARRAY_GRADIENTS)
 		snprintf(ret, FF_TENSOR_NAME, "grad.%s", parameter);
 	else if (array == FF_ARRAY_RESIDUALS)
-		snprintf(ret, FF_TENSOR_NAME, "unsent.%s", parameter);
+		snprintf(ret, FF_TENSOR_NAME, "residual.%s", parameter);
 	else if (array >= FF_ARRAY_WAITING)
 		snprintf(ret, FF_TENSOR_NAME, "waiting%u.%s", array - FF_ARRAY_WAITING, parameter);
 	else
@@ -394,7 +394,7 @@ static int load_kept(struct ff_plan *p, struct ff_executor *x, struct ff_error *
 }
 
 /* Without it nothing is left to be sent: gradients were not compressed when it was written. */
-static bool has_unsent(const struct ff_plan *p, uint32_t node)
+static bool has_residual(const struct ff_plan *p, uint32_t node)
 {
 	char name[FF_TENSOR_NAME];
 
@@ -416,7 +416,7 @@ int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *e
 			code = load_array(p, x, i, FF_ARRAY_STATES + k, err);
 		for (uint32_t k = 0; p->first && k < p->staleness && code == FF_OK; k++)
 			code = load_array(p, x, i, FF_ARRAY_WAITING + k, err);
-		if (code == FF_OK && p->codec && has_unsent(p, i))
+		if (code == FF_OK && p->codec && has_residual(p, i))
 			code = load_array(p, x, i, FF_ARRAY_RESIDUALS, err);
 	}
 	return code == FF_OK && p->weights ? load_kept(p, x, err) : code;

@@ -122,7 +122,7 @@ static void draw_move(struct checked *m, struct ff_random *r)
 			continue;
 		m->rest[i] = coded_numbers(r, n);
 		memset(m->rest[i] + real, 0, (size_t)(n - real) * sizeof(float));
-		chosen_set(m->rig->x->transfers, ff_address_unsent(m->rig->x, m->task, p),
+		chosen_set(m->rig->x->transfers, ff_address_move_residual(m->rig->x, m->task, p),
 				m->rest[i], (size_t)n * sizeof(float));
 	}
 }
@@ -195,8 +195,8 @@ static void finish_move(struct checked *m)
 		const struct ff_piece *p = &mv->piece[i];
 
 		if (m->rest[i])
-			compare_floats(m, ff_address_unsent(m->rig->x, m->task, p), m->rest[i],
-					ff_coded_elements(p));
+			compare_floats(m, ff_address_move_residual(m->rig->x, m->task, p),
+					m->rest[i], ff_coded_elements(p));
 		free(m->rest[i]);
 	}
 	for (uint32_t i = 0; i < mv->n_sources; i++)
@@ -239,7 +239,7 @@ START_TEST(moves_are_as_defined)
 		coded_scene(&s, i, 8, &r);
 		coded_open(&rig, &s, coded_by(i), 1 << 20, &s.opt);
 		for (uint32_t k = 0; k < rig.schedule.n_tasks; k++)
-			if (rig.schedule.tasks[k].unsent != FF_NONE)
+			if (rig.schedule.tasks[k].residual != FF_NONE)
 				check_move(&t, &r, &rig, k, &f);
 		rig_close(&rig);
 		scene_close(&s);

@@ -78,11 +78,11 @@ float *ff_address_residual(const struct ff_executor *x, uint32_t bucket, char *a
 					      .end);
 }
 
-float *ff_address_unsent(
+float *ff_address_move_residual(
 		const struct ff_executor *x, const struct ff_task *t, const struct ff_piece *p)
 {
 	uint32_t position = ff_address_position(t->move, p->from);
-	char *at = ff_address_buffer(x, t->unsent + position);
+	char *at = ff_address_buffer(x, t->residual + position);
 
 	return at ? (float *)(at + p->residual) : NULL;
 }

@@ -17,7 +17,7 @@ void ff_address_run(const struct ff_bucket *b, uint32_t position, int64_t *first
 /* In such a bucket's memory, what of its gradients was not sent; only where they are compressed. */
 float *ff_address_residual(const struct ff_executor *x, uint32_t bucket, char *at);
 /* What a device hosted here has not sent of a piece that is compressed. */
-float *ff_address_unsent(
+float *ff_address_move_residual(
 		const struct ff_executor *x, const struct ff_task *t, const struct ff_piece *p);
 /* Likewise its weights rounded to what the graph computes in; NULL where that is float32. */
 uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, uint32_t position,

@@ -84,7 +84,7 @@ static void *encode(struct ff_transfer *t, const struct ff_piece *p, const struc
 	if (!e->source)
 		return NULL;
 	c.message = (char *)ff_address_stage(t, at) + p->send_stage;
-	c.residual = ff_address_unsent(t->x, t->task, p);
+	c.residual = ff_address_move_residual(t->x, t->task, p);
 	if (n == c.n && ff_region_is_run(e->order, &e->source_region, &p->region, &start))
 		c.values = (float *)e->source + start;
 	else

@@ -1,6 +1,6 @@
 /* What was not sent yet of gradients that are compressed: beside all-reduced ones in their buckets,
  * of those that are moved with each message.  SPDX-License-Identifier: Apache-2.0 */
-#include "unsent.h"
+#include "residuals.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int visit_move(struct ff_executor *x, const struct ff_task *t, struct pla
 			continue;
 		p->region = piece->region;
 		p->device = piece->from;
-		p->memory = ff_address_unsent(x, t, piece);
+		p->memory = ff_address_move_residual(x, t, piece);
 		code = visit(x, p, whole, err);
 	}
 	return code;
@@ -70,7 +70,7 @@ static int visit_all(struct ff_executor *x, uint32_t node, visit_fn visit, float
 	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
 		const struct ff_task *t = &x->s->tasks[i];
 
-		if (t->unsent != FF_NONE && ff_edge_source(g, t->edge) == node)
+		if (t->residual != FF_NONE && ff_edge_source(g, t->edge) == node)
 			code = visit_move(x, t, &p, visit, whole, err);
 	}
 	return code;
@@ -83,7 +83,7 @@ static int add(struct ff_executor *x, const struct place *p, float *whole, struc
 			 : FF_OK;
 }
 
-int ff_unsent_add(struct ff_executor *x, uint32_t node, float *whole, struct ff_error *err)
+int ff_residuals_add(struct ff_executor *x, uint32_t node, float *whole, struct ff_error *err)
 {
 	return visit_all(x, node, add, whole, err);
 }
@@ -111,7 +111,7 @@ static int take(struct ff_executor *x, const struct place *p, float *left, struc
 	return code;
 }
 
-int ff_unsent_put(struct ff_executor *x, uint32_t node, const float *whole, struct ff_error *err)
+int ff_residuals_put(struct ff_executor *x, uint32_t node, const float *whole, struct ff_error *err)
 {
 	const struct ff_value *v = &x->s->graph->values[x->s->graph->nodes[node].out];
 	size_t n = 1;
