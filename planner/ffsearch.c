@@ -22,14 +22,15 @@
 static int load_machine(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_machine whole;
-	int code = ff_machine_load(j->machine_name, &j->arena, &whole, err);
+	int code = ff_machine_load(j->opt.machine_name, &j->arena, &whole, err);
 
 	if (code < 0)
 		return code;
-	if (j->devices == FF_NOT_GIVEN)
-		j->machine = whole;
+	if (j->opt.devices == FF_NOT_GIVEN)
+		j->in.machine = whole;
 	else
-		code = ff_machine_subset(&whole, (uint32_t)j->devices, &j->arena, &j->machine, err);
+		code = ff_machine_subset(
+				&whole, (uint32_t)j->opt.devices, &j->arena, &j->in.machine, err);
 	return code;
 }
 
@@ -38,85 +39,86 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 {
 	int code;
 
-	if (!j->simulate || ff_job_is_start(j->simulate))
+	if (!j->opt.simulate || ff_job_is_start(j->opt.simulate))
 		return FF_OK;
-	code = ff_strategy_load(j->simulate, &j->graph, j->machine.n_devices, &j->arena,
-			&j->planned, &j->planned_info, err);
-	if (code == FF_OK && !j->optimizer)
-		j->optimizer = j->planned_info.optimizer;
-	j->clip = j->clip || (code == FF_OK && j->planned_info.clip);
-	if (code == FF_OK && !j->codec_name)
-		j->codec = j->planned_info.codec;
-	if (code == FF_OK && !j->average_every)
-		j->average_every = j->planned_info.average_every;
-	if (code == FF_OK && !j->staleness)
-		j->staleness = j->planned_info.staleness;
+	code = ff_strategy_load(j->opt.simulate, &j->in.graph, j->in.machine.n_devices, &j->arena,
+			&j->in.planned, &j->in.planned_info, err);
+	if (code == FF_OK && !j->in.optimizer)
+		j->in.optimizer = j->in.planned_info.optimizer;
+	j->opt.clip = j->opt.clip || (code == FF_OK && j->in.planned_info.clip);
+	if (code == FF_OK && !j->opt.codec_name)
+		j->in.codec = j->in.planned_info.codec;
+	if (code == FF_OK && !j->opt.average_every)
+		j->opt.average_every = j->in.planned_info.average_every;
+	if (code == FF_OK && !j->opt.staleness)
+		j->opt.staleness = j->in.planned_info.staleness;
 	return code;
 }
 
 static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err)
 {
-	int code = ff_pricer_create(&j->graph, &j->machine, j->costs,
-			j->costs ? j->costs_path : NULL, j->graph_path, ret, err);
+	int code = ff_pricer_create(&j->in.graph, &j->in.machine, j->in.costs,
+			j->in.costs ? j->opt.costs_path : NULL, j->opt.graph_path, ret, err);
 
 	if (code < 0)
 		return code;
-	ff_pricer_set_clip(*ret, j->clip);
-	ff_pricer_set_codec(*ret, j->codec);
-	if (j->by_nodes)
+	ff_pricer_set_clip(*ret, j->opt.clip);
+	ff_pricer_set_codec(*ret, j->in.codec);
+	if (j->opt.by_nodes)
 		ff_pricer_set_by_nodes(*ret, true);
-	return ff_pricer_set_optimizer(*ret, j->optimizer, err);
+	return ff_pricer_set_optimizer(*ret, j->in.optimizer, err);
 }
 
 static int load(struct ff_job *j, struct ff_error *err)
 {
-	const char *costs_path = strcmp(j->costs_path, "analytic") ? j->costs_path : NULL;
-	int code = ff_graph_load(j->graph_path, &j->arena, &j->graph, err);
+	const char *costs_path = strcmp(j->opt.costs_path, "analytic") ? j->opt.costs_path : NULL;
+	int code = ff_graph_load(j->opt.graph_path, &j->arena, &j->in.graph, err);
 
 	if (code == FF_OK)
 		code = load_machine(j, err);
 	if (code == FF_OK && costs_path)
-		code = ff_costs_load(costs_path, &j->costs, err);
+		code = ff_costs_load(costs_path, &j->in.costs, err);
 	if (code == FF_OK)
 		code = load_planned(j, err);
-	if (!j->optimizer)
-		j->optimizer = ff_optimizer_preset();
+	if (!j->in.optimizer)
+		j->in.optimizer = ff_optimizer_preset();
 	if (code == FF_OK)
-		code = open_pricer(j, &j->pricer, err);
+		code = open_pricer(j, &j->tools.pricer, err);
 	if (code == FF_OK)
-		code = ff_space_create(&j->graph, &j->machine, &j->space, err);
+		code = ff_space_create(&j->in.graph, &j->in.machine, &j->tools.space, err);
 	if (code == FF_OK)
-		ff_space_allow(j->space, j->what);
+		ff_space_allow(j->tools.space, j->opt.what);
 	return code;
 }
 
 static int64_t memory_limit(const struct ff_job *j, uint32_t device)
 {
-	return j->memory ? j->memory : ff_device_kind(&j->machine, device)->memory_bytes;
+	return j->opt.memory ? j->opt.memory : ff_device_kind(&j->in.machine, device)->memory_bytes;
 }
 
 /* Lowers and times `s` afresh. */
 static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan *ret,
 		struct ff_error *err)
 {
-	struct ff_lower_options opt = {.optimizer = j->optimizer,
-			.clip = j->clip,
-			.codec = j->codec,
-			.average_every = (uint32_t)j->average_every,
-			.staleness = (uint32_t)j->staleness,
+	struct ff_lower_options opt = {.optimizer = j->in.optimizer,
+			.clip = j->opt.clip,
+			.codec = j->in.codec,
+			.average_every = (uint32_t)j->opt.average_every,
+			.staleness = (uint32_t)j->opt.staleness,
 			.workspace = ff_price_workspace,
-			.ctx = j->pricer};
+			.ctx = j->tools.pricer};
 	int code;
 
 	ret->strategy = *s;
-	code = ff_lower(&j->graph, &j->machine, &ret->strategy, &opt, &j->arena, &ret->schedule,
-			err);
+	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, &j->arena,
+			&ret->schedule, err);
 	if (code == FF_OK)
-		code = ff_simulate(&ret->schedule, j->pricer, &j->arena, &ret->simulation, err);
+		code = ff_simulate(
+				&ret->schedule, j->tools.pricer, &j->arena, &ret->simulation, err);
 	if (code < 0)
 		return code;
 	ret->short_device = FF_NONE;
-	for (uint32_t i = j->machine.n_devices; i-- > 0;) {
+	for (uint32_t i = j->in.machine.n_devices; i-- > 0;) {
 		int64_t limit = memory_limit(j, i);
 
 		if (ret->schedule.memory_bytes[i] > limit) {
@@ -129,19 +131,19 @@ static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan
 
 static int open_evaluator(struct ff_job *j, struct ff_error *err)
 {
-	return ff_evaluator_create(
-			&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator, err);
+	return ff_evaluator_create(&j->in.graph, &j->in.machine, j->tools.pricer, j->opt.memory, 0,
+			&j->tools.evaluator, err);
 }
 
 /* Gives a strategy by name the buckets that are best. */
 static int tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_evaluation at;
-	int code = ff_evaluator_set(j->evaluator, s, &at, err);
+	int code = ff_evaluator_set(j->tools.evaluator, s, &at, err);
 
 	return code < 0 ? code
-			: ff_buckets_tune(j->evaluator, s, ff_bucket_bytes(&j->graph, &j->machine),
-					  &at, err);
+			: ff_buckets_tune(j->tools.evaluator, s,
+					  ff_bucket_bytes(&j->in.graph, &j->in.machine), &at, err);
 }
 
 static double now_s(void)
@@ -200,21 +202,24 @@ static bool bound_ends(void *ctx)
 static int bound(struct ff_job *j, struct ff_error *err)
 {
 	const uint32_t *micro;
-	uint32_t n = ff_space_micro(j->space, &micro);
+	uint32_t n = ff_space_micro(j->tools.space, &micro);
 	double *least = &j->summary.lower_bound_us, us;
 	uint32_t unmeasured = 0; /* the least */
 	int code;
 
-	j->bound_until = now_s() + BOUND_SHARE * (j->seconds > 0 ? j->seconds : FF_PRESET_SECONDS);
-	code = ff_lower_bound(&j->graph, 1, &j->machine, j->pricer, bound_ends, j, least, err);
+	j->bound_until = now_s() +
+			 BOUND_SHARE * (j->opt.seconds > 0 ? j->opt.seconds : FF_PRESET_SECONDS);
+	code = ff_lower_bound(&j->in.graph, 1, &j->in.machine, j->tools.pricer, bound_ends, j,
+			least, err);
 	for (uint32_t i = n; i-- > 1 && code == FF_OK;) {
 		struct ff_error why;
 		uint32_t m = micro[i];
 
-		code = ff_lower_bound(
-				&j->graph, m, &j->machine, j->pricer, bound_ends, j, &us, &why);
-		if (j->costs && (code == FF_E_INPUT || (code == FF_OK && isnan(us)))) {
-			ff_space_forbid_micro(j->space, m); /* not measured, or nobody knows */
+		code = ff_lower_bound(&j->in.graph, m, &j->in.machine, j->tools.pricer, bound_ends,
+				j, &us, &why);
+		if (j->in.costs && (code == FF_E_INPUT || (code == FF_OK && isnan(us)))) {
+			ff_space_forbid_micro(
+					j->tools.space, m); /* not measured, or nobody knows */
 			unmeasured = m;
 			code = FF_OK;
 		} else if (code < 0) {
@@ -223,11 +228,11 @@ static int bound(struct ff_job *j, struct ff_error *err)
 			*least = us;
 		}
 	}
-	if (unmeasured && strcmp(j->space_text, FF_ALL_SPACE) != 0)
+	if (unmeasured && strcmp(j->opt.space_text, FF_ALL_SPACE) != 0)
 		fprintf(stderr,
 				"%s: %s has no costs of %u and more micro-batches, so they are not "
 				"searched; ffprof --micro-batches measures them\n",
-				ff_job_command.name, j->costs_path, unmeasured);
+				ff_job_command.name, j->opt.costs_path, unmeasured);
 	return code;
 }
 
@@ -235,11 +240,11 @@ static int bound(struct ff_job *j, struct ff_error *err)
  * what comes after it: lowering the plan takes longer than data parallelism. */
 static double search_seconds(const struct ff_job *j)
 {
-	double after_s = fmin(2 * j->predict_s, LAST_SHARE * j->seconds);
+	double after_s = fmin(2 * j->predict_s, LAST_SHARE * j->opt.seconds);
 
-	if (j->seconds <= 0)
+	if (j->opt.seconds <= 0)
 		return 0;
-	return fmax(j->seconds - (now_s() - j->from) - after_s, 1e-3);
+	return fmax(j->opt.seconds - (now_s() - j->from) - after_s, 1e-3);
 }
 
 /* Progress, and whether to stop. */
@@ -248,10 +253,10 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 	struct ff_job *j = ctx;
 	double done = 0;
 
-	if (j->proposals > 0)
-		done = (double)proposals / (double)j->proposals;
-	if (j->seconds > 0)
-		done = fmax(done, (now_s() - j->from) / j->seconds);
+	if (j->opt.proposals > 0)
+		done = (double)proposals / (double)j->opt.proposals;
+	if (j->opt.seconds > 0)
+		done = fmax(done, (now_s() - j->from) / j->opt.seconds);
 	if (isfinite(best_us))
 		ff_progress_show(&j->progress, fmin(done, 1), seconds,
 				"best %.3f ms, %.2fx the baseline, %.0f proposals/s", best_us / 1e3,
@@ -267,34 +272,34 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 /* A chain that runs beside the first has a pricer and an evaluator of its own. */
 static int open_chain(struct ff_job *j, uint32_t i, struct ff_error *err)
 {
-	int code = open_pricer(j, &j->more_pricers[i], err);
+	int code = open_pricer(j, &j->tools.more_pricers[i], err);
 
 	if (code == FF_OK)
-		code = ff_evaluator_create(&j->graph, &j->machine, j->more_pricers[i], j->memory, 0,
-				&j->more[i], err);
+		code = ff_evaluator_create(&j->in.graph, &j->in.machine, j->tools.more_pricers[i],
+				j->opt.memory, 0, &j->tools.more[i], err);
 	return code;
 }
 
 static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_error *err)
 {
 	struct ff_search_options opt = {
-			.seed = j->seed,
-			.proposals = j->proposals,
+			.seed = j->opt.seed,
+			.proposals = j->opt.proposals,
 			.seconds = search_seconds(j),
-			.beta = j->beta,
+			.beta = j->opt.beta,
 			.bucket_bytes = j->summary.baseline->strategy.bucket_bytes,
 			.starts = j->summary.starts,
-			.pricer = j->pricer,
-			.more = j->more,
-			.n_more = (uint32_t)j->jobs - 1,
+			.pricer = j->tools.pricer,
+			.more = j->tools.more,
+			.n_more = (uint32_t)j->opt.jobs - 1,
 			.progress = watch,
 			.ctx = j,
 	};
 	int code;
 
 	ff_progress_start(&j->progress);
-	code = ff_search_mcmc(
-			j->space, j->evaluator, &j->graph, &j->machine, &opt, &j->arena, ret, err);
+	code = ff_search_mcmc(j->tools.space, j->tools.evaluator, &j->in.graph, &j->in.machine,
+			&opt, &j->arena, ret, err);
 	ff_progress_end(&j->progress);
 	return code;
 }
@@ -306,7 +311,7 @@ static int fail_unfit(const struct ff_job *j, const struct ff_plan *p, const cha
 	int64_t most = 0;
 	uint32_t device = 0, n = 0;
 
-	for (uint32_t i = 0; i < j->machine.n_devices; i++) {
+	for (uint32_t i = 0; i < j->in.machine.n_devices; i++) {
 		int64_t over = p->schedule.memory_bytes[i] - memory_limit(j, i);
 
 		n += over > 0;
@@ -318,7 +323,7 @@ static int fail_unfit(const struct ff_job *j, const struct ff_plan *p, const cha
 	return ff_fail(err, FF_E_NOFIT,
 			"%s: %u of %u devices lack memory, the most device %u, which needs %.1f "
 			"MiB and has %.1f MiB",
-			what, n, j->machine.n_devices, device,
+			what, n, j->in.machine.n_devices, device,
 			(double)p->schedule.memory_bytes[device] / (1 << 20),
 			(double)memory_limit(j, device) / (1 << 20));
 }
@@ -345,7 +350,7 @@ static int search(struct ff_job *j, struct ff_error *err)
 	sigset_t old;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i + 1 < j->jobs && code == FF_OK; i++)
+	for (uint32_t i = 0; i + 1 < j->opt.jobs && code == FF_OK; i++)
 		code = open_chain(j, i, err);
 	if (code < 0)
 		return code;
@@ -354,8 +359,9 @@ static int search(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = run_search(j, &found, err);
 	if (code == FF_OK)
-		code = ff_buckets_tune(j->evaluator, &found.best,
-				ff_bucket_bytes(&j->graph, &j->machine), &found.evaluation, err);
+		code = ff_buckets_tune(j->tools.evaluator, &found.best,
+				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found.evaluation,
+				err);
 	release_interrupts(&old);
 	if (code == FF_E_NOFIT)
 		return tell_closest(j, &found, err);
@@ -386,8 +392,8 @@ static int eliminate(struct ff_job *j, struct ff_strategy *ret, struct ff_error 
 {
 	bool found;
 
-	return ff_search_eliminate(j->space, j->evaluator, &j->graph, &j->machine, j->pricer, NULL,
-			NULL, &j->arena, ret, &found, err);
+	return ff_search_eliminate(j->tools.space, j->tools.evaluator, &j->in.graph, &j->in.machine,
+			j->tools.pricer, NULL, NULL, &j->arena, ret, &found, err);
 }
 
 /* Whether the plan is data parallelism, whatever its file is called: all configs, in one batch. */
@@ -396,8 +402,8 @@ static bool is_data_parallel(const struct ff_job *j)
 	const struct ff_strategy *a = &j->summary.plan.strategy;
 	const struct ff_strategy *b = &j->summary.data_parallel.strategy;
 
-	for (uint32_t i = 0; i < j->graph.n_nodes; i++)
-		if (!ff_config_equal(&j->graph.nodes[i], &a->config[i], &b->config[i]) ||
+	for (uint32_t i = 0; i < j->in.graph.n_nodes; i++)
+		if (!ff_config_equal(&j->in.graph.nodes[i], &a->config[i], &b->config[i]) ||
 				a->stage[i] || a->recompute[i])
 			return false;
 	return a->micro_batches == b->micro_batches &&
@@ -407,26 +413,26 @@ static bool is_data_parallel(const struct ff_job *j)
 /* --simulate: a starting point by name, or a strategy file. */
 static int simulate(struct ff_job *j, struct ff_error *err)
 {
-	struct ff_strategy s = j->planned;
+	struct ff_strategy s = j->in.planned;
 	int code = bound(j, err);
 
 	/* costs of one strategy alone (ffprof --strategy) tell nothing of all others */
-	if (code == FF_E_INPUT && j->costs) {
+	if (code == FF_E_INPUT && j->in.costs) {
 		j->summary.lower_bound_us = NAN;
 		code = FF_OK;
 	}
 	if (code < 0)
 		return code;
-	if (!strcmp(j->simulate, "elimination"))
+	if (!strcmp(j->opt.simulate, "elimination"))
 		code = eliminate(j, &s, err);
-	else if (ff_job_is_start(j->simulate))
-		code = ff_init_strategy(j->simulate, j->space, &j->graph, &j->machine, j->seed,
-				&j->arena, &s, err);
-	if (code == FF_OK && ff_job_is_start(j->simulate))
+	else if (ff_job_is_start(j->opt.simulate))
+		code = ff_init_strategy(j->opt.simulate, j->tools.space, &j->in.graph,
+				&j->in.machine, j->opt.seed, &j->arena, &s, err);
+	if (code == FF_OK && ff_job_is_start(j->opt.simulate))
 		code = tune(j, &s, err);
 	if (code == FF_OK)
 		code = predict(j, &s, &j->summary.plan, err);
-	j->summary.title = j->simulate;
+	j->summary.title = j->opt.simulate;
 	j->summary.is_data_parallel = code == FF_OK && is_data_parallel(j);
 	return code;
 }
@@ -442,7 +448,7 @@ static int fail_simulated(const struct ff_job *j, struct ff_error *err)
 /* That the costs were measured with; "": none, or unknown. */
 static const char *communication(const struct ff_job *j)
 {
-	const char *name = j->costs ? ff_costs_origin(j->costs)->communication : NULL;
+	const char *name = j->in.costs ? ff_costs_origin(j->in.costs)->communication : NULL;
 
 	return name ? name : "";
 }
@@ -451,15 +457,15 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_plan *p = &j->summary.plan;
 	struct ff_strategy_info info = {
-			.machine = j->machine.name,
-			.devices = j->machine.n_devices,
-			.optimizer = j->optimizer,
-			.clip = j->clip,
-			.codec = j->codec,
-			.average_every = (uint32_t)j->average_every,
-			.staleness = (uint32_t)j->staleness,
+			.machine = j->in.machine.name,
+			.devices = j->in.machine.n_devices,
+			.optimizer = j->in.optimizer,
+			.clip = j->opt.clip,
+			.codec = j->in.codec,
+			.average_every = (uint32_t)j->opt.average_every,
+			.staleness = (uint32_t)j->opt.staleness,
 			.predicted_us = p->simulation.step_us,
-			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
+			.disturbed_share = j->in.costs ? 1 - ff_costs_steady_share(j->in.costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
 			.communication = communication(j),
 			.data_parallel_bucket_bytes =
@@ -472,8 +478,8 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 	if (code < 0)
 		return code;
 	ff_out_init(&o);
-	ff_strategy_write(&j->graph, &p->strategy, &info, &o);
-	code = ff_out_save(&o, j->strategy_path, err);
+	ff_strategy_write(&j->in.graph, &p->strategy, &info, &o);
+	code = ff_out_save(&o, j->opt.strategy_path, err);
 	ff_out_finish(&o);
 	return code;
 }
@@ -485,7 +491,7 @@ static int save_report(struct ff_job *j, struct ff_error *err)
 
 	ff_out_init(&o);
 	ff_summary_write(&j->summary, &o);
-	code = ff_out_save(&o, j->report_path, err);
+	code = ff_out_save(&o, j->opt.report_path, err);
 	ff_out_finish(&o);
 	return code;
 }
@@ -502,7 +508,7 @@ static int save_trace(struct ff_job *j, struct ff_error *err)
 		return code;
 	ff_out_init(&o);
 	ff_trace_write(&p->schedule, "predicted", spans, n, &o);
-	code = ff_out_save(&o, j->trace_path, err);
+	code = ff_out_save(&o, j->opt.trace_path, err);
 	ff_out_finish(&o);
 	return code;
 }
@@ -511,11 +517,11 @@ static int save(struct ff_job *j, struct ff_error *err)
 {
 	int code = FF_OK;
 
-	if (j->strategy_path)
+	if (j->opt.strategy_path)
 		code = save_strategy(j, err);
-	if (code == FF_OK && j->report_path)
+	if (code == FF_OK && j->opt.report_path)
 		code = save_report(j, err);
-	if (code == FF_OK && j->trace_path)
+	if (code == FF_OK && j->opt.trace_path)
 		code = save_trace(j, err);
 	return code;
 }
@@ -523,7 +529,7 @@ static int save(struct ff_job *j, struct ff_error *err)
 /* Predictions are as good as the figures they are made of. */
 static void warn_if_unsteady(const struct ff_job *j)
 {
-	double share = j->costs ? ff_costs_steady_share(j->costs) : 1;
+	double share = j->in.costs ? ff_costs_steady_share(j->in.costs) : 1;
 
 	if (share < FF_STEADY)
 		fprintf(stderr,
@@ -532,42 +538,43 @@ static void warn_if_unsteady(const struct ff_job *j)
 				"disturbed, so predictions may be off; ffprof --again measures "
 				"them "
 				"anew\n",
-				ff_job_command.name, 100 * (1 - share), j->costs_path);
+				ff_job_command.name, 100 * (1 - share), j->opt.costs_path);
 }
 
 static void warn_of_communication(const struct ff_job *j)
 {
-	const char *planned = j->planned_info.communication, *here = communication(j);
+	const char *planned = j->in.planned_info.communication, *here = communication(j);
 
 	if (planned && *here && strcmp(planned, here) != 0)
 		fprintf(stderr,
 				"%s: %s was planned for ranks that communicate over %s, but %s was "
 				"measured over %s\n",
-				ff_job_command.name, j->simulate, planned, j->costs_path, here);
+				ff_job_command.name, j->opt.simulate, planned, j->opt.costs_path,
+				here);
 }
 
 static bool baseline_ends(void *ctx)
 {
 	struct ff_job *j = ctx;
 
-	return j->seconds > 0 && now_s() - j->from > BASELINE_SHARE * j->seconds;
+	return j->opt.seconds > 0 && now_s() - j->from > BASELINE_SHARE * j->opt.seconds;
 }
 
 /* Data parallelism with the buckets that are best; where it does not fit, what people do then. */
 static int find_baseline(struct ff_job *j, struct ff_error *err)
 {
-	const struct ff_grid grid = {.evaluator = j->evaluator,
-			.space = j->space,
-			.graph = &j->graph,
-			.machine = &j->machine,
+	const struct ff_grid grid = {.evaluator = j->tools.evaluator,
+			.space = j->tools.space,
+			.graph = &j->in.graph,
+			.machine = &j->in.machine,
 			.samples = true,
 			.stop = baseline_ends,
 			.ctx = j};
 	struct ff_summary *s = &j->summary;
 	struct ff_strategy base;
 	bool found = false;
-	int code = ff_init_strategy("data-parallel", j->space, &j->graph, &j->machine, j->seed,
-			&j->arena, &base, err);
+	int code = ff_init_strategy("data-parallel", j->tools.space, &j->in.graph, &j->in.machine,
+			j->opt.seed, &j->arena, &base, err);
 
 	s->baseline = &s->data_parallel;
 	s->baseline_name = "data-parallel";
@@ -593,13 +600,14 @@ static int find_baseline(struct ff_job *j, struct ff_error *err)
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
-	const struct ff_path out[] = {{.name = "-o", .path = j->strategy_path},
-			{.name = "--report", .path = j->report_path},
-			{.name = "--trace", .path = j->trace_path}};
-	const struct ff_path in[] = {{.name = "GRAPH", .path = j->graph_path},
-			{.name = "--machine", .path = ff_machine_file(j->machine_name, &j->arena)},
-			{.name = "--costs", .path = j->costs_path},
-			{.name = "--simulate", .path = j->simulate}};
+	const struct ff_path out[] = {{.name = "-o", .path = j->opt.strategy_path},
+			{.name = "--report", .path = j->opt.report_path},
+			{.name = "--trace", .path = j->opt.trace_path}};
+	const struct ff_path in[] = {{.name = "GRAPH", .path = j->opt.graph_path},
+			{.name = "--machine",
+					.path = ff_machine_file(j->opt.machine_name, &j->arena)},
+			{.name = "--costs", .path = j->opt.costs_path},
+			{.name = "--simulate", .path = j->opt.simulate}};
 	FILE *table;
 	int code = ff_job_check(j, err);
 
@@ -613,16 +621,16 @@ static int run(struct ff_job *j, struct ff_error *err)
 		code = find_baseline(j, err);
 	if (code < 0)
 		return code;
-	s->graph = &j->graph;
-	s->codec = j->codec;
-	s->machine = &j->machine;
-	s->costs = j->costs_path;
-	s->measured = j->costs;
-	s->seed = j->seed;
-	s->jobs = j->jobs;
-	s->space = j->space_text;
-	s->memory_limit = j->memory;
-	code = j->simulate ? simulate(j, err) : search(j, err);
+	s->graph = &j->in.graph;
+	s->codec = j->in.codec;
+	s->machine = &j->in.machine;
+	s->costs = j->opt.costs_path;
+	s->measured = j->in.costs;
+	s->seed = j->opt.seed;
+	s->jobs = j->opt.jobs;
+	s->space = j->opt.space_text;
+	s->memory_limit = j->opt.memory;
+	code = j->opt.simulate ? simulate(j, err) : search(j, err);
 	if (code < 0)
 		return code;
 	warn_if_unsteady(j);
@@ -638,25 +646,25 @@ static int run(struct ff_job *j, struct ff_error *err)
 static void finish(struct ff_job *j)
 {
 	for (uint32_t i = 0; i < FF_MOST_JOBS; i++) {
-		ff_evaluator_destroy(j->more[i]);
-		ff_pricer_destroy(j->more_pricers[i]);
+		ff_evaluator_destroy(j->tools.more[i]);
+		ff_pricer_destroy(j->tools.more_pricers[i]);
 	}
-	ff_evaluator_destroy(j->evaluator);
-	ff_space_destroy(j->space);
-	ff_pricer_destroy(j->pricer);
-	ff_costs_destroy(j->costs);
+	ff_evaluator_destroy(j->tools.evaluator);
+	ff_space_destroy(j->tools.space);
+	ff_pricer_destroy(j->tools.pricer);
+	ff_costs_destroy(j->in.costs);
 	ff_arena_finish(&j->arena);
 }
 
 int main(int argc, char **argv)
 {
-	struct ff_job j = {.devices = FF_NOT_GIVEN,
-			.space_text = FF_ALL_SPACE,
-			.jobs = 1,
-			.proposals = FF_NOT_GIVEN,
-			.seconds = -1,
-			.memory = -1,
-			.beta = NAN,
+	struct ff_job j = {.opt.devices = FF_NOT_GIVEN,
+			.opt.space_text = FF_ALL_SPACE,
+			.opt.jobs = 1,
+			.opt.proposals = FF_NOT_GIVEN,
+			.opt.seconds = -1,
+			.opt.memory = -1,
+			.opt.beta = NAN,
 			.from = now_s()};
 	struct ff_error err = {0};
 	bool done = false;
@@ -664,7 +672,7 @@ int main(int argc, char **argv)
 
 	ff_process_begin(ff_job_command.name);
 	ff_arena_init(&j.arena);
-	code = ff_job_parse(&j, argc, argv, &done, &err);
+	code = ff_job_parse(&j.opt, argc, argv, &done, &err);
 	if (code == FF_OK && !done)
 		code = run(&j, &err);
 	finish(&j);

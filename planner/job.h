@@ -13,8 +13,8 @@
 #define FF_NOT_GIVEN UINT64_MAX
 #define FF_ALL_SPACE "updates,replicas,micro-batches,recompute"
 
-struct ff_job {
-	/* what the command line said */
+/* What the command line said. */
+struct ff_job_options {
 	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name;
 	const char *strategy_path, *report_path, *trace_path;
 	struct ff_texts init;
@@ -24,11 +24,10 @@ struct ff_job {
 	bool clip, by_nodes;
 	const char *space_text;
 	uint32_t what; /* FF_SPACE_* */
-	/* clock in seconds: start of the command, end of the lower bound's time */
-	double from, bound_until;
-	double predict_s; /* what lowering data parallelism took */
-	/* what was loaded and made */
-	struct ff_arena arena;
+};
+
+/* What was loaded. */
+struct ff_job_input {
 	struct ff_graph graph;
 	struct ff_machine machine;
 	struct ff_strategy planned; /* --simulate: the file's */
@@ -36,11 +35,25 @@ struct ff_job {
 	const struct ff_optimizer *optimizer;
 	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
 	struct ff_costs *costs;
+};
+
+/* What was made of it to search with; of the second chain on, in `more`. */
+struct ff_job_tools {
 	struct ff_pricer *pricer;
 	struct ff_space *space;
 	struct ff_evaluator *evaluator;
 	struct ff_pricer *more_pricers[FF_MOST_JOBS];
 	struct ff_evaluator *more[FF_MOST_JOBS];
+};
+
+struct ff_job {
+	struct ff_job_options opt;
+	struct ff_arena arena;
+	struct ff_job_input in;
+	struct ff_job_tools tools;
+	/* clock in seconds: start of the command, end of the lower bound's time */
+	double from, bound_until;
+	double predict_s; /* what lowering data parallelism took */
 	const char *starts[33];
 	struct ff_progress progress;
 	struct ff_plan baseline; /* where data parallelism does not fit */
@@ -50,7 +63,7 @@ struct ff_job {
 
 /* options.c: the command line, and whether it makes sense; *done: it asked for help. */
 extern const struct ff_command ff_job_command;
-int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_error *err);
+int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err);
 int ff_job_check(struct ff_job *j, struct ff_error *err);
 /* Whether --init takes `name`. */
 bool ff_job_is_start(const char *name);

@@ -59,17 +59,17 @@ static int check_word(const char *path, const char *hint, struct ff_error *err)
 			hint);
 }
 
-static int check_words(struct ff_job *j, struct ff_error *err)
+static int check_words(struct ff_job_options *o, struct ff_error *err)
 {
 	struct ff_nearest near;
 
-	ff_nearest_init(&near, j->costs_path);
+	ff_nearest_init(&near, o->costs_path);
 	ff_nearest_try(&near, "analytic");
-	if (strcmp(j->costs_path, "analytic") != 0 &&
-			check_word(j->costs_path, ff_nearest_hint(&near), err) < 0)
+	if (strcmp(o->costs_path, "analytic") != 0 &&
+			check_word(o->costs_path, ff_nearest_hint(&near), err) < 0)
 		return err->code;
-	if (j->simulate && !ff_job_is_start(j->simulate))
-		return check_word(j->simulate, near_start(&near, j->simulate), err);
+	if (o->simulate && !ff_job_is_start(o->simulate))
+		return check_word(o->simulate, near_start(&near, o->simulate), err);
 	return FF_OK;
 }
 
@@ -114,38 +114,39 @@ static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 static int check_search(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_nearest near;
-	uint32_t n = j->init.n;
+	uint32_t n = j->opt.init.n;
 
-	if (!j->strategy_path)
+	if (!j->opt.strategy_path)
 		return ff_fail(err, FF_E_INPUT,
 				"option -o is missing: expected the file for the strategy found");
-	if (j->proposals == 0 || j->seconds == 0)
+	if (j->opt.proposals == 0 || j->opt.seconds == 0)
 		return ff_fail(err, FF_E_INPUT, "option %s: expected more than 0",
-				j->proposals == 0 ? "--proposals" : "--budget");
-	if (!isnan(j->beta) && !(j->beta > 0))
+				j->opt.proposals == 0 ? "--proposals" : "--budget");
+	if (!isnan(j->opt.beta) && !(j->opt.beta > 0))
 		return ff_fail(err, FF_E_INPUT, "option --beta: expected a number above 0, not %g",
-				j->beta);
+				j->opt.beta);
 	for (uint32_t i = 0; i < n; i++)
-		if (!ff_job_is_start(j->init.text[i]))
+		if (!ff_job_is_start(j->opt.init.text[i]))
 			return ff_fail(err, FF_E_INPUT,
 					"option --init: expected data-parallel, single, expert, "
 					"random, elimination, pipeline, pipeline-N, zero-1, "
 					"zero-3 or frugal, not \"%.100s\"%s",
-					j->init.text[i], near_start(&near, j->init.text[i]));
+					j->opt.init.text[i],
+					near_start(&near, j->opt.init.text[i]));
 	for (uint32_t i = 0; i < n; i++)
-		j->starts[i] = j->init.text[i];
+		j->starts[i] = j->opt.init.text[i];
 	j->summary.starts = n ? j->starts : ff_starts;
-	if (j->jobs < 1 || j->jobs > FF_MOST_JOBS)
+	if (j->opt.jobs < 1 || j->opt.jobs > FF_MOST_JOBS)
 		return ff_fail(err, FF_E_INPUT, "option --jobs: expected 1 to %d", FF_MOST_JOBS);
-	if (j->proposals == FF_NOT_GIVEN) {
-		j->proposals = 0;
-		if (j->seconds < 0)
-			j->seconds = FF_PRESET_SECONDS;
+	if (j->opt.proposals == FF_NOT_GIVEN) {
+		j->opt.proposals = 0;
+		if (j->opt.seconds < 0)
+			j->opt.seconds = FF_PRESET_SECONDS;
 	}
-	if (j->seconds < 0)
-		j->seconds = 0;
-	if (isnan(j->beta))
-		j->beta = 0;
+	if (j->opt.seconds < 0)
+		j->opt.seconds = 0;
+	if (isnan(j->opt.beta))
+		j->opt.beta = 0;
 	return FF_OK;
 }
 
@@ -153,52 +154,55 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_error inner;
 
-	if (!j->machine_name)
+	if (!j->opt.machine_name)
 		return ff_fail(err, FF_E_INPUT,
 				"option --machine is missing: expected a file or the name of a "
 				"machine");
-	if (!j->costs_path)
+	if (!j->opt.costs_path)
 		return ff_fail(err, FF_E_INPUT,
 				"option --costs is missing: expected a file that ffprof wrote, or "
 				"the "
 				"word analytic");
-	if (j->by_nodes && strcmp(j->costs_path, "analytic") != 0)
+	if (j->opt.by_nodes && strcmp(j->opt.costs_path, "analytic") != 0)
 		return ff_fail(err, FF_E_INPUT,
 				"option --by-nodes: expected --costs analytic beside it, as a file "
 				"of costs says how it was measured");
-	if (j->devices == 0 || (j->devices > FF_MAX_DEVICES && j->devices != FF_NOT_GIVEN))
+	if (j->opt.devices == 0 ||
+			(j->opt.devices > FF_MAX_DEVICES && j->opt.devices != FF_NOT_GIVEN))
 		return ff_fail(err, FF_E_INPUT, "option --devices: expected 1 to %d",
 				FF_MAX_DEVICES);
-	if (j->memory == 0)
+	if (j->opt.memory == 0)
 		return ff_fail(err, FF_E_INPUT, "option --memory: expected more than 0");
-	if (j->memory < 0)
-		j->memory = 0;
-	if (read_space(j->space_text, &j->what, err) < 0)
+	if (j->opt.memory < 0)
+		j->opt.memory = 0;
+	if (read_space(j->opt.space_text, &j->opt.what, err) < 0)
 		return err->code;
-	if (j->optimizer_name && ff_optimizer_find(j->optimizer_name, &j->optimizer, &inner) < 0)
+	if (j->opt.optimizer_name &&
+			ff_optimizer_find(j->opt.optimizer_name, &j->in.optimizer, &inner) < 0)
 		return ff_fail(err, FF_E_INPUT, "option --optimizer: %s", inner.text);
-	if (j->codec_name && ff_codec_find(j->codec_name, &j->codec, &inner) < 0)
+	if (j->opt.codec_name && ff_codec_find(j->opt.codec_name, &j->in.codec, &inner) < 0)
 		return ff_fail(err, FF_E_INPUT, "option --compress: %s", inner.text);
-	if (j->average_every > FF_MOST_AVERAGED)
+	if (j->opt.average_every > FF_MOST_AVERAGED)
 		return ff_fail(err, FF_E_INPUT, "option --average-every: expected at most %d",
 				FF_MOST_AVERAGED);
-	if (j->staleness > FF_MOST_STALE)
+	if (j->opt.staleness > FF_MOST_STALE)
 		return ff_fail(err, FF_E_INPUT, "option --staleness: expected at most %d",
 				FF_MOST_STALE);
-	if (j->staleness && !j->simulate)
+	if (j->opt.staleness && !j->opt.simulate)
 		return ff_fail(err, FF_E_INPUT,
 				"option --staleness: expected --simulate beside it, as no search "
 				"chooses what changes the mathematics");
-	if (j->average_every && !j->simulate)
+	if (j->opt.average_every && !j->opt.simulate)
 		return ff_fail(err, FF_E_INPUT,
 				"option --average-every: expected --simulate data-parallel beside "
 				"it, as there is nothing to search: devices have nothing but "
 				"parameters in common then");
-	if (check_words(j, err) < 0)
+	if (check_words(&j->opt, err) < 0)
 		return err->code;
-	if (!j->simulate)
+	if (!j->opt.simulate)
 		return check_search(j, err);
-	if (j->proposals != FF_NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))
+	if (j->opt.proposals != FF_NOT_GIVEN || j->opt.seconds >= 0 || j->opt.init.n > 0 ||
+			!isnan(j->opt.beta))
 		return ff_fail(err, FF_E_INPUT,
 				"option --simulate only predicts: expected no --budget, "
 				"--proposals, "
@@ -206,69 +210,69 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 	return FF_OK;
 }
 
-int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_error *err)
+int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err)
 {
 	char names[FF_OPTIMIZER_TEXT], optimizers[FF_OPTIMIZER_TEXT + 96];
 	char codecs[FF_CODEC_TEXT], compress[FF_CODEC_TEXT + 160];
 	const struct ff_option options[] = {
-			{"--machine", FF_OPTION_TEXT, &j->machine_name, "MACHINE",
+			{"--machine", FF_OPTION_TEXT, &o->machine_name, "MACHINE",
 					"file, or name of one in graphs/machines/"},
-			{"--costs", FF_OPTION_TEXT, &j->costs_path, "COSTS",
+			{"--costs", FF_OPTION_TEXT, &o->costs_path, "COSTS",
 					"file that ffprof wrote, or: analytic"},
-			{"--by-nodes", FF_OPTION_FLAG, &j->by_nodes, NULL,
+			{"--by-nodes", FF_OPTION_FLAG, &o->by_nodes, NULL,
 					"analytic prices of collectives in stages, as "
 					"FF_NCCL_NODES=1 "
 					"has them"},
-			{"--devices", FF_OPTION_COUNT, &j->devices, "N",
+			{"--devices", FF_OPTION_COUNT, &o->devices, "N",
 					"use only the machine's first N devices"},
-			{"--optimizer", FF_OPTION_TEXT, &j->optimizer_name, "NAME", optimizers},
-			{"--clip", FF_OPTION_FLAG, &j->clip, NULL,
+			{"--optimizer", FF_OPTION_TEXT, &o->optimizer_name, "NAME", optimizers},
+			{"--clip", FF_OPTION_FLAG, &o->clip, NULL,
 					"gradients are clipped by their global norm (as ffrun "
 					"--clip does), which takes time"},
-			{"--compress", FF_OPTION_TEXT, &j->codec_name, "CODEC", compress},
-			{"--average-every", FF_OPTION_COUNT, &j->average_every, "K",
+			{"--compress", FF_OPTION_TEXT, &o->codec_name, "CODEC", compress},
+			{"--average-every", FF_OPTION_COUNT, &o->average_every, "K",
 					"with --simulate: no gradients are summed, but parameters "
 					"averaged every K steps, which changes what is computed; "
 					"else what the file says"},
-			{"--staleness", FF_OPTION_COUNT, &j->staleness, "S",
+			{"--staleness", FF_OPTION_COUNT, &o->staleness, "S",
 					"with --simulate: gradients are applied S steps late, so "
 					"that their way there overlaps with the next step, which "
 					"changes what is computed; else what the file says"},
-			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
+			{"--budget", FF_OPTION_SECONDS, &o->seconds, "SECONDS",
 					"be done in that time (preset 30s)"},
-			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",
+			{"--proposals", FF_OPTION_COUNT, &o->proposals, "N",
 					"search that many proposals; then equal seeds give equal "
 					"files"},
-			{"--seed", FF_OPTION_COUNT, &j->seed, "N",
+			{"--seed", FF_OPTION_COUNT, &o->seed, "N",
 					"of all random choices (preset 0)"},
-			{"--space", FF_OPTION_TEXT, &j->space_text, "LIST",
+			{"--space", FF_OPTION_TEXT, &o->space_text, "LIST",
 					"what else may change: updates (of parameters: sharded, or "
 					"on one device), replicas (parts computed several times), "
 					"micro-batches (in stages or not), recompute (values for "
 					"backward), or none (preset: all)"},
-			{"--memory", FF_OPTION_BYTES, &j->memory, "BYTES",
+			{"--memory", FF_OPTION_BYTES, &o->memory, "BYTES",
 					"limit for each device (preset: what the machine says)"},
-			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
+			{"--init", FF_OPTION_TEXTS, &o->init, "NAME",
 					"start from data-parallel, expert, single, random, "
 					"elimination, pipeline, pipeline-N (N stages), zero-1, "
 					"zero-3, frugal or megatron (what saves memory); may be "
 					"repeated "
 					"(preset: all but pipeline-N)"},
-			{"--jobs", FF_OPTION_COUNT, &j->jobs, "N",
+			{"--jobs", FF_OPTION_COUNT, &o->jobs, "N",
 					"walk in so many threads, which share the best (preset 1)"},
-			{"--beta", FF_OPTION_REAL, &j->beta, "B",
+			{"--beta", FF_OPTION_REAL, &o->beta, "B",
 					"how strictly slower strategies are refused (preset 64 an "
 					"operator)"},
-			{"--simulate", FF_OPTION_TEXT, &j->simulate, "STRATEGY",
+			{"--simulate", FF_OPTION_TEXT, &o->simulate, "STRATEGY",
 					"only predict a strategy file, one of the names of "
 					"--init, or megatron:T,D,P,M: degrees of tensor, data and "
 					"pipeline parallelism and micro-batches, with any of "
 					"zero-1, zero-3, recompute, recompute=light, sequence and "
 					"experts behind them"},
-			{"-o", FF_OPTION_TEXT, &j->strategy_path, "STRATEGY",
+			{"-o", FF_OPTION_TEXT, &o->strategy_path, "STRATEGY",
 					"where the plan goes"},
-			{"--report", FF_OPTION_TEXT, &j->report_path, "FILE", "figures as JSON"},
-			{"--trace", FF_OPTION_TEXT, &j->trace_path, "FILE",
+			{"--report", FF_OPTION_TEXT, &o->report_path, "FILE", "figures as JSON"},
+			{"--trace", FF_OPTION_TEXT, &o->trace_path, "FILE",
 					"predicted timeline for Perfetto or chrome://tracing"},
 	};
 	struct ff_command c = ff_job_command;
@@ -286,5 +290,5 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 			codecs);
 	c.options = options;
 	c.n_options = sizeof(options) / sizeof(*options);
-	return ff_cli_parse(&c, argc, argv, &j->graph_path, &n_args, done, err);
+	return ff_cli_parse(&c, argc, argv, &o->graph_path, &n_args, done, err);
 }

@@ -73,7 +73,6 @@ MOST = 30
 WIDE = {
     "ff_schedule": "a record of flat tables: lowering writes it once, and nobody changes it",
     "ff_lowering": "to be parted",
-    "ff_job": "to be parted",
 }
 # Folders of more files, and why.
 CROWDED = {
