@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+"""Predicted beside published times of whole training steps on GPUs.
+
+usage: bench/published.py FOLDER [--build build] [--out out] [--costs analytic] [--rows 250 | --all]
+                          [--machine GPU=MACHINE]... [--framework NAME]... [--verbose]
+
+FOLDER has tables of what others measured, as CSV with a header.  Those that are there are read:
+
+  vtrain_e2e_open.csv   Megatron-DeepSpeed: GPTs on A100 by tensor, data and pipeline parallelism and
+                        size of micro-batches (VIA-Research/vTrain @ f8dda84, data, MIT): activations are
+                        recomputed in full, 1F1B, gradients are all-reduced behind backward, at once
+  neusight_e2e.csv      eager PyTorch, float32 without TF32, forward and backward: one GPU, and four by
+                        dp4, tp4, pp4_1 (sitar-lab/NeuSight @ 6945927, scripts/asplos, MIT)
+  endtoend_open.csv     resnet50 and BERT for SQuAD, data-parallel on 1 to 8 GPUs, the input pipeline
+                        and the optimizer in it (lambdal/deeplearning-benchmark @ aa5addb, no licence found)
+
+Of each table about --rows are taken, evenly, or --all.  Networks are ffzoo's, priced by ffsearch --simulate;
+a GPU is a machine made of its datasheet (below), or what --machine says it is: a100_sxm40=a100x256.
+Memory is no limit: what was measured did fit.
+
+Printed are, by GPU, network and number of GPUs, the mean absolute and signed errors of predicted against
+published steps, Kendall's tau of pairs with the same network, GPUs and batch, and the term that errs most:
+of compute, communication and waits (what is left of the step) it is the one whose factor is furthest
+from one, by its share of the step, where factors are fitted to the group's rows by least squares, drawn
+towards one.  Then the same with one factor for each framework, the median of published / predicted: what
+is in a step of that framework and in no kernel.  OUT/published.svg has a scatter plot without it,
+OUT/published.json the rows.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import csv
+import math
+import os
+import statistics
+import subprocess
+import sys
+from typing import NamedTuple
+
+import compared
+from commands import load, run, save
+
+# Of datasheets, dense: TFLOP/s float32 without tensor cores, with TF32, 16 bit; GB/s; GiB; GB/s to others of the
+# host in each direction.  V100 has no bfloat16: its float16 stands for it.
+GPUS = {
+    "p100": (10.6, None, 21.2, 732, 16, 16),
+    "v100": (15.7, None, 125, 900, 32, 150),
+    "v100_16": (15.7, None, 125, 900, 16, 150),
+    "a100_pcie40": (19.5, 156, 312, 1555, 40, 25),
+    "a100_pcie80": (19.5, 156, 312, 1935, 80, 25),
+    "a100_sxm40": (19.5, 156, 312, 1555, 40, 300),
+    "a100_sxm80": (19.5, 156, 312, 2039, 80, 300),
+    "h100_pcie80": (51.2, 378, 756, 2000, 80, 50),
+    "h100_sxm80": (66.9, 494, 989, 3350, 80, 450),
+    "l4": (30.3, 60, 121, 300, 24, 25),
+    "t4": (8.1, None, 65, 320, 16, 12),
+}
+ALIASES = {"a100-sxm": "a100_sxm40"}
+
+MEGATRON, EAGER, EXAMPLES = "Megatron-DeepSpeed", "eager PyTorch", "DeepLearningExamples"
+WHOLE = 1 << 34  # bytes of a bucket that has all gradients
+COMMUNICATION = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "point-to-point", "halo", "broadcast",
+                 "gather", "scatter", "gradient", "weights", "load", "move")
+TERMS = ("compute", "communication", "waits")
+
+
+class Row(NamedTuple):
+    """One measured step."""
+    framework: str
+    gpu: str
+    gpus: int
+    network: str  # what it is called here
+    zoo: tuple  # ffzoo's arguments
+    tf32: bool
+    strategy: str  # --simulate's
+    optimizer: str  # "": none in the step
+    whole: bool  # gradients travel at once, behind backward
+    measured: float  # microseconds
+
+
+# ---- tables ----
+
+def size(**values):
+    return tuple(a for key, value in values.items() for a in ("--set", f"{key}={value}"))
+
+
+def read(folder, name):
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        print(f"{path} is not there")
+        return []
+    with open(path, encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def of_vtrain(r):
+    """Words are 51200, as Megatron-LM pads GPT-2's; a tenth is dropped, its preset."""
+    t, d, p, batch = (int(r[k]) for k in ("t", "d", "p", "global_batch"))
+    micro = batch // d // int(r["micro_batch"])
+    zoo = ("gpt2", "--batch", str(batch), *size(layers=r["layers"], width=r["hidden"], heads=r["heads"],
+                                                sequence=r["seq"], vocabulary=51200, dropout=10, dtype="bfloat16"))
+    gpu = ALIASES.get(r["gpu"], r["gpu"])
+    return Row(MEGATRON, gpu, int(r["gpus"]), f"gpt {r['layers']}x{r['hidden']}", zoo, False,
+               f"megatron:{t},{d},{p},{micro},recompute", "adamw", True, 1e3 * float(r["iter_ms"]))
+
+
+GPTS = {"gpt2_large": (36, 1280, 20, 50257), "gpt3_xl": (24, 2048, 16, 50257), "gpt3_27": (32, 2560, 32, 50257),
+        "opt_13": (24, 2048, 32, 50272)}
+WAYS = {"": (1, "megatron:1,1,1,1"), "dp4": (4, "data-parallel"), "tp4": (4, "megatron:4,1,1,1"),
+        "pp4_1": (4, "megatron:1,1,4,1")}
+
+
+def of_neusight(r):
+    """The steps are forward and backward; gpt3_xl has 24 heads of 128 in its paper and 16 in the code."""
+    if r["mode"] != "train" or r["extra"] not in WAYS or r["gpu"] not in GPUS:
+        return None
+    gpus, strategy = WAYS[r["extra"]]
+    batch = ("--batch", r["batch"])
+    if r["network"] in GPTS:
+        layers, width, heads, words = GPTS[r["network"]]
+        zoo = ("gpt2", *batch, *size(layers=layers, width=width, heads=heads, sequence=r["seq"], vocabulary=words))
+    elif r["network"] == "bert_large":
+        zoo = ("bert_large", *batch, *size(sequence=r["seq"], task="words"))
+    else:
+        return None
+    return Row(EAGER, r["gpu"], gpus, r["network"], zoo, False, strategy, "", False, 1e3 * float(r["e2e_ms"]))
+
+
+def of_lambda(r):
+    """SQuAD is trained on sequences of 384; batch norms are over each GPU's samples."""
+    mixed = r["dtype"] == "fp16-amp"
+    dtype = size(dtype="bfloat16") if mixed else ()
+    batch = ("--batch", r["global_batch"])
+    if r["gpu"] not in GPUS or r["network"] not in ("resnet50", "bert_base_squad", "bert_large_squad"):
+        return None
+    if r["network"] == "resnet50":
+        zoo, optimizer = ("resnet50", *batch, *size(norm_group=r["per_gpu_batch"]), *dtype), "momentum"
+    else:
+        name = "bert" if "base" in r["network"] else "bert_large"
+        zoo, optimizer = (name, *batch, *size(sequence=384, dropout=10), *dtype), "adamw"
+    return Row(EXAMPLES, r["gpu"], int(r["gpus"]), f"{r['network']} {'fp16' if mixed else 'fp32'}", zoo, not mixed,
+               "data-parallel", optimizer, False, 1e6 * int(r["global_batch"]) / float(r["rate"]))
+
+
+TABLES = (("vtrain_e2e_open.csv", of_vtrain), ("neusight_e2e.csv", of_neusight), ("endtoend_open.csv", of_lambda))
+
+
+def mean_of_equal(rows):
+    """What was measured several times, or on several hosts, counts once."""
+    found = compared.by_key(rows, lambda r: r._replace(measured=0))
+    return [key._replace(measured=statistics.mean(r.measured for r in some)) for key, some in found.items()]
+
+
+def comparable(r):
+    """Rows with the same of these differ in their strategies alone."""
+    return r.gpu, r.gpus, r.zoo
+
+
+def evenly(rows, n):
+    """About `n` of them, by the order of the file, with all that they are compared with."""
+    groups = list(compared.by_key(rows, comparable).values())
+    every = 1 if n is None else max(1, math.ceil(len(rows) / n))
+    return [r for some in groups[::every] for r in some]
+
+
+# ---- prediction ----
+
+def write_machine(path, gpu, gpus, tf32):
+    plain, tensor, half, bandwidth, memory, link = GPUS[gpu]
+    kind = {"name": gpu, "backend": "cuda", "flops_per_s": 1e12 * (tensor if tf32 and tensor else plain),
+            "bfloat16_flops_per_s": 1e12 * half, "memory_bytes_per_s": 1e9 * bandwidth, "memory_bytes": memory << 30}
+    inside = {"latency_us": 5, "bytes_per_s": 1e9 * link, "shared": False}
+    save(path, {"format": "ffsoap-machine", "version": 1, "name": gpu, "overlap": True, "kinds": [kind],
+                "nodes": [{"count": 1, "devices": gpus, "kind": gpu, "inside": inside}]})
+
+
+def is_communication(name):
+    return name.startswith(COMMUNICATION)
+
+
+def terms(plan, update):
+    """Microseconds a device, of the step: compute, communication, and what is left."""
+    n, tasks = plan["devices"], plan.get("predicted_tasks", {})
+    moved = sum(us for name, us in tasks.items() if is_communication(name)) / n
+    done = sum(us for name, us in tasks.items() if not is_communication(name)) / n - update
+    return done, moved, max(0, plan["predicted_us"] - update - done - moved)
+
+
+class Predictor:
+    """Graphs and machines are files that many rows share."""
+
+    def __init__(self, options):
+        self.o = options
+        self.folder = os.path.join(options.out, "published")
+        self.machines = dict(text.split("=", 1) for text in options.machine)
+        self.graphs = {}
+        os.makedirs(self.folder, exist_ok=True)
+
+    def graph(self, zoo):
+        if zoo not in self.graphs:
+            self.graphs[zoo] = os.path.join(self.folder, f"graph{len(self.graphs)}.json")
+            run(f"{self.o.build}/graphs/ffzoo", *zoo, "-o", self.graphs[zoo])
+        return self.graphs[zoo]
+
+    def machine(self, r):
+        if r.gpu in self.machines:
+            return [self.machines[r.gpu], "--devices", str(r.gpus)]
+        path = os.path.join(self.folder, f"{r.gpu}-{r.gpus}{'-tf32' if r.tf32 else ''}.json")
+        if not os.path.exists(path):
+            write_machine(path, r.gpu, r.gpus, r.tf32)
+        return [path]
+
+    def predict(self, r):
+        """The strategy file as a value; or None, and why."""
+        plan = os.path.join(self.folder, "plan.json")
+        command = [f"{self.o.build}/planner/ffsearch", self.graph(r.zoo), "--machine", *self.machine(r), "--costs",
+                   self.o.costs, "--optimizer", r.optimizer or "sgd", "--memory", "4TiB", "-o", plan, "--simulate"]
+        done = subprocess.run([*command, r.strategy], capture_output=True, text=True, check=False)
+        if done.returncode == 0 and r.whole and r.gpus > 1:
+            made = load(plan)
+            save(plan, dict(made, bucket_bytes=WHOLE))
+            done = subprocess.run([*command[:-2], f"{plan}.out", "--simulate", plan], capture_output=True, text=True,
+                                  check=False)
+            plan = f"{plan}.out"
+        if done.returncode:
+            return None, done.stderr.strip()
+        return load(plan), ""
+
+
+def predict_all(rows, options):
+    """Points, and beside each its terms; rows that cannot be predicted are told."""
+    predictor, points, why = Predictor(options), [], {}
+    for i, r in enumerate(rows):
+        plan, reason = predictor.predict(r)
+        if sys.stderr.isatty():
+            print(f"\r{i + 1} of {len(rows)}", end="", file=sys.stderr)
+        if plan is None:
+            why.setdefault(reason, []).append(r)
+            continue
+        update = plan.get("predicted_tasks", {}).get("update", 0) / plan["devices"] if not r.optimizer else 0
+        points.append((r, plan["predicted_us"] - update, terms(plan, update)))
+    for reason, some in why.items():
+        print(f"{len(some)} rows are left out, {some[0].network} on {some[0].gpus} {some[0].gpu} first: {reason}")
+    return points
+
+
+# ---- tables of errors ----
+
+def point(r, us):
+    return compared.Point(r.network, f"{r.gpu} x{r.gpus}", f"{r.strategy} {' '.join(r.zoo[2:3])}", us, r.measured, {}, {})
+
+
+def solve(a, b):
+    """Gauss without pivots, for a matrix that is symmetric and positive."""
+    n = len(b)
+    for i in range(n):
+        for k in range(i + 1, n):
+            f = a[k][i] / a[i][i]
+            a[k] = [x - f * y for x, y in zip(a[k], a[i])]
+            b[k] -= f * b[i]
+    for i in reversed(range(n)):
+        b[i] = (b[i] - sum(a[i][k] * b[k] for k in range(i + 1, n))) / a[i][i]
+    return b
+
+
+DRAWN = 0.1  # towards one: as much as a term of a tenth of the step in one row
+
+
+def worst_term(some):
+    """Its name, and what it is off by, as a share of the published step."""
+    share = [[t / r.measured for t in parts] for r, _, parts in some]
+    normal = [[sum(s[i] * s[k] for s in share) + (DRAWN * DRAWN if i == k else 0) for k in range(3)] for i in range(3)]
+    rest = [sum(s[i] * (1 - sum(s)) for s in share) for i in range(3)]
+    more = solve(normal, rest)
+    off = [-m * statistics.mean(s[i] for s in share) for i, m in enumerate(more)]
+    worst = max(range(3), key=lambda i: abs(off[i]))
+    return f"{TERMS[worst]} {100 * off[worst]:+.0f} %"
+
+
+def tau(some):
+    groups = compared.by_key(some, lambda x: comparable(x[0])).values()
+    return compared.kendall([[point(r, us) for r, us, _ in g] for g in groups])
+
+
+def line(title, some):
+    errors = [(us - r.measured) / r.measured for r, us, _ in some]
+    order = tau(some)
+    print(f"{title:48} {len(some):4} {100 * statistics.mean(map(abs, errors)):8.1f} % "
+          f"{100 * statistics.mean(errors):+8.1f} % {'' if math.isnan(order) else f'{order:.3f}':>8}  {worst_term(some)}")
+
+
+def table(points):
+    print(f"\n{'':48} {'n':>4} {'mean |e|':>10} {'mean e':>10} {'tau':>8}  errs most")
+    for key, some in sorted(compared.by_key(points, lambda x: (x[0].gpu, x[0].network, x[0].gpus)).items()):
+        line(f"{key[0]}, {key[1]}, {key[2]} GPU{'s' if key[2] > 1 else ''}", some)
+    for framework, some in sorted(compared.by_key(points, lambda x: x[0].framework).items()):
+        for gpu, part in sorted(compared.by_key(some, lambda x: x[0].gpu).items()):
+            line(f"{framework}, {gpu}", part)
+    line("all", points)
+
+
+def factors(points):
+    return {framework: statistics.median(r.measured / us for r, us, _ in some)
+            for framework, some in compared.by_key(points, lambda x: x[0].framework).items()}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("folder", help="of the tables")
+    p.add_argument("--build", default="build", help="with the commands (preset build)")
+    p.add_argument("--out", default="out", help="what is written goes there (preset out)")
+    p.add_argument("--costs", default="analytic", help="ffsearch's (preset analytic)")
+    p.add_argument("--rows", type=int, default=250, help="of a table, about (preset 250)")
+    p.add_argument("--all", action="store_true", help="all rows")
+    p.add_argument("--machine", action="append", default=[], metavar="GPU=MACHINE", help="what a GPU is of")
+    p.add_argument("--framework", action="append", choices=(MEGATRON, EAGER, EXAMPLES), help="its rows alone")
+    p.add_argument("--verbose", action="store_true", help="print each row, too")
+    o = p.parse_args()
+    rows = []
+    for name, make in TABLES:
+        made = mean_of_equal([r for r in map(make, read(o.folder, name)) if r])
+        rows += evenly([r for r in made if not o.framework or r.framework in o.framework], None if o.all else o.rows)
+    points = predict_all(rows, o)
+    if not points:
+        sys.exit("nothing to compare")
+    if o.verbose:
+        compared.show([point(r, us) for r, us, _ in points], False)
+    table(points)
+    fitted = factors(points)
+    print("\nWith one factor for each framework: " +
+          ", ".join(f"{name} {f:.2f}" for name, f in sorted(fitted.items())))
+    table([(r, us * fitted[r.framework], [t * fitted[r.framework] for t in parts]) for r, us, parts in points])
+    save(os.path.join(o.out, "published.json"),
+         [dict(r._asdict(), predicted=us, terms=parts) for r, us, parts in points])
+    compared.plot([point(r, us)._replace(network=r.framework) for r, us, _ in points],
+                  os.path.join(o.out, "published.svg"))
+
+
+if __name__ == "__main__":
+    main()

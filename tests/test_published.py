@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# bench/published.py finds the errors, the order and the factor that tables were made with.  Prints TAP.
+# Usage: test_published.py SOURCE BUILD.  SPDX-License-Identifier: Apache-2.0
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE, BUILD = map(os.path.abspath, sys.argv[1:3])
+VTRAIN = "set,gpu,gpus,nodes,params_b,layers,hidden,heads,seq,global_batch,micro_batch,t,d,p,iter_ms".split(",")
+WAYS = [(4, 1, 1, 2), (2, 2, 1, 1), (1, 4, 1, 1), (1, 1, 4, 1), (2, 1, 2, 2), (1, 2, 2, 1)]  # t, d, p, samples
+
+
+def write(name, head, rows):
+    with open(name, "w", encoding="utf-8", newline="") as f:
+        csv.writer(f).writerows([head, *rows])
+
+
+def write_vtrain(times):
+    write("vtrain_e2e_open.csv", VTRAIN, [["single", "a100-sxm", 4, 1, "", 4, 256, 4, 128, 8, m, t, d, p, ms]
+                                          for (t, d, p, m), ms in zip(WAYS, times)])
+
+
+def published(*more):
+    done = subprocess.run([sys.executable, SOURCE + "/bench/published.py", ".", "--build", BUILD, *more],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with open("out/published.json", encoding="utf-8") as f:
+        return done.stdout, json.load(f)
+
+
+def line(text, start, table):
+    return re.sub(r"\s+", " ", [l for l in text.split("With one factor")[table].splitlines() if l.startswith(start)][0])
+
+
+def predicted():
+    write_vtrain([1] * len(WAYS))
+    return published()[1]
+
+
+def test_factor():
+    rows = predicted()
+    write_vtrain([2 * r["predicted"] / 1e3 for r in rows])
+    text, _ = published()
+    group = "a100_sxm40, gpt 4x256, 4 GPUs"
+    assert "50.0 % -50.0 % 1.000" in line(text, group, 0), text
+    assert "Megatron-DeepSpeed 2.00" in text
+    assert " 0.0 % " in line(text, group, 1), text
+    with open("out/published.svg", encoding="utf-8") as f:
+        assert f.read().count("<circle") == len(WAYS) + 1
+
+
+def test_order_and_term():
+    """Steps in which messages took so much longer; and in the other order."""
+    rows = predicted()
+    write_vtrain([(sum(r["terms"]) + 4 * r["terms"][1]) / 1e3 for r in rows])
+    text, _ = published()
+    assert "communication" in line(text, "a100_sxm40", 0), text
+    most = max(r["predicted"] for r in rows)
+    write_vtrain([most / r["predicted"] for r in rows])
+    text, _ = published()
+    assert "-1.000" in line(text, "a100_sxm40", 0), text
+
+
+def test_other_tables():
+    """Rows that are no whole training step, and networks that there are none of, are passed over."""
+    write("neusight_e2e.csv", "gpu,network,mode,seq,batch,extra,e2e_ms,fwd_ms,bwd_ms".split(","),
+          [["v100", "bert_large", "train", 128, 2, "", 60, 20, 40], ["v100", "bert_large", "inf", 128, 2, "", 20, 20, 0],
+           ["v100", "switchxl4", "train", 128, 2, "", 60, 20, 40]])
+    write("endtoend_open.csv", ("source,gpu,gpus,nodes,network,global_batch,per_gpu_batch,seq,dtype,parallelism,t,d,p,"
+                                "micro_batch,step_ms,rate,unit,note").split(","),
+          [["", "v100_16", 2, 1, "resnet50", 64, 32, "", "fp16-amp", "data", 2, 1, 1, 1, "", rate, "images/s", ""]
+           for rate in (900, 1100)])
+    write_vtrain([10] * len(WAYS))
+    _, rows = published("--all")
+    assert [r["framework"] for r in rows[len(WAYS):]] == ["eager PyTorch", "DeepLearningExamples"]
+    assert abs(rows[-1]["measured"] - (64e6 / 900 + 64e6 / 1100) / 2) < 1
+
+
+tests = [f for name, f in sorted(globals().items()) if name.startswith("test_")]
+print("1..%d" % len(tests))
+for number, test in enumerate(tests, 1):
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            test()
+            print("ok %d - %s" % (number, test.__name__))
+        except AssertionError as e:
+            print("not ok %d - %s" % (number, test.__name__))
+            print("# " + str(e).replace("\n", "\n# "))
+        os.chdir("/")
