@@ -6,6 +6,7 @@
 #include "ff/costs.h"
 #include "ff/schedule.h"
 #include "tables.h"
+#include "wired.h"
 
 /* Bytes of one move, by node; zero between moves. */
 struct ff_node_tally {
@@ -20,6 +21,7 @@ struct ff_links {
 	struct ff_traffic *traffic;         /* by device; scratch */
 	struct ff_pair_tables beside, pair; /* of two devices of a node, of two nodes */
 	bool by_nodes; /* collectives go in stages where they can (ff/nodes.h) */
+	struct ff_wired wired; /* its machine is NULL: rings and links as they are described */
 };
 
 /* A collective among at least two devices. */
