@@ -210,8 +210,10 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 	char names[FF_OPTIMIZER_TEXT], optimizers[FF_OPTIMIZER_TEXT + 96];
 	char codecs[FF_CODEC_TEXT], compress[FF_CODEC_TEXT + 160];
 	const struct ff_option options[] = {
-			{"--machine", FF_OPTION_TEXT, &j->machine_name, "MACHINE",
-					"file, or name of one in graphs/machines/"},
+			{"--machine", FF_OPTION_TEXT, &j->machine_name, "MACHINE[:NODES]",
+					"file or name (list: prints those that there are), and of "
+					"how many nodes, if not what the file says",
+					ff_machine_list},
 			{"--costs", FF_OPTION_TEXT, &j->costs_path, "COSTS",
 					"file that ffprof wrote, or: analytic"},
 			{"--by-nodes", FF_OPTION_FLAG, &j->by_nodes, NULL,

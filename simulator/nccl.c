@@ -48,8 +48,8 @@ static double latency_us(const struct ff_nccl_group *g, int p, double hops, doub
 }
 
 /* The slower of what passes links inside nodes and what passes cards. */
-static double wire_us(const struct ff_nccl_group *g, int p, double inside, double rate,
-		double between)
+static double wire_us(
+		const struct ff_nccl_group *g, int p, double inside, double rate, double between)
 {
 	double us = 0;
 

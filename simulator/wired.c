@@ -213,8 +213,8 @@ double ff_wired_across_us(const struct ff_wired *w, enum ff_move_kind kind, enum
 /* ---- messages ---- */
 
 /* Bytes a microsecond from a device to those of its node that take part, and by which links. */
-static double sent_rate(const struct ff_wired *w, const struct part *p,
-		const struct ff_interconnect **x)
+static double sent_rate(
+		const struct ff_wired *w, const struct part *p, const struct ff_interconnect **x)
 {
 	const struct ff_machine_node *node = &w->machine->nodes[p->node];
 	const struct ff_mesh_ways *ways = w->ways[p->node];
@@ -229,8 +229,7 @@ static double sent_rate(const struct ff_wired *w, const struct part *p,
 
 static struct ff_card_tally *tally_of(const struct ff_wired *w, uint32_t device)
 {
-	return &w->card[ff_lane_card(w->machine, device) -
-			ff_lane(w->machine, FF_LANE_NETWORK, 0)];
+	return &w->card[ff_lane_card(w->machine, device) - ff_lane(w->machine, FF_LANE_NETWORK, 0)];
 }
 
 static void tally(const struct ff_wired *w, const struct ff_move *mv)
@@ -282,8 +281,8 @@ double ff_wired_messages_us(const struct ff_wired *w, const struct ff_move *mv)
 		struct part p = first_part(w, mv->n_devices - i, mv->device + i);
 
 		for (k = 0; k < p.n; k++)
-			worst = fmax(worst, device_us(w, &p, p.device[k], &mv->traffic[i + k],
-							    rounds));
+			worst = fmax(worst,
+					device_us(w, &p, p.device[k], &mv->traffic[i + k], rounds));
 	}
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		*tally_of(w, mv->device[i]) = (struct ff_card_tally){0};

@@ -129,8 +129,7 @@ static int find(const struct ff_json *root, const struct ff_json *at, bool betwe
 			code = ff_json_string(v, "name", &name, err);
 		if (code == FF_OK)
 			code = ff_json_string(v, "side", &side, err);
-		if (code == FF_OK && !strcmp(name, at->text) &&
-				between == !strcmp(side, "between"))
+		if (code == FF_OK && !strcmp(name, at->text) && between == !strcmp(side, "between"))
 			return read_kind(v, x, err);
 	}
 	return code == FF_OK ? unknown(at, between, kinds, err) : code;

@@ -115,8 +115,8 @@ static int read_inside(const struct ff_json *v, struct ff_arena *a, struct ff_ma
 static int read_network(const struct ff_json *v, struct ff_arena *a, struct ff_machine_node *n,
 		struct ff_error *err)
 {
-	static const char *const keys[] = {"latency_us", "bytes_per_s", "interconnect", "cards",
-			"sums", NULL};
+	static const char *const keys[] = {
+			"latency_us", "bytes_per_s", "interconnect", "cards", "sums", NULL};
 	int64_t cards = 1;
 	int code = read_link(v, keys, &n->network, err);
 

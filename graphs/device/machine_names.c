@@ -35,7 +35,8 @@ static const char *find_file(const char *name, struct ff_arena *a, bool *found)
 	return name;
 }
 
-/* What is meant by a name: a file, and behind a colon how many of its nodes. */
+/* What is meant by a name: a file, and behind a colon how many of its nodes.  A path that leads
+ * nowhere is one all the same: who reads it says so. */
 struct named {
 	const char *path, *nodes; /* NULL: no colon */
 	bool found;
@@ -54,16 +55,23 @@ static int find(const char *name, struct ff_arena *a, struct named *ret)
 	if (!base)
 		return FF_E_NOMEM;
 	ret->path = find_file(base, a, &ret->found);
-	if (ret->found)
+	if (ret->path && ret->found)
 		ret->nodes = colon + 1;
+	else if (ret->path)
+		ret->path = name;
 	return ret->path ? FF_OK : FF_E_NOMEM;
+}
+
+static bool is_file(const char *name, const struct named *it)
+{
+	return it->found || strchr(name, '/');
 }
 
 const char *ff_machine_file(const char *name, struct ff_arena *a)
 {
 	struct named it;
 
-	return name && find(name, a, &it) == FF_OK && it.found ? it.path : NULL;
+	return name && find(name, a, &it) == FF_OK && is_file(name, &it) ? it.path : NULL;
 }
 
 bool ff_machine_known(const char *name)
@@ -74,12 +82,30 @@ bool ff_machine_known(const char *name)
 
 	ff_arena_init(&scratch);
 	/* without memory it may be known: loading it will say what is the matter */
-	known = find(name, &scratch, &it) < 0 || it.found;
+	known = find(name, &scratch, &it) < 0 || is_file(name, &it);
 	ff_arena_finish(&scratch);
 	return known;
 }
 
 /* ---- those that are not there ---- */
+
+/* Whether the machine in `folder` has so many devices, as its name makes believe. */
+static bool has_devices(const char *folder, const char *file, uint32_t n)
+{
+	const struct ff_json *root = NULL;
+	struct ff_machine m = {0};
+	struct ff_error ignored;
+	struct ff_arena a;
+	const char *path;
+
+	ff_arena_init(&a);
+	path = ff_arena_printf(&a, "%s/%s", folder, file);
+	if (!path || ff_json_load(path, &a, &root, &ignored) < 0 ||
+			ff_machine_read(root, 0, &a, &m, &ignored) < 0)
+		m.n_devices = 0;
+	ff_arena_finish(&a);
+	return m.n_devices == n;
+}
 
 /* "NAMExN" for what is called NAMExM or NAMEM: the least M from N on.  Writes its
  * name, returns M; 0: there is none. */
@@ -98,7 +124,8 @@ static uint32_t find_larger(const char *name, uint32_t n, char found[FF_NEAREST_
 			if (!strncmp(entry[k]->d_name, name, strlen(name)) &&
 					sscanf(entry[k]->d_name + strlen(name),
 							"%4" SCNu32 ".json%n", &m, &end) == 1 &&
-					end && m >= n && (!least || m < least)) {
+					end && m >= n && (!least || m < least) &&
+					has_devices(ff_folder(i), entry[k]->d_name, m)) {
 				least = m;
 				snprintf(found, FF_NEAREST_LENGTH, "%.*s",
 						(int)strcspn(entry[k]->d_name, "."),
@@ -171,8 +198,8 @@ static int read_nodes(const char *name, const char *text, uint32_t *ret, struct 
 	return FF_OK;
 }
 
-static int rename_machine(struct ff_machine *m, uint32_t nodes, struct ff_arena *a,
-		struct ff_error *err)
+static int rename_machine(
+		struct ff_machine *m, uint32_t nodes, struct ff_arena *a, struct ff_error *err)
 {
 	m->name = ff_arena_printf(a, "%s:%" PRIu32, m->name, nodes);
 	return m->name ? FF_OK : ff_fail_memory(err);
@@ -190,7 +217,7 @@ int ff_machine_load(
 
 	ff_arena_init(&scratch);
 	code = find(name, &scratch, &it) < 0 ? ff_fail_memory(err) : FF_OK;
-	if (code == FF_OK && !it.found && !strchr(name, '/'))
+	if (code == FF_OK && !is_file(name, &it))
 		code = unknown_machine(name, err);
 	if (code == FF_OK && it.nodes)
 		code = read_nodes(name, it.nodes, &nodes, err);
