@@ -40,7 +40,7 @@ int ff_wired_init(struct ff_wired *w, const struct ff_machine *m, struct ff_erro
 		return FF_OK;
 	w->machine = m;
 	w->ways = calloc(m->n_nodes, sizeof(struct ff_mesh_ways *));
-	w->card = calloc(2 * (size_t)m->n_nodes + m->n_more_lanes, sizeof(*w->card));
+	w->card = calloc(m->n_devices, sizeof(*w->card));
 	w->inside = calloc(m->n_nodes, sizeof(*w->inside));
 	if (!w->ways || !w->card || !w->inside)
 		return ff_fail_memory(err);
@@ -91,10 +91,10 @@ static double cards_rate(const struct ff_wired *w, const struct part *p)
 	uint32_t cards = 0, last = UINT32_MAX;
 
 	for (uint32_t i = 0; i < p->n; i++) {
-		uint32_t lane = ff_lane_card(w->machine, p->device[i]);
+		uint32_t card = ff_device_card(w->machine, p->device[i]);
 
-		cards += lane != last;
-		last = lane;
+		cards += card != last;
+		last = card;
 	}
 	return cards * node->network.bytes_per_us / ff_node_cards(node);
 }
@@ -229,7 +229,9 @@ static double sent_rate(
 
 static struct ff_card_tally *tally_of(const struct ff_wired *w, uint32_t device)
 {
-	return &w->card[ff_lane_card(w->machine, device) - ff_lane(w->machine, FF_LANE_NETWORK, 0)];
+	const struct ff_machine *m = w->machine;
+
+	return &w->card[m->nodes[m->node_of[device]].first + ff_device_card(m, device)];
 }
 
 static void tally(const struct ff_wired *w, const struct ff_move *mv)

@@ -172,7 +172,8 @@ static int number_devices(struct ff_machine *m, struct ff_arena *a, struct ff_er
 	m->n_more_lanes = 0;
 	for (uint32_t i = 0; i < m->n_nodes; i++) {
 		m->nodes[i].wiring.more_lane = m->n_more_lanes;
-		m->n_more_lanes += ff_node_cards(&m->nodes[i]) - 1;
+		if (!ff_node_own_cards(&m->nodes[i]))
+			m->n_more_lanes += ff_node_cards(&m->nodes[i]) - 1;
 		for (uint32_t k = 0; k < m->nodes[i].count; k++)
 			m->node_of[m->nodes[i].first + k] = i;
 	}

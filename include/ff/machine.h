@@ -28,16 +28,15 @@ struct ff_link {
 	bool shared; /* one at a time: all its users queue (a PCIe root, a NIC) */
 };
 
-/* Links of a node that stand one by one: as many between two of its devices; between those that
- * have none, and for groups that links do not join, another. */
+/* Links of a node that stand one by one, so many between two devices; `otherwise` for the others. */
 struct ff_mesh {
 	uint32_t n_devices;
 	uint8_t links[FF_MOST_PAIRED][FF_MOST_PAIRED];
 	struct ff_link otherwise;
-	const struct ff_interconnect *interconnect; /* of `otherwise` */
+	const struct ff_interconnect *interconnect; /* its */
 };
 
-/* What prices of collectives as NCCL has them know of a node.  All zero: nothing. */
+/* What prices as NCCL has them know of a node.  All zero: nothing. */
 struct ff_wiring {
 	const struct ff_interconnect *inside, *between; /* NULL: the file does not say */
 	const struct ff_mesh *mesh;                    /* NULL: any two are joined alike */
@@ -62,7 +61,7 @@ struct ff_machine {
 	struct ff_machine_node *nodes;
 	uint32_t *node_of; /* n_devices */
 	bool overlap;      /* communication runs beside compute */
-	uint32_t n_more_lanes; /* of nodes' cards but the first */
+	uint32_t n_more_lanes; /* of nodes' shared cards but the first */
 };
 
 /* Parses a machine; same contract as ff_graph_parse. */
@@ -104,9 +103,8 @@ static inline uint32_t ff_machine_ordinal(const struct ff_machine *m, uint32_t d
 
 /* Lanes: what runs one task at a time, in order. */
 enum ff_lane_class { FF_LANE_COMPUTE, FF_LANE_COMM, FF_LANE_INSIDE, FF_LANE_NETWORK };
-/* Lane numbers are dense: devices' compute lanes, their communication lanes
- * (the compute lanes again where overlap is false), then for each node its
- * inside link and its first network card, then all other cards. */
+/* Dense numbers: devices' compute lanes, their communication lanes (the compute lanes again where
+ * overlap is false), nodes' inside links, their first network cards, all other cards. */
 static inline uint32_t ff_lane(const struct ff_machine *m, enum ff_lane_class c, uint32_t i)
 {
 	switch (c) {
@@ -131,16 +129,23 @@ static inline uint32_t ff_node_cards(const struct ff_machine_node *n)
 
 	return most ? most : 1;
 }
-/* The lane of the card that stands beside a device. */
-static inline uint32_t ff_lane_card(const struct ff_machine *m, uint32_t device)
+/* Whether each device has a card for itself, which its communication lane then stands for. */
+static inline bool ff_node_own_cards(const struct ff_machine_node *n)
 {
-	uint32_t node = m->node_of[device], cards = ff_node_cards(&m->nodes[node]), card;
-	const struct ff_machine_node *n = &m->nodes[node];
+	return n->wiring.cards > 1 && n->wiring.cards >= n->wiring.devices;
+}
+/* Of its node, the card that stands beside a device. */
+static inline uint32_t ff_device_card(const struct ff_machine *m, uint32_t device)
+{
+	const struct ff_machine_node *n = &m->nodes[m->node_of[device]];
+	uint32_t cards = ff_node_cards(n);
 
-	if (cards == 1)
-		return ff_lane(m, FF_LANE_NETWORK, node);
-	card = (device - n->first) * cards / n->wiring.devices;
-	return card ? 2 * m->n_devices + 2 * m->n_nodes + n->wiring.more_lane + card - 1
+	return cards == 1 ? 0 : (device - n->first) * cards / n->wiring.devices;
+}
+/* Its lane, where a node's devices share cards. */
+static inline uint32_t ff_lane_card(const struct ff_machine *m, uint32_t node, uint32_t card)
+{
+	return card ? 2 * m->n_devices + 2 * m->n_nodes + m->nodes[node].wiring.more_lane + card - 1
 		    : ff_lane(m, FF_LANE_NETWORK, node);
 }
 

@@ -250,6 +250,11 @@ START_TEST(by_nodes)
 }
 END_TEST
 
+static uint32_t card_of(const struct ff_machine *m, uint32_t device)
+{
+	return ff_lane_card(m, m->node_of[device], ff_device_card(m, device));
+}
+
 /* Four cards for eight devices: each is two neighbours'. */
 START_TEST(cards)
 {
@@ -262,21 +267,25 @@ START_TEST(cards)
 	load("p4d.24xlarge:2", &a, &m);
 	ck_assert_uint_eq(ff_lane_count(&m), 2 * 16 + 2 * 2 + 2 * 3);
 	for (uint32_t i = 0; i < 16; i++) {
-		uint32_t lane = ff_lane_card(&m, i);
+		uint32_t lane = card_of(&m, i);
 
 		ck_assert(lane >= 2 * 16 + 2 && lane < ff_lane_count(&m));
 		ck_assert_int_eq(seen[lane], i % 2); /* new with every other device */
-		ck_assert(i % 2 == 0 || lane == ff_lane_card(&m, i - 1));
+		ck_assert(i % 2 == 0 || lane == card_of(&m, i - 1));
 		seen[lane] = true;
 	}
 	/* of a part of the machine each device keeps its card */
 	ck_assert_int_eq(ff_machine_subset(&m, 12, &a, &part, &err), FF_OK);
 	ck_assert_uint_eq(ff_node_cards(&part.nodes[1]), 4);
-	ck_assert_uint_eq(ff_lane_card(&part, 8), ff_lane_card(&part, 9));
-	ck_assert_uint_ne(ff_lane_card(&part, 9), ff_lane_card(&part, 10));
+	ck_assert_uint_eq(card_of(&part, 8), card_of(&part, 9));
+	ck_assert_uint_ne(card_of(&part, 9), card_of(&part, 10));
+	/* one each: no lane beyond those that devices have */
+	load("dgx-a100-40:2", &a, &m);
+	ck_assert(ff_node_own_cards(&m.nodes[0]));
+	ck_assert_uint_eq(ff_lane_count(&m), 2 * 16 + 2 * 2);
 	load("p100x16", &a, &m);
 	for (uint32_t i = 0; i < 16; i++)
-		ck_assert_uint_eq(ff_lane_card(&m, i), ff_lane(&m, FF_LANE_NETWORK, i / 4));
+		ck_assert_uint_eq(card_of(&m, i), ff_lane(&m, FF_LANE_NETWORK, i / 4));
 	ff_arena_finish(&a);
 }
 END_TEST

@@ -16,7 +16,7 @@
 /* What the walks must have met, or they test too little. */
 struct seen {
 	uint32_t fits, misfits, tight, layout_over;
-	uint32_t kinds, rounded, measured, scratch, kept, dropped, sets;
+	uint32_t kinds, wired, rounded, measured, scratch, kept, dropped, sets;
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
 	uint32_t syncs, flat, owned, accumulated, tied_moved, replicas, followed,
 			changes[MAX_CHANGES];
@@ -522,6 +522,9 @@ static void open_walk(struct walk *w)
 	if (ff_random_below(r, 2)) /* so that what is brought is there long before it is read */
 		for (uint32_t i = 0; i < nodes; i++)
 			w->h.node[i].inside = w->h.node[i].network = (struct ff_link){0, 1e9, true};
+	if (!measured && ff_random_below(r, 2))
+		hand_wire(&w->h, 1 + ff_random_below(r, 4));
+	w->seen->wired += w->h.m.n_more_lanes > 0;
 	w->h.node[nodes - 1].kind = nodes > 1 && !measured && ff_random_below(r, 2);
 	w->h.kind[0].memory_bytes = limit;
 	w->h.kind[1].memory_bytes = limit / 2;

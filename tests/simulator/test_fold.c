@@ -71,6 +71,8 @@ static void open_pair(struct pair *w)
 		if (ff_random_below(r, 3) == 0)
 			w->h.node[i].inside = (struct ff_link){0, 1e9, true};
 	}
+	if (ff_random_below(r, 2))
+		hand_wire(&w->h, 1 + ff_random_below(r, 4));
 	w->h.node[nodes - 1].kind = nodes > 1 && ff_random_below(r, 2);
 	w->h.kind[0].memory_bytes = w->h.kind[1].memory_bytes = limit;
 	w->limit = limit;
