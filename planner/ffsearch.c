@@ -54,7 +54,7 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 
 static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err)
 {
-	int code = ff_pricer_create(&j->graph, &j->machine, j->costs,
+	int code = ff_pricer_create(&j->graph, &j->machine, j->estimate, j->costs,
 			j->costs ? j->costs_path : NULL, j->graph_path, ret, err);
 
 	if (code < 0)
@@ -68,13 +68,12 @@ static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error
 
 static int load(struct ff_job *j, struct ff_error *err)
 {
-	const char *costs_path = strcmp(j->costs_path, "analytic") ? j->costs_path : NULL;
 	int code = ff_graph_load(j->graph_path, &j->arena, &j->graph, err);
 
 	if (code == FF_OK)
 		code = load_machine(j, err);
-	if (code == FF_OK && costs_path)
-		code = ff_costs_load(costs_path, &j->costs, err);
+	if (code == FF_OK && !ff_job_estimates(j->costs_path, &j->estimate))
+		code = ff_costs_load(j->costs_path, &j->costs, err);
 	if (code == FF_OK)
 		code = load_planned(j, err);
 	if (!j->optimizer)
@@ -460,6 +459,7 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 			.predicted_us = p->simulation.step_us,
 			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
+			.costs = j->costs ? NULL : j->costs_path,
 			.communication = communication(j),
 			.data_parallel_bucket_bytes =
 					j->summary.data_parallel.strategy.bucket_bytes,

@@ -34,7 +34,8 @@ struct ff_job {
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
 	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
-	struct ff_costs *costs;
+	enum ff_estimate estimate;    /* --costs: without costs */
+	struct ff_costs *costs;       /* NULL: estimated */
 	struct ff_pricer *pricer;
 	struct ff_space *space;
 	struct ff_evaluator *evaluator;
@@ -49,6 +50,8 @@ struct ff_job {
 extern const struct ff_command ff_job_command;
 int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_error *err);
 int ff_job_check(struct ff_job *j, struct ff_error *err);
+/* Whether `costs` is one of the words for estimates, and which. */
+bool ff_job_estimates(const char *costs, enum ff_estimate *ret);
 /* Whether --init takes `name`. */
 bool ff_job_is_start(const char *name);
 
