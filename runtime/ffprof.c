@@ -44,7 +44,10 @@ static const struct ff_command names = {.name = "ffprof"};
 static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, struct ff_error *err)
 {
 	const struct ff_option options[] = {
-			{"--machine", FF_OPTION_TEXT, &o->machine, "M", "machine file or name"},
+			{"--machine", FF_OPTION_TEXT, &o->machine, "M[:NODES]",
+					"machine file or name (list: prints those that there "
+					"are), and of how many nodes, if not what the file says",
+					ff_machine_list},
 			{"-o", FF_OPTION_TEXT, &o->out, "COSTS", "cost file, made or completed"},
 			{"--write-machine", FF_OPTION_TEXT, &o->write_machine, "FILE",
 					"write the machine that the ranks are: nodes as they lie "

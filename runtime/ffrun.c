@@ -109,9 +109,12 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 			{"--devices", FF_OPTION_COUNT, &o->what.devices, "N",
 					"devices to run on; else as many as the strategy, the "
 					"machine or the cores"},
-			{"--machine", FF_OPTION_TEXT, &o->what.machine, "M",
-					"machine file or name; else the strategy's if it is "
-					"known here, else this computer"},
+			{"--machine", FF_OPTION_TEXT, &o->what.machine, "M[:NODES]",
+					"machine file or name (list: prints those that there "
+					"are), and of how many nodes, if not what the file says; "
+					"else the strategy's if it is known here, else this "
+					"computer",
+					ff_machine_list},
 			{"--device", FF_OPTION_TEXT, &o->what.device, "KIND",
 					"cpu, cuda or null (checks messages, computes nothing)"},
 			{"--optimizer", FF_OPTION_TEXT, &o->train.optimizer, "NAME", text.all},

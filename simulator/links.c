@@ -7,12 +7,12 @@
 
 #include "ff/nodes.h"
 
-int ff_links_init(struct ff_links *l, const struct ff_machine *m, const struct ff_costs *costs,
-		struct ff_error *err)
+int ff_links_init(struct ff_links *l, const struct ff_machine *m, enum ff_estimate estimate,
+		const struct ff_costs *costs, struct ff_error *err)
 {
 	struct ff_rate link = {0};
 
-	*l = (struct ff_links){.machine = m, .costs = costs};
+	*l = (struct ff_links){.machine = m, .estimate = estimate, .costs = costs};
 	l->inside = calloc(m->n_nodes, sizeof(*l->inside));
 	l->node = calloc(m->n_nodes, sizeof(*l->node));
 	l->traffic = calloc(m->n_devices, sizeof(*l->traffic));
@@ -31,7 +31,7 @@ int ff_links_init(struct ff_links *l, const struct ff_machine *m, const struct f
 			l->inside[i].bytes_per_us = link.bytes_per_us;
 		}
 	}
-	return FF_OK;
+	return costs ? FF_OK : ff_wired_init(&l->wired, m, err);
 }
 
 void ff_links_finish(struct ff_links *l)
@@ -39,6 +39,7 @@ void ff_links_finish(struct ff_links *l)
 	free(l->inside);
 	free(l->node);
 	free(l->traffic);
+	ff_wired_finish(&l->wired);
 }
 
 /* ---- collectives ---- */
@@ -152,10 +153,56 @@ static double stages_us(const struct ff_links *l, const struct ff_shared *x, str
 	return us;
 }
 
+/* Of the whole array; chunks of several lengths wait for the longest. */
+static double whole_bytes(const struct ff_shared *x)
+{
+	return x->kind == FF_MOVE_ALL_REDUCE ? (double)(x->elements * x->size)
+					     : (double)x->n * (double)x->chunk_bytes;
+}
+
+static double wired_inside_us(const struct ff_wired *w, const struct ff_shared *x,
+		struct ff_spread s, enum ff_move_kind kind, double bytes)
+{
+	double worst = 0;
+
+	for (uint32_t i = 0; i < s.nodes; i++)
+		worst = fmax(worst, ff_wired_collective_us(w, kind, x->reduce, s.each,
+						    x->device + (size_t)i * s.each, bytes));
+	return worst;
+}
+
+/* Stages as NCCL has each of them. */
+static double wired_stages_us(
+		const struct ff_wired *w, const struct ff_shared *x, struct ff_spread s)
+{
+	double bytes = whole_bytes(x), part = bytes / s.each;
+
+	if (x->kind != FF_MOVE_ALL_REDUCE)
+		return ff_wired_across_us(w, x->kind, x->reduce, x->n, s.each, x->device, part) +
+		       wired_inside_us(w, x, s, x->kind, bytes);
+	return wired_inside_us(w, x, s, FF_MOVE_REDUCE_SCATTER, bytes) +
+	       ff_wired_across_us(w, x->kind, x->reduce, x->n, s.each, x->device, part) +
+	       wired_inside_us(w, x, s, FF_MOVE_ALL_GATHER, bytes);
+}
+
+static double wired_us(const struct ff_links *l, const struct ff_shared *x)
+{
+	struct ff_spread s;
+
+	if (l->by_nodes && ff_spread_find(l->machine->node_of, x->n, x->device, &s) &&
+			ff_spread_has_stages(s, x->kind, x->reduce, x->elements, x->regular))
+		return wired_stages_us(&l->wired, x, s);
+	return ff_wired_collective_us(
+			&l->wired, x->kind, x->reduce, x->n, x->device, whole_bytes(x));
+}
+
 double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x)
 {
 	bool reduce = x->kind == FF_MOVE_ALL_REDUCE;
 	struct ff_spread s;
+
+	if (l->wired.machine)
+		return wired_us(l, x);
 
 	if (l->by_nodes && !ff_tables_find(l->costs, l->machine, x->kind, x->n, x->device) &&
 			ff_spread_find(l->machine->node_of, x->n, x->device, &s) &&
@@ -271,6 +318,8 @@ double ff_links_messages_us(const struct ff_links *l, const struct ff_move *mv)
 	struct load x = {.rounds = 0};
 	double us;
 
+	if (l->wired.machine)
+		return ff_wired_messages_us(&l->wired, mv);
 	add_up(l, mv, &x);
 	us = x.rounds ? measured_us(l, mv, &x) : -1;
 	return us < 0 ? fmax(x.inside_us, x.network_us) + x.rounds * x.latency_us

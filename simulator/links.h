@@ -6,6 +6,7 @@
 #include "ff/costs.h"
 #include "ff/schedule.h"
 #include "tables.h"
+#include "wired.h"
 
 /* Bytes of one move, by node; zero between moves. */
 struct ff_node_tally {
@@ -14,12 +15,14 @@ struct ff_node_tally {
 
 struct ff_links {
 	const struct ff_machine *machine;
-	const struct ff_costs *costs;       /* NULL: analytic */
+	enum ff_estimate estimate;          /* without costs */
+	const struct ff_costs *costs;       /* NULL: none was measured */
 	struct ff_link *inside;             /* by node: the machine's, or as calibrated */
 	struct ff_node_tally *node;         /* scratch */
 	struct ff_traffic *traffic;         /* by device; scratch */
 	struct ff_pair_tables beside, pair; /* of two devices of a node, of two nodes */
 	bool by_nodes; /* collectives go in stages where they can (ff/nodes.h) */
+	struct ff_wired wired; /* its machine is NULL: rings and links as they are described */
 };
 
 /* A collective among at least two devices. */
@@ -33,8 +36,8 @@ struct ff_shared {
 	bool regular;           /* gather, scatter: as ff_move has it */
 };
 
-int ff_links_init(struct ff_links *l, const struct ff_machine *m, const struct ff_costs *costs,
-		struct ff_error *err);
+int ff_links_init(struct ff_links *l, const struct ff_machine *m, enum ff_estimate estimate,
+		const struct ff_costs *costs, struct ff_error *err);
 void ff_links_finish(struct ff_links *l);
 /* Microseconds, without what devices pack and add. */
 double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x);

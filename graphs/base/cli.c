@@ -235,7 +235,18 @@ static int read_option(const struct parse *p, int *i)
 	return read_value(p, o, at, value);
 }
 
-enum ending { ENDING_NONE, ENDING_HELP, ENDING_VERSION };
+enum ending { ENDING_NONE, ENDING_HELP, ENDING_VERSION, ENDING_LIST };
+
+/* What the option at argv[i] lists when its value is the word for that; NULL: it is not. */
+static const struct ff_option *find_list(const struct parse *p, int i)
+{
+	const char *word = p->argv[i], *equals = strchr(word, '=');
+	size_t n = equals ? (size_t)(equals - word) : strlen(word);
+	const struct ff_option *o = find_option(p->c, word, n);
+	const char *value = equals ? equals + 1 : i + 1 < p->argc ? p->argv[i + 1] : "";
+
+	return o && o->list && !strcmp(value, "list") ? o : NULL;
+}
 
 static bool is_help(const char *word)
 {
@@ -243,7 +254,8 @@ static bool is_help(const char *word)
 }
 
 /* Walks all words: checks or stores the options, collects the operands. */
-static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum ending *ending)
+static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum ending *ending,
+		const struct ff_option **list)
 {
 	bool options = true;
 	uint32_t n = 0;
@@ -259,6 +271,9 @@ static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum
 			return FF_OK;
 		} else if (options && strcmp(word, "--version") == 0) {
 			*ending = ENDING_VERSION;
+			return FF_OK;
+		} else if (options && (*list = find_list(p, i))) {
+			*ending = ENDING_LIST;
 			return FF_OK;
 		} else if (options && word[0] == '-' && word[1]) {
 			int code = read_option(p, &i);
@@ -379,18 +394,22 @@ int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char *
 		uint32_t *n_args, bool *done, struct ff_error *err)
 {
 	struct parse p = {.c = c, .argc = argc, .argv = argv, .err = err};
+	const struct ff_option *list = NULL;
 	enum ending ending;
 	uint32_t n = 0;
-	int code = walk(&p, args, &n, &ending);
+	int code = walk(&p, args, &n, &ending, &list);
 
 	if (code < 0)
 		return code;
 	if (ending != ENDING_NONE) {
 		if (ending == ENDING_HELP)
 			print_help(c);
-		else
+		else if (ending == ENDING_VERSION)
 			printf("%s %s\n", c->name, FF_VERSION);
-		code = flush_stdout(err);
+		else
+			code = list->list(err);
+		if (code == FF_OK)
+			code = flush_stdout(err);
 		if (code == FF_OK)
 			*done = true;
 		return code;
@@ -399,7 +418,7 @@ int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char *
 	if (code < 0)
 		return code;
 	p.store = true;
-	code = walk(&p, args, n_args, &ending);
+	code = walk(&p, args, n_args, &ending, &list);
 	if (code == FF_OK)
 		*done = false;
 	return code;

@@ -285,6 +285,23 @@ bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, ui
 	return true;
 }
 
+/* The cards beside `n` devices of a node, each once. */
+static uint32_t card_lanes(const struct ff_machine *m, uint32_t node, uint32_t n,
+		const uint16_t *device, uint32_t *lane)
+{
+	uint32_t found = 0;
+
+	if (ff_node_own_cards(&m->nodes[node]))
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t card = ff_lane_card(m, node, ff_device_card(m, device[i]));
+
+		if (!found || lane[found - 1] != card)
+			lane[found++] = card;
+	}
+	return found;
+}
+
 uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const uint16_t *device,
 		uint32_t *lane)
 {
@@ -303,7 +320,7 @@ uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const
 		if (m->nodes[node].inside.shared && inside > 1)
 			lane[n++] = ff_lane(m, FF_LANE_INSIDE, node);
 		if (crosses)
-			lane[n++] = ff_lane(m, FF_LANE_NETWORK, node);
+			n += card_lanes(m, node, inside, device + i + 1 - inside, lane + n);
 		inside = 0;
 	}
 	return n;

@@ -109,7 +109,7 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 		const struct ff_node_block *const *block);
 
 /* Lanes that a transfer among `device` (ascending) holds: their communication
- * lanes, shared links inside nodes, network cards when it crosses nodes.
+ * lanes, shared links inside nodes, and when it crosses nodes the cards beside them.
  * `lane` has room for 3 * n_devices.  Returns how many. */
 uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const uint16_t *device,
 		uint32_t *lane);

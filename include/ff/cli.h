@@ -27,6 +27,7 @@ struct ff_option {
 	void *value;
 	const char *argument; /* word for the help text, e.g. "SECONDS" */
 	const char *help;
+	int (*list)(struct ff_error *err); /* prints what there is when the value is "list" */
 };
 struct ff_command {
 	const char *name;
@@ -38,7 +39,7 @@ struct ff_command {
 	uint32_t min_args, max_args;
 };
 
-/* Parses argv.  --help, -h and --version print and give *done = true.  Options may
+/* Parses argv.  --help, -h, --version and what lists print and give *done = true.  Options may
  * stand anywhere; "--name=value" works; "--" ends them.  Operands go to
  * `args` (room for max_args).  A bad option is FF_E_INPUT in one sentence. */
 int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char **args,

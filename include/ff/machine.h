@@ -7,6 +7,7 @@
 
 #include "ff/arena.h"
 #include "ff/dtype.h"
+#include "ff/interconnect.h"
 #include "ff/json.h"
 
 #define FF_MAX_DEVICES 4096
@@ -27,11 +28,30 @@ struct ff_link {
 	bool shared; /* one at a time: all its users queue (a PCIe root, a NIC) */
 };
 
+/* Links of a node that stand one by one, so many between two devices; `otherwise` for the others. */
+struct ff_mesh {
+	uint32_t n_devices;
+	uint8_t links[FF_MOST_PAIRED][FF_MOST_PAIRED];
+	struct ff_link otherwise;
+	const struct ff_interconnect *interconnect; /* its */
+};
+
+/* What prices as NCCL has them know of a node.  All zero: nothing. */
+struct ff_wiring {
+	const struct ff_interconnect *inside, *between; /* NULL: the file does not say */
+	const struct ff_mesh *mesh;                    /* NULL: any two are joined alike */
+	uint32_t cards;     /* that share the network's bandwidth; at most one a device counts */
+	uint32_t devices;   /* that the node has, though of a part there are fewer */
+	uint32_t more_lane; /* of its second card, beyond those that all nodes have */
+	bool sums;          /* the network's switches add (SHARP) */
+};
+
 struct ff_machine_node {
 	uint32_t first, count;  /* its devices */
 	uint32_t kind;          /* of ff_machine.kinds */
 	struct ff_link inside;  /* between any two of its devices */
-	struct ff_link network; /* its network card, always shared by its devices */
+	struct ff_link network; /* its network cards together, shared by its devices */
+	struct ff_wiring wiring;
 };
 
 struct ff_machine {
@@ -41,19 +61,23 @@ struct ff_machine {
 	struct ff_machine_node *nodes;
 	uint32_t *node_of; /* n_devices */
 	bool overlap;      /* communication runs beside compute */
+	uint32_t n_more_lanes; /* of nodes' shared cards but the first */
 };
 
 /* Parses a machine; same contract as ff_graph_parse. */
 int ff_machine_parse(const char *file, const char *text, size_t len, struct ff_arena *a,
 		struct ff_machine *ret, struct ff_error *err);
 /* `name` is a path, or the name of a file in graphs/machines/ (searched in
- * $FF_MACHINES, then the source tree and the installed data folder). */
+ * $FF_MACHINES, then the source tree and the installed data folder); with ":N" behind it, N nodes
+ * as its only one. */
 int ff_machine_load(
 		const char *name, struct ff_arena *a, struct ff_machine *ret, struct ff_error *err);
 /* Whether there is a file for `name`, whatever stands in it. */
 bool ff_machine_known(const char *name);
 /* The file that the name, or the path, means; NULL where there is none, or no memory. */
 const char *ff_machine_file(const char *name, struct ff_arena *a);
+/* A line for each machine known by name, to standard output. */
+int ff_machine_list(struct ff_error *err);
 void ff_machine_write(const struct ff_machine *m, struct ff_out *o);
 /* The first `n` devices of `m` as a machine (n <= m->n_devices, else FF_E_INPUT). */
 int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a,
@@ -79,9 +103,8 @@ static inline uint32_t ff_machine_ordinal(const struct ff_machine *m, uint32_t d
 
 /* Lanes: what runs one task at a time, in order. */
 enum ff_lane_class { FF_LANE_COMPUTE, FF_LANE_COMM, FF_LANE_INSIDE, FF_LANE_NETWORK };
-/* Lane numbers are dense: devices' compute lanes, their communication lanes
- * (the compute lanes again where overlap is false), then for each node its
- * inside link and its network card. */
+/* Dense numbers: devices' compute lanes, their communication lanes (the compute lanes again where
+ * overlap is false), nodes' inside links, their first network cards, all other cards. */
 static inline uint32_t ff_lane(const struct ff_machine *m, enum ff_lane_class c, uint32_t i)
 {
 	switch (c) {
@@ -97,7 +120,33 @@ static inline uint32_t ff_lane(const struct ff_machine *m, enum ff_lane_class c,
 }
 static inline uint32_t ff_lane_count(const struct ff_machine *m)
 {
-	return 2 * m->n_devices + 2 * m->n_nodes;
+	return 2 * m->n_devices + 2 * m->n_nodes + m->n_more_lanes;
+}
+/* Network cards of a node that are told apart: no more than it has devices. */
+static inline uint32_t ff_node_cards(const struct ff_machine_node *n)
+{
+	uint32_t most = n->wiring.cards < n->wiring.devices ? n->wiring.cards : n->wiring.devices;
+
+	return most ? most : 1;
+}
+/* Whether each device has a card for itself, which its communication lane then stands for. */
+static inline bool ff_node_own_cards(const struct ff_machine_node *n)
+{
+	return n->wiring.cards > 1 && n->wiring.cards >= n->wiring.devices;
+}
+/* Of its node, the card that stands beside a device. */
+static inline uint32_t ff_device_card(const struct ff_machine *m, uint32_t device)
+{
+	const struct ff_machine_node *n = &m->nodes[m->node_of[device]];
+	uint32_t cards = ff_node_cards(n);
+
+	return cards == 1 ? 0 : (device - n->first) * cards / n->wiring.devices;
+}
+/* Its lane, where a node's devices share cards. */
+static inline uint32_t ff_lane_card(const struct ff_machine *m, uint32_t node, uint32_t card)
+{
+	return card ? 2 * m->n_devices + 2 * m->n_nodes + m->nodes[node].wiring.more_lane + card - 1
+		    : ff_lane(m, FF_LANE_NETWORK, node);
 }
 
 #endif

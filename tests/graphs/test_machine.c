@@ -156,6 +156,195 @@ START_TEST(known)
 }
 END_TEST
 
+/* Machines with a datasheet: what one node has, and that figures are of their time. */
+START_TEST(by_name)
+{
+	static const struct {
+		const char *name, *kind;
+		uint32_t devices, cards;
+		double most_gib; /* of memory, as sold */
+	} cases[] = {{"dgx1-p100", "P100-16GB", 8, 4, 16}, {"dgx1-v100", "V100-16GB", 8, 4, 16},
+			{"dgx1-v100-32", "V100-32GB", 8, 4, 32},
+			{"dgx2-v100", "V100-32GB", 16, 8, 32},
+			{"p3.16xlarge", "V100-16GB", 8, 1, 16},
+			{"dgx-a100-40", "A100-40GB", 8, 8, 40},
+			{"dgx-a100-80", "A100-80GB", 8, 8, 80},
+			{"p4d.24xlarge", "A100-40GB", 8, 4, 40},
+			{"dgx-h100", "H100-80GB", 8, 8, 80},
+			{"dgx-h200", "H200-141GB", 8, 8, 141},
+			{"dgx-b200", "B200-180GB", 8, 8, 180}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct ff_machine_node *n;
+		const struct ff_device_kind *k;
+		struct ff_arena a;
+		struct ff_machine m;
+		double gib;
+
+		ff_arena_init(&a);
+		load(cases[i].name, &a, &m);
+		n = &m.nodes[0];
+		k = ff_device_kind(&m, 0);
+		gib = (double)k->memory_bytes / (double)(1 << 30);
+		ck_assert_uint_eq(m.n_nodes, 1);
+		ck_assert_uint_eq(m.n_devices, cases[i].devices);
+		ck_assert_str_eq(k->name, cases[i].kind);
+		ck_assert_str_eq(k->backend, "cuda");
+		ck_assert_uint_eq(ff_node_cards(n), cases[i].cards);
+		ck_assert_msg(gib > 0.93 * cases[i].most_gib && gib < cases[i].most_gib,
+				"%s: %g GiB", cases[i].name, gib);
+		ck_assert(k->flops_per_s > 1e13 && k->flops_per_s < 1e14);
+		ck_assert(k->memory_bytes_per_s > 7e11 && k->memory_bytes_per_s < 1e13);
+		ck_assert_ptr_nonnull(n->wiring.inside);
+		ck_assert_ptr_nonnull(n->wiring.between);
+		/* NVLink is faster than its node's network */
+		ck_assert_double_gt(n->inside.bytes_per_us * 8, n->network.bytes_per_us);
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
+static void refused(const char *name, const char *word)
+{
+	struct ff_error err = {0};
+	struct ff_arena a;
+	struct ff_machine m;
+
+	ff_arena_init(&a);
+	ck_assert_msg(ff_machine_load(name, &a, &m, &err) == FF_E_INPUT, "%s", name);
+	ck_assert_msg(strstr(err.text, word), "%s: %s", name, err.text);
+	ff_arena_finish(&a);
+}
+
+START_TEST(by_nodes)
+{
+	struct ff_arena a;
+	struct ff_machine m;
+
+	ff_arena_init(&a);
+	load("dgx-a100-40:4", &a, &m);
+	check_machine(&m);
+	check_round_trip(&m);
+	ck_assert_str_eq(m.name, "dgx-a100-40:4");
+	ck_assert_uint_eq(m.n_nodes, 4);
+	ck_assert_uint_eq(m.n_devices, 32);
+	ck_assert(ff_machine_known("dgx-a100-40:4") && !ff_machine_known("dgx-a100-41:4"));
+	load("p100x16:2", &a, &m); /* for what the file says */
+	ck_assert_uint_eq(m.n_devices, 8);
+	load("dgx-a100-40:512", &a, &m);
+	ck_assert_uint_eq(m.n_devices, FF_MAX_DEVICES);
+	load(FF_SOURCE_MACHINES "/dgx-h100.json:3", &a, &m);
+	ck_assert_uint_eq(m.n_devices, 24);
+	ff_arena_finish(&a);
+	refused("dgx-a100-40:513", "at most 4096 devices, not 4104");
+	refused("dgx-a100-40:0", "expected 1 to 4096 nodes behind the colon, not \"0\"");
+	refused("dgx-a100-40:-2", "not \"-2\"");
+	refused("dgx-a100-40:+2", "not \"+2\"");
+	refused("dgx-a100-40:", "not \"\"");
+	refused("dgx-a100-40:2x", "not \"2x\"");
+	refused("dgx-a100-40:4294967297", "not \"4294967297\"");
+	refused("dgx-a100-41:2", "did you mean dgx-a100-40?");
+	refused("dgx-a100-4", "did you mean dgx-a100-40?");
+	refused("cpu2:2", "expected \"network\"");
+	refused("./none.json:2", "./none.json:2: cannot be read");
+}
+END_TEST
+
+static uint32_t card_of(const struct ff_machine *m, uint32_t device)
+{
+	return ff_lane_card(m, m->node_of[device], ff_device_card(m, device));
+}
+
+/* Four cards for eight devices: each is two neighbours'. */
+START_TEST(cards)
+{
+	struct ff_arena a;
+	struct ff_machine m, part;
+	struct ff_error err;
+	bool seen[64] = {false};
+
+	ff_arena_init(&a);
+	load("p4d.24xlarge:2", &a, &m);
+	ck_assert_uint_eq(ff_lane_count(&m), 2 * 16 + 2 * 2 + 2 * 3);
+	for (uint32_t i = 0; i < 16; i++) {
+		uint32_t lane = card_of(&m, i);
+
+		ck_assert(lane >= 2 * 16 + 2 && lane < ff_lane_count(&m));
+		ck_assert_int_eq(seen[lane], i % 2); /* new with every other device */
+		ck_assert(i % 2 == 0 || lane == card_of(&m, i - 1));
+		seen[lane] = true;
+	}
+	/* of a part of the machine each device keeps its card */
+	ck_assert_int_eq(ff_machine_subset(&m, 12, &a, &part, &err), FF_OK);
+	ck_assert_uint_eq(ff_node_cards(&part.nodes[1]), 4);
+	ck_assert_uint_eq(card_of(&part, 8), card_of(&part, 9));
+	ck_assert_uint_ne(card_of(&part, 9), card_of(&part, 10));
+	/* one each: no lane beyond those that devices have */
+	load("dgx-a100-40:2", &a, &m);
+	ck_assert(ff_node_own_cards(&m.nodes[0]));
+	ck_assert_uint_eq(ff_lane_count(&m), 2 * 16 + 2 * 2);
+	load("p100x16", &a, &m);
+	for (uint32_t i = 0; i < 16; i++)
+		ck_assert_uint_eq(card_of(&m, i), ff_lane(&m, FF_LANE_NETWORK, i / 4));
+	ff_arena_finish(&a);
+}
+END_TEST
+
+#define WIRED(inside, network)                                                                 \
+	"{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"m\",\"overlap\":true,"              \
+	"\"kinds\":[{\"name\":\"k\",\"flops_per_s\":1,\"memory_bytes_per_s\":1,"                     \
+	"\"memory_bytes\":1}],\"nodes\":[{\"count\":2,\"devices\":4,\"kind\":\"k\",\"inside\":{"      \
+	"\"latency_us\":1,\"bytes_per_s\":1e9" inside "},\"network\":{\"latency_us\":1,"             \
+	"\"bytes_per_s\":1e9" network "}}]}"
+#define OTHERWISE                                                                              \
+	",\"otherwise\":{\"latency_us\":1,\"bytes_per_s\":1e9,\"interconnect\":\"pcie-3\"}"
+
+START_TEST(wired)
+{
+	static const struct {
+		const char *text, *error; /* NULL: none */
+	} cases[] = {{WIRED("", ""), NULL},
+			{WIRED(",\"interconnect\":\"pcie-3\"", ",\"cards\":2,\"sums\":true"), NULL},
+			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[0,1,2],[2,3,1]]" OTHERWISE,
+					 ",\"interconnect\":\"infiniband\""),
+					NULL},
+			{WIRED(",\"interconnect\":\"nvswitch-33\"", ""),
+					"no interconnect \"nvswitch-33\" inside nodes"},
+			{WIRED(",\"interconnect\":\"nvswitch-33\"", ""), "did you mean nvswitch-3?"},
+			{WIRED(",\"interconnect\":\"infiniband\"", ""),
+					"no interconnect \"infiniband\" inside nodes"},
+			{WIRED("", ",\"interconnect\":\"pcie-3\""), "between nodes"},
+			{WIRED(",\"interconnect\":3", ""), "expected the name of an interconnect"},
+			{WIRED("", ",\"cards\":0"), "cards"}, {WIRED("", ",\"sums\":1"), "sums"},
+			{WIRED(",\"pairs\":[[0,1,2]]" OTHERWISE, ""), "an \"interconnect\" beside it"},
+			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[0,1,2]]", ""),
+					"\"otherwise\""},
+			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[0,4,2]]" OTHERWISE, ""),
+					"pairs[0][1]"},
+			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[1,1,2]]" OTHERWISE, ""),
+					"expected two devices"},
+			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[0,1,2],[1,0,1]]" OTHERWISE,
+					 ""),
+					"this pair is taken"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ff_error err = {0};
+		struct ff_arena a;
+		struct ff_machine m;
+		int code;
+
+		ff_arena_init(&a);
+		code = ff_machine_parse("m", cases[i].text, strlen(cases[i].text), &a, &m, &err);
+		ck_assert_msg(code == (cases[i].error ? FF_E_INPUT : FF_OK), "%zu: %s", i, err.text);
+		if (cases[i].error)
+			ck_assert_msg(strstr(err.text, cases[i].error), "%zu: %s", i, err.text);
+		else
+			check_round_trip(&m);
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
 START_TEST(search_path)
 {
 	char folder[] = "/tmp/ff_test_machine_XXXXXX", path[128];
@@ -334,6 +523,10 @@ static Suite *suite(void)
 
 	tcase_add_test(c, files);
 	tcase_add_test(c, known);
+	tcase_add_test(c, by_name);
+	tcase_add_test(c, by_nodes);
+	tcase_add_test(c, cards);
+	tcase_add_test(c, wired);
 	tcase_add_test(c, search_path);
 	tcase_add_test(c, subsets);
 	tcase_add_test(c, mixed);

@@ -132,5 +132,15 @@ for path in files:
 bad = json.loads(files[0].read_text())
 bad["nodes"][0]["devices"] = 0
 rejects(machines, bad, "no devices")
+bad = json.loads((root / "graphs/machines/dgx1-v100.json").read_text())
+del bad["nodes"][0]["inside"]["otherwise"]
+rejects(machines, bad, "pairs without what joins the others")
+
+interconnects = validator("interconnects.schema.json")
+for path in sorted((root / "graphs/machines/interconnects").glob("*.json")):
+    accepts(interconnects, json.loads(path.read_text()), path.name)
+    bad = json.loads(path.read_text())
+    del bad["kinds"][0]["ramp"]
+    rejects(interconnects, bad, "no ramp inside nodes")
 
 finish()

@@ -62,13 +62,19 @@ def test_machines():
 
     takes = "; --machine a100x256 --devices 64 takes 64 of its 256 devices"
     refused(takes, *machine("a100x64"))
-    refused(takes, *machine("a100x256:64"))
+    refused("; did you mean a100x256?", *machine("a100x26:64"))
+    refused("expected 1 to 4096 nodes behind the colon, not \"0\"", *machine("a100x256:0"))
+    refused("did you mean dgx-a100-40?", *machine("dgx-a100:4"))
     refused("; --machine a100x1024 --devices 300 takes 300 of its 1024 devices", *machine("a100x300"))
-    refused("only a100x1024, a100x256, cpu1, cpu2, cpu4, cpu8, k80x64, p100x16; did you mean a100x1024?",
-            *machine("a100x2048"))
-    refused("cpu8, k80x64, p100x16; did you mean cpu2?", *machine("cpux2"))
-    refused("only a100x1024, a100x256, cpu1, cpu2, cpu4, cpu8, k80x64, p100x16", *machine("tpu"))
+    refused("; did you mean a100x1024?", *machine("a100x2048"))
+    refused("p4d.24xlarge; did you mean cpu2?", *machine("cpux2"))
+    refused("only a100x1024, a100x256, cpu1, cpu2, cpu4, cpu8, dgx-a100-40, dgx-a100-80, dgx-b200, dgx-h100, dgx-h200, "
+            "dgx1-p100, dgx1-v100-32, dgx1-v100, dgx2-v100, k80x64, p100x16, p3.16xlarge, p4d.24xlarge", *machine("tpu"))
     run(*machine("a100x256", "--devices", "64"))
+    p = run(*machine("dgx-a100-40:2"))
+    assert "on machine dgx-a100-40:2 (16 devices)" in p.stdout, p.stdout
+    listed = run(FFSEARCH, "--machine", "list").stdout.splitlines()
+    assert [line.split()[0] for line in listed if line.startswith("dgx-a")] == ["dgx-a100-40", "dgx-a100-80"], listed
 
 
 def test_own_machines():

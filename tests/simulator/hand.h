@@ -44,6 +44,33 @@ static inline void hand_machine_init(
 			.overlap = overlap};
 }
 
+/* Priced as NCCL has it, over so many network cards a node. */
+static inline void hand_wire(struct hand_machine *h, uint32_t cards)
+{
+	static const struct ff_interconnect inside = {.name = "inside",
+			.ramp = 0.5,
+			.own = 0.3,
+			.collective = {{3, 1, 0.1}, {5, 2, 0.5}, {9, 4, 0.8}},
+			.message = {{2, 1, 0.1}, {0}, {6, 1, 0.9}}};
+	static const struct ff_interconnect between = {.name = "between",
+			.between = true,
+			.collective = {{0, 5, 0.2}, {0, 8, 0.6}, {0, 14, 0.9}},
+			.message = {{5, 1, 0.2}, {0}, {14, 1, 0.9}}};
+
+	h->m.n_more_lanes = 0;
+	for (uint32_t i = 0; i < h->m.n_nodes; i++) {
+		struct ff_machine_node *n = &h->node[i];
+
+		n->wiring = (struct ff_wiring){.inside = &inside,
+				.between = &between,
+				.cards = cards,
+				.devices = n->count,
+				.more_lane = h->m.n_more_lanes};
+		if (!ff_node_own_cards(n))
+			h->m.n_more_lanes += ff_node_cards(n) - 1;
+	}
+}
+
 /* What the pieces of messages come to for each device, into `t` and mv->traffic. */
 static inline void hand_traffic(
 		const struct ff_machine *m, struct ff_move *mv, struct ff_traffic *t)

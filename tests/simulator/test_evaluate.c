@@ -16,7 +16,7 @@
 /* What the walks must have met, or they test too little. */
 struct seen {
 	uint32_t fits, misfits, tight, layout_over;
-	uint32_t kinds, rounded, measured, scratch, kept, dropped, sets;
+	uint32_t kinds, wired, rounded, measured, scratch, kept, dropped, sets;
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
 	uint32_t syncs, flat, buckets_dropped, owned, accumulated, tied_moved, replicas, followed,
 			changes[MAX_CHANGES];
@@ -524,6 +524,9 @@ static void open_walk(struct walk *w)
 	if (ff_random_below(r, 2)) /* so that what is brought is there long before it is read */
 		for (uint32_t i = 0; i < nodes; i++)
 			w->h.node[i].inside = w->h.node[i].network = (struct ff_link){0, 1e9, true};
+	if (!measured && ff_random_below(r, 2))
+		hand_wire(&w->h, 1 + ff_random_below(r, 4));
+	w->seen->wired += w->h.m.n_more_lanes > 0;
 	w->h.node[nodes - 1].kind = nodes > 1 && !measured && ff_random_below(r, 2);
 	w->h.kind[0].memory_bytes = limit;
 	w->h.kind[1].memory_bytes = limit / 2;
@@ -537,7 +540,8 @@ static void open_walk(struct walk *w)
 	w->seen->kinds += w->h.node[nodes - 1].kind;
 	w->seen->measured += measured;
 	w->seen->rounded += w->g.dtype == FF_BF16;
-	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, w->costs, "c", "g", &w->p, &w->err) == FF_OK,
+	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, FF_ESTIMATE_PEAK, w->costs, "c", "g", &w->p,
+				      &w->err) == FF_OK,
 			"%s", w->err.text);
 	ff_pricer_set_by_nodes(w->p, w->bucket % 2);
 	if (w->bucket % 5 < 3)

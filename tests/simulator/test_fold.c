@@ -71,12 +71,15 @@ static void open_pair(struct pair *w)
 		if (ff_random_below(r, 3) == 0)
 			w->h.node[i].inside = (struct ff_link){0, 1e9, true};
 	}
+	if (ff_random_below(r, 2))
+		hand_wire(&w->h, 1 + ff_random_below(r, 4));
 	w->h.node[nodes - 1].kind = nodes > 1 && ff_random_below(r, 2);
 	w->h.kind[0].memory_bytes = w->h.kind[1].memory_bytes = limit;
 	w->limit = limit;
 	w->bucket = 1 + ff_random_below(r, 3000);
 	draw_deep_graph(r, &w->a, &w->g);
-	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, NULL, "c", "g", &w->p, &w->err) == FF_OK,
+	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, FF_ESTIMATE_PEAK, NULL, "c", "g", &w->p,
+				      &w->err) == FF_OK,
 			"%s", w->err.text);
 	if (w->bucket % 2)
 		ff_pricer_set_overlap(w->p, (struct ff_overlap_cost){0.4, 0.1});
