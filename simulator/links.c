@@ -31,7 +31,7 @@ int ff_links_init(struct ff_links *l, const struct ff_machine *m, enum ff_estima
 			l->inside[i].bytes_per_us = link.bytes_per_us;
 		}
 	}
-	return costs ? FF_OK : ff_wired_init(&l->wired, m, err);
+	return costs || estimate != FF_ESTIMATE_MODEL ? FF_OK : ff_wired_init(&l->wired, m, err);
 }
 
 void ff_links_finish(struct ff_links *l)

@@ -213,11 +213,12 @@ static void write_link(struct ff_out *o, const char *key, const struct ff_link *
 		ff_out_string(o, "interconnect", x->name);
 }
 
-static void write_mesh(const struct ff_mesh *p, struct ff_out *o)
+/* Among the first `n` devices, which a part of a machine has. */
+static void write_mesh(const struct ff_mesh *p, uint32_t n, struct ff_out *o)
 {
 	ff_out_array(o, "pairs");
-	for (uint32_t i = 0; i < p->n_devices; i++)
-		for (uint32_t k = i + 1; k < p->n_devices; k++) {
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = i + 1; k < n; k++) {
 			if (!p->links[i][k])
 				continue;
 			ff_out_array(o, NULL);
@@ -238,7 +239,7 @@ void ff_machine_links_write(const struct ff_machine_node *n, struct ff_out *o)
 	write_link(o, "inside", &n->inside, w->inside);
 	ff_out_bool(o, "shared", n->inside.shared);
 	if (w->mesh)
-		write_mesh(w->mesh, o);
+		write_mesh(w->mesh, n->count, o);
 	ff_out_close(o);
 	write_link(o, "network", &n->network, w->between);
 	if (w->cards > 1)

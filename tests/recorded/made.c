@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ff/cli.h"
 #include "ff/codec.h"
@@ -90,17 +91,17 @@ static int read_words(const char *line, struct ff_arena *a, struct words *w, str
 
 /* ---- the machine ---- */
 
-/* Of graphs/machines/ or of this folder. */
+/* Of this folder, where what those of graphs/machines/ learn of wires changes nothing, or of that. */
 static int load_machine(const struct words *w, struct made *m, struct ff_error *err)
 {
-	const char *path = w->machine;
+	const char *path = ff_arena_printf(&m->arena, "%s/%s.json", FF_RECORDED, w->machine);
 	struct ff_machine whole;
 	int code;
 
-	if (!ff_machine_known(path))
-		path = ff_arena_printf(&m->arena, "%s/%s.json", FF_RECORDED, w->machine);
 	if (!path)
 		return ff_fail_memory(err);
+	if (access(path, F_OK))
+		path = w->machine;
 	code = ff_machine_load(path, &m->arena, &whole, err);
 	if (code == FF_OK)
 		code = ff_machine_subset(&whole,

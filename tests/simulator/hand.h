@@ -71,6 +71,12 @@ static inline void hand_wire(struct hand_machine *h, uint32_t cards)
 	}
 }
 
+/* By peak rates, or, where it is wired, as models have it. */
+static inline enum ff_estimate hand_estimate(const struct hand_machine *h)
+{
+	return h->node[0].wiring.inside ? FF_ESTIMATE_MODEL : FF_ESTIMATE_PEAK;
+}
+
 /* What the pieces of messages come to for each device, into `t` and mv->traffic. */
 static inline void hand_traffic(
 		const struct ff_machine *m, struct ff_move *mv, struct ff_traffic *t)

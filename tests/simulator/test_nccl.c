@@ -23,7 +23,7 @@ static void setup(struct world *w, const char *name)
 
 	ff_arena_init(&w->a);
 	ck_assert_msg(ff_machine_load(name, &w->a, &w->m, &err) == FF_OK, "%s", err.text);
-	ck_assert_int_eq(ff_links_init(&w->l, &w->m, NULL, &err), FF_OK);
+	ck_assert_int_eq(ff_links_init(&w->l, &w->m, FF_ESTIMATE_MODEL, NULL, &err), FF_OK);
 	ck_assert_ptr_nonnull(w->l.wired.machine);
 }
 
