@@ -88,15 +88,17 @@ static uint32_t set_of(const struct ff_wired *w, const struct part *p)
 static double cards_rate(const struct ff_wired *w, const struct part *p)
 {
 	const struct ff_machine_node *node = &w->machine->nodes[p->node];
-	uint32_t cards = 0, last = UINT32_MAX;
+	uint32_t all = ff_node_cards(node), cards = 0, last = UINT32_MAX;
 
+	if (all == 1 || ff_node_own_cards(node))
+		return (all == 1 ? 1 : p->n) * node->network.bytes_per_us / all;
 	for (uint32_t i = 0; i < p->n; i++) {
 		uint32_t card = ff_device_card(w->machine, p->device[i]);
 
 		cards += card != last;
 		last = card;
 	}
-	return cards * node->network.bytes_per_us / ff_node_cards(node);
+	return cards * node->network.bytes_per_us / all;
 }
 
 /* By links that join any two alike: a ring through all of them, half of it for chains. */
