@@ -136,7 +136,7 @@ bad = json.loads((root / "graphs/machines/dgx1-v100.json").read_text())
 del bad["nodes"][0]["inside"]["otherwise"]
 rejects(machines, bad, "pairs without what joins the others")
 
-interconnects = validator("interconnects.schema.json")
+interconnects = validator(root / "docs/schema/interconnects.schema.json")
 for path in sorted((root / "graphs/machines/interconnects").glob("*.json")):
     accepts(interconnects, json.loads(path.read_text()), path.name)
     bad = json.loads(path.read_text())
