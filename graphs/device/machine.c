@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ff/nearest.h"
-#include "machine_links.h"
+#include "wiring.h"
 
 #define MAX_KINDS 64
 #define MAX_RATE FF_MOST_RATE
@@ -133,6 +133,7 @@ static int read_node(struct parse *p, const struct ff_json *v, bool last, uint32
 	int64_t count = 1, devices = 0;
 	const char *kind = NULL;
 	int code = need_object(v, p->err);
+	struct ff_wires wires = {0};
 	struct ff_machine_node n;
 
 	if (code == FF_OK)
@@ -154,8 +155,11 @@ static int read_node(struct parse *p, const struct ff_json *v, bool last, uint32
 	if (m->n_devices + count * devices > FF_MAX_DEVICES)
 		return ff_json_fail(v, p->err, "a machine has at most %d devices, not %" PRId64,
 				FF_MAX_DEVICES, m->n_devices + count * devices);
-	code = ff_machine_links_read(
-			v, last && !m->n_nodes && count == 1, p->arena, &n, p->err);
+	wires.devices = n.count;
+	code = ff_wires_read(v, last && !m->n_nodes && count == 1, p->arena, &wires, p->err);
+	n.inside = wires.inside;
+	n.network = wires.network;
+	n.wiring = wires.wiring;
 	for (int64_t i = 0; code == FF_OK && i < count; i++) {
 		n.first = m->n_devices;
 		m->nodes[m->n_nodes++] = n;
@@ -238,9 +242,16 @@ int ff_machine_parse(const char *file, const char *text, size_t len, struct ff_a
 	return code;
 }
 
+static struct ff_wires wires_of(const struct ff_machine_node *n)
+{
+	return (struct ff_wires){n->count, n->inside, n->network, n->wiring};
+}
+
 static bool node_equal(const struct ff_machine_node *a, const struct ff_machine_node *b)
 {
-	return a->count == b->count && a->kind == b->kind && ff_machine_links_equal(a, b);
+	const struct ff_wires v = wires_of(a), w = wires_of(b);
+
+	return a->count == b->count && a->kind == b->kind && ff_wires_equal(&v, &w);
 }
 
 void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
@@ -269,6 +280,7 @@ void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
 	ff_out_array(o, "nodes");
 	for (uint32_t i = 0, count; i < m->n_nodes; i += count) {
 		const struct ff_machine_node *n = &m->nodes[i];
+		const struct ff_wires wires = wires_of(n);
 
 		for (count = 1; i + count < m->n_nodes && node_equal(n, n + count);)
 			count++;
@@ -276,7 +288,7 @@ void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
 		ff_out_int(o, "count", count);
 		ff_out_int(o, "devices", n->count);
 		ff_out_string(o, "kind", m->kinds[n->kind].name);
-		ff_machine_links_write(n, o);
+		ff_wires_write(&wires, o);
 		ff_out_close(o);
 	}
 	ff_out_close(o);

@@ -8,7 +8,7 @@
 #include "ff/arena.h"
 #include "ff/dtype.h"
 #include "ff/json.h"
-#include "ff/machine_node.h"
+#include "ff/wiring.h"
 
 #define FF_MAX_DEVICES 4096
 
@@ -21,13 +21,21 @@ struct ff_device_kind {
 	const char *backend;         /* that alone can compute on it; NULL: the file does not say */
 };
 
+struct ff_machine_node {
+	uint32_t first, count;  /* its devices */
+	uint32_t kind;          /* of ff_machine.kinds */
+	struct ff_link inside;  /* between any two of its devices */
+	struct ff_link network; /* its network cards together, shared by its devices */
+	struct ff_wiring wiring;
+};
+
 struct ff_machine {
 	const char *name;
 	uint32_t n_devices, n_nodes, n_kinds;
 	struct ff_device_kind *kinds;
 	struct ff_machine_node *nodes;
-	uint32_t *node_of;     /* n_devices */
-	bool overlap;          /* communication runs beside compute */
+	uint32_t *node_of; /* n_devices */
+	bool overlap;      /* communication runs beside compute */
 	uint32_t n_more_lanes; /* of nodes' shared cards but the first */
 };
 

@@ -1,5 +1,5 @@
 /* Links of nodes in JSON, and how NCCL finds them wired.  SPDX-License-Identifier: Apache-2.0 */
-#include "machine_links.h"
+#include "wiring.h"
 
 #include <math.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static int read_pair(const struct ff_json *v, struct ff_mesh *p, struct ff_error
 	return code;
 }
 
-static int read_mesh(const struct ff_json *inside, struct ff_arena *a, struct ff_machine_node *n,
+static int read_mesh(const struct ff_json *inside, struct ff_arena *a, struct ff_wires *n,
 		struct ff_error *err)
 {
 	const struct ff_json *all = ff_json_get(inside, "pairs");
@@ -78,7 +78,7 @@ static int read_mesh(const struct ff_json *inside, struct ff_arena *a, struct ff
 
 	if (!all)
 		return FF_OK;
-	if (n->count > FF_MOST_PAIRED || !n->wiring.inside)
+	if (n->devices > FF_MOST_PAIRED || !n->wiring.inside)
 		return ff_json_fail(all, err,
 				"expected at most %d devices in the node, and an \"interconnect\" "
 				"beside it",
@@ -86,7 +86,7 @@ static int read_mesh(const struct ff_json *inside, struct ff_arena *a, struct ff
 	p = ff_arena_array(a, 1, sizeof(*p));
 	if (!p)
 		return ff_fail_memory(err);
-	p->n_devices = n->count;
+	p->n_devices = n->devices;
 	code = ff_json_need(inside, "pairs", FF_JSON_ARRAY, &all, err);
 	for (uint32_t i = 0; code == FF_OK && i < all->n; i++)
 		code = read_pair(&all->child[i], p, err);
@@ -96,7 +96,7 @@ static int read_mesh(const struct ff_json *inside, struct ff_arena *a, struct ff
 	return code;
 }
 
-static int read_inside(const struct ff_json *v, struct ff_arena *a, struct ff_machine_node *n,
+static int read_inside(const struct ff_json *v, struct ff_arena *a, struct ff_wires *n,
 		struct ff_error *err)
 {
 	static const char *const keys[] = {"latency_us", "bytes_per_s", "shared", "interconnect",
@@ -112,7 +112,7 @@ static int read_inside(const struct ff_json *v, struct ff_arena *a, struct ff_ma
 	return code;
 }
 
-static int read_network(const struct ff_json *v, struct ff_arena *a, struct ff_machine_node *n,
+static int read_network(const struct ff_json *v, struct ff_arena *a, struct ff_wires *n,
 		struct ff_error *err)
 {
 	static const char *const keys[] = {
@@ -132,20 +132,20 @@ static int read_network(const struct ff_json *v, struct ff_arena *a, struct ff_m
 	return code;
 }
 
-int ff_machine_links_read(const struct ff_json *node, bool single, struct ff_arena *a,
-		struct ff_machine_node *n, struct ff_error *err)
+int ff_wires_read(const struct ff_json *node, bool single, struct ff_arena *a, struct ff_wires *n,
+		struct ff_error *err)
 {
 	const struct ff_json *inside = ff_json_get(node, "inside");
 	const struct ff_json *network = ff_json_get(node, "network");
 	const struct ff_link memory = {1, 1e4, true}; /* one device: nothing is sent at all */
 	int code = FF_OK;
 
-	if (!inside && n->count > 1)
+	if (!inside && n->devices > 1)
 		return ff_json_fail(node, err,
 				"expected \"inside\", the link between the node's devices");
 	if (!network && !single)
 		return ff_json_fail(node, err, "expected \"network\", the link between nodes");
-	n->wiring.devices = n->count;
+	n->wiring.devices = n->devices;
 	if (inside)
 		code = read_inside(inside, a, n, err);
 	if (code == FF_OK && network)
@@ -183,7 +183,7 @@ static bool mesh_equal(const struct ff_mesh *a, const struct ff_mesh *b)
 	       name_equal(a->interconnect, b->interconnect);
 }
 
-bool ff_machine_links_equal(const struct ff_machine_node *a, const struct ff_machine_node *b)
+bool ff_wires_equal(const struct ff_wires *a, const struct ff_wires *b)
 {
 	const struct ff_wiring *v = &a->wiring, *w = &b->wiring;
 
@@ -232,14 +232,14 @@ static void write_mesh(const struct ff_mesh *p, uint32_t n, struct ff_out *o)
 	ff_out_close(o);
 }
 
-void ff_machine_links_write(const struct ff_machine_node *n, struct ff_out *o)
+void ff_wires_write(const struct ff_wires *n, struct ff_out *o)
 {
 	const struct ff_wiring *w = &n->wiring;
 
 	write_link(o, "inside", &n->inside, w->inside);
 	ff_out_bool(o, "shared", n->inside.shared);
 	if (w->mesh)
-		write_mesh(w->mesh, n->count, o);
+		write_mesh(w->mesh, n->devices, o);
 	ff_out_close(o);
 	write_link(o, "network", &n->network, w->between);
 	if (w->cards > 1)

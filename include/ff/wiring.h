@@ -1,10 +1,7 @@
-/* A node of a machine: its devices, its links, how they are wired.
+/* Links of a node, to its devices and to other nodes, and how NCCL finds them wired.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_MACHINE_NODE_H
-#define FF_MACHINE_NODE_H
-
-#include <stdbool.h>
-#include <stdint.h>
+#ifndef FF_WIRING_H
+#define FF_WIRING_H
 
 #include "ff/interconnect.h"
 
@@ -15,8 +12,7 @@ struct ff_link {
 	bool shared; /* one at a time: all its users queue (a PCIe root, a NIC) */
 };
 
-/* Links of a node that stand one by one, so many between two devices; `otherwise` for the others.
- */
+/* Links of a node that stand one by one, so many between two devices; `otherwise` for the others. */
 struct ff_mesh {
 	uint32_t n_devices;
 	uint8_t links[FF_MOST_PAIRED][FF_MOST_PAIRED];
@@ -27,19 +23,11 @@ struct ff_mesh {
 /* What prices as NCCL has them know of a node.  All zero: nothing. */
 struct ff_wiring {
 	const struct ff_interconnect *inside, *between; /* NULL: the file does not say */
-	const struct ff_mesh *mesh;                     /* NULL: any two are joined alike */
+	const struct ff_mesh *mesh;                    /* NULL: any two are joined alike */
 	uint32_t cards;     /* that share the network's bandwidth; at most one a device counts */
 	uint32_t devices;   /* that the node has, though of a part there are fewer */
 	uint32_t more_lane; /* of its second card, beyond those that all nodes have */
 	bool sums;          /* the network's switches add (SHARP) */
-};
-
-struct ff_machine_node {
-	uint32_t first, count;  /* its devices */
-	uint32_t kind;          /* of ff_machine.kinds */
-	struct ff_link inside;  /* between any two of its devices */
-	struct ff_link network; /* its network cards together, shared by its devices */
-	struct ff_wiring wiring;
 };
 
 #endif
