@@ -74,8 +74,8 @@ static int run_stages(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 	char *sums = NULL;
 	int code = ff_stages_init(&s, x, position(m, x), spread, err);
 
-	if (code == FF_OK && s.sums) {
-		sums = malloc((size_t)(s.sums * ff_dtype_bytes(x->type)));
+	if (code == FF_OK && x->kind == FF_MOVE_REDUCE_SCATTER) {
+		sums = malloc((size_t)(s.sums * ff_dtype_bytes(x->type)) + 1);
 		code = sums ? FF_OK : ff_fail_memory(err);
 	}
 	for (uint32_t i = 0; i < s.n && code == FF_OK; i++)
