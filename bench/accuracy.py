@@ -159,7 +159,7 @@ class Bench:
         return load(made)
 
     def named(self, network, *name):
-        return self.search(network, "analytic", "--simulate", *name)
+        return self.search(network, "peak", "--simulate", *name)
 
     def is_parameter(self, network, entry):
         """Whether a strategy's entry is about a parameter: what is no node of the file."""
@@ -278,7 +278,7 @@ def make(bench):
             for name, made in drawn_from(bench, kind, list(makers[kind](bench, network))):
                 path = f"{bench.folder}/{network}.{name}.json"
                 save(path, made)
-                made = bench.search(network, "analytic", "--simulate", path)
+                made = bench.search(network, "peak", "--simulate", path)
                 what = [[s.get(key) for key in ("operators", "micro_batches", "order")]
                         for s in seen + [made]]
                 if what[-1] in what[:-1]:

@@ -45,7 +45,8 @@ static int open_bench(struct bench *b, const struct options *o, struct ff_error 
 	if (code == FF_OK)
 		code = ff_machine_subset(&whole, (uint32_t)o->devices, &b->arena, &b->m, err);
 	if (code == FF_OK)
-		code = ff_pricer_create(&b->g, &b->m, NULL, NULL, o->net, &b->p, err);
+		code = ff_pricer_create(
+				&b->g, &b->m, FF_ESTIMATE_PEAK, NULL, NULL, o->net, &b->p, err);
 	if (code == FF_OK)
 		code = ff_space_create(&b->g, &b->m, &b->space, err);
 	if (code == FF_OK)
@@ -165,8 +166,8 @@ static int run(const struct options *o, struct ff_error *err)
 	ff_arena_init(&b.arena);
 	code = open_bench(&b, o, err);
 	if (code == FF_OK)
-		printf("%s, batch %llu, data parallelism on %llu devices of %s, %s, analytic "
-		       "costs; microseconds\nof one core for a whole strategy and for a proposal "
+		printf("%s, batch %llu, data parallelism on %llu devices of %s, %s, costs by peak "
+		       "rates; microseconds\nof one core for a whole strategy and for a proposal "
 		       "of one operator\n\n"
 		       "micro-batches     step ms     set, plain   set, folded proposal, "
 		       "plain   folded\n",

@@ -47,7 +47,7 @@ def make_plans(tools, folder):
     run(tools / "graphs/ffzoo", "lenet", "--batch", 32, "-o", graph)
     for name, devices in (("all", DEVICES), ("two", 2)):
         plan = folder / f"{name}.json"
-        run(tools / "planner/ffsearch", graph, "--machine", f"cpu{devices}", "--costs", "analytic",
+        run(tools / "planner/ffsearch", graph, "--machine", f"cpu{devices}", "--costs", "peak",
             "--simulate", "data-parallel", "-o", plan)
         document = load(plan)
         for key in ("predicted_us", "predicted_tasks", "predicted_waits", "memory_bytes"):

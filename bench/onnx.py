@@ -95,7 +95,7 @@ def check_evaluation(name, seed):
         good = loss is not None and abs(loss - want) <= 1e-4 * abs(want)
         row.append(f"no: {why[:120]}" if loss is None else
                    ("yes" if good else "no") + f", loss apart by {abs(loss - want) / abs(want):.1g}")
-        done = run(ffsearch, graph, "--machine", "p100x16", "--devices", 4, "--costs", "analytic",
+        done = run(ffsearch, graph, "--machine", "p100x16", "--devices", 4, "--costs", "peak",
                    "--budget", "1s", "-o", folder / "plan")
         row.append("yes" if done.returncode == 0 else "no: " + done.stderr.strip()[:80])
     return row + ["-"], good
@@ -122,7 +122,7 @@ def check(name, seed):
         done = run(ffrun, graph, "single", "--data", f"synthetic:{BATCH}", "--weights", weights,
                    "--seed", seed, "--dump", folder / "dump")
         searched = run(ffsearch, graph, "--machine", "p100x16", "--devices", 4, "--costs",
-                       "analytic", "--budget", "3s", "-o", folder / "plan")
+                       "peak", "--budget", "3s", "-o", folder / "plan")
         if done.returncode:
             return row + ["no: " + done.stderr.strip()[:120], "", ""], True
         tensors = reference.read_safetensors(folder / "dump")

@@ -120,10 +120,11 @@ static int open_case(struct bench_case *b, const struct options *o, struct ff_er
 	if (code == FF_OK)
 		code = ff_machine_subset(&whole, b->n_devices, &b->arena, &b->m, err);
 	if (code == FF_OK)
-		code = ff_pricer_create(&b->graph, &b->m, NULL, NULL, b->net, &b->pricer, err);
+		code = ff_pricer_create(&b->graph, &b->m, FF_ESTIMATE_PEAK, NULL, NULL, b->net,
+				&b->pricer, err);
 	for (uint32_t i = 0; i + 1 < o->jobs && code == FF_OK; i++)
-		code = ff_pricer_create(
-				&b->graph, &b->m, NULL, NULL, b->net, &b->more_pricers[i], err);
+		code = ff_pricer_create(&b->graph, &b->m, FF_ESTIMATE_PEAK, NULL, NULL, b->net,
+				&b->more_pricers[i], err);
 	if (code == FF_OK)
 		code = ff_space_create(&b->graph, &b->m, &b->space, err);
 	if (code == FF_OK)
@@ -222,7 +223,7 @@ static int by_size(const void *a, const void *b)
 
 static void print_head(const struct options *o)
 {
-	printf("Search with analytic costs, ");
+	printf("Search with peak costs, ");
 	if (o->proposals)
 		printf("%llu proposals each", (unsigned long long)o->proposals);
 	else

@@ -46,7 +46,7 @@ def cut(plan, graph, devices):
 
 def predict(build, options, graph, plan, report, *more):
     run(f"{build}/planner/ffsearch", graph, "--machine", options.machine, "--devices",
-        str(options.devices), "--costs", "analytic", "--simulate", plan, "--report", report, *more)
+        str(options.devices), "--costs", "peak", "--simulate", plan, "--report", report, *more)
     return load(report)
 
 

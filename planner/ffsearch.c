@@ -57,8 +57,8 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 
 static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err)
 {
-	int code = ff_pricer_create(&j->in.graph, &j->in.machine, j->in.costs,
-			j->in.costs ? j->opt.costs_path : NULL, j->opt.graph_path, ret, err);
+	int code = ff_pricer_create(&j->in.graph, &j->in.machine, j->in.estimate,
+			j->in.costs, j->in.costs ? j->opt.costs_path : NULL, j->opt.graph_path, ret, err);
 
 	if (code < 0)
 		return code;
@@ -71,13 +71,12 @@ static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error
 
 static int load(struct ff_job *j, struct ff_error *err)
 {
-	const char *costs_path = strcmp(j->opt.costs_path, "analytic") ? j->opt.costs_path : NULL;
 	int code = ff_graph_load(j->opt.graph_path, &j->arena, &j->in.graph, err);
 
 	if (code == FF_OK)
 		code = load_machine(j, err);
-	if (code == FF_OK && costs_path)
-		code = ff_costs_load(costs_path, &j->in.costs, err);
+	if (code == FF_OK && !ff_job_estimates(j->opt.costs_path, &j->in.estimate))
+		code = ff_costs_load(j->opt.costs_path, &j->in.costs, err);
 	if (code == FF_OK)
 		code = load_planned(j, err);
 	if (!j->in.optimizer)
@@ -467,6 +466,7 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 			.predicted_us = p->simulation.step_us,
 			.disturbed_share = j->in.costs ? 1 - ff_costs_steady_share(j->in.costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
+			.costs = j->in.costs ? NULL : j->opt.costs_path,
 			.communication = communication(j),
 			.data_parallel_bucket_bytes =
 					j->summary.data_parallel.strategy.bucket_bytes,

@@ -34,7 +34,8 @@ struct ff_job_input {
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
 	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
-	struct ff_costs *costs;
+	enum ff_estimate estimate;    /* --costs: without costs */
+	struct ff_costs *costs;       /* NULL: estimated */
 };
 
 /* What was made of it to search with; of the second chain on, in `more`. */
@@ -65,6 +66,8 @@ struct ff_job {
 extern const struct ff_command ff_job_command;
 int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err);
 int ff_job_check(struct ff_job *j, struct ff_error *err);
+/* Whether `costs` is one of the words for estimates, and which. */
+bool ff_job_estimates(const char *costs, enum ff_estimate *ret);
 /* Whether --init takes `name`. */
 bool ff_job_is_start(const char *name);
 

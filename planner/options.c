@@ -11,8 +11,8 @@
 
 const struct ff_command ff_job_command = {
 		.name = "ffsearch",
-		.usage = "GRAPH --machine M --costs COSTS|analytic -o STRATEGY [options]\n"
-			 "GRAPH --machine M --costs COSTS|analytic --simulate STRATEGY|NAME "
+		.usage = "GRAPH --machine M --costs COSTS|analytic|peak -o STRATEGY [options]\n"
+			 "GRAPH --machine M --costs COSTS|analytic|peak --simulate STRATEGY|NAME "
 			 "[options]",
 		.summary = "Searches how to split the training of GRAPH over the devices of a "
 			   "machine.",
@@ -31,6 +31,22 @@ const struct ff_command ff_job_command = {
 		.min_args = 1,
 		.max_args = 1,
 };
+
+static const struct {
+	const char *name;
+	enum ff_estimate estimate;
+} estimates[] = {{"analytic", FF_ESTIMATE_MODEL}, {"peak", FF_ESTIMATE_PEAK}};
+#define N_ESTIMATES (sizeof(estimates) / sizeof(*estimates))
+
+bool ff_job_estimates(const char *costs, enum ff_estimate *ret)
+{
+	for (size_t i = 0; i < N_ESTIMATES; i++)
+		if (!strcmp(costs, estimates[i].name)) {
+			*ret = estimates[i].estimate;
+			return true;
+		}
+	return false;
+}
 
 bool ff_job_is_start(const char *name)
 {
@@ -61,11 +77,13 @@ static int check_word(const char *path, const char *hint, struct ff_error *err)
 
 static int check_words(struct ff_job_options *o, struct ff_error *err)
 {
+	enum ff_estimate estimate;
 	struct ff_nearest near;
 
 	ff_nearest_init(&near, o->costs_path);
-	ff_nearest_try(&near, "analytic");
-	if (strcmp(o->costs_path, "analytic") != 0 &&
+	for (size_t i = 0; i < N_ESTIMATES; i++)
+		ff_nearest_try(&near, estimates[i].name);
+	if (!ff_job_estimates(o->costs_path, &estimate) &&
 			check_word(o->costs_path, ff_nearest_hint(&near), err) < 0)
 		return err->code;
 	if (o->simulate && !ff_job_is_start(o->simulate))
@@ -161,11 +179,12 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 	if (!j->opt.costs_path)
 		return ff_fail(err, FF_E_INPUT,
 				"option --costs is missing: expected a file that ffprof wrote, or "
-				"the "
-				"word analytic");
-	if (j->opt.by_nodes && strcmp(j->opt.costs_path, "analytic") != 0)
+				"one of the "
+				"words analytic and peak");
+	if (j->opt.by_nodes && !ff_job_estimates(j->opt.costs_path, &j->in.estimate))
 		return ff_fail(err, FF_E_INPUT,
-				"option --by-nodes: expected --costs analytic beside it, as a file "
+				"option --by-nodes: expected --costs analytic or peak beside it, "
+				"as a file "
 				"of costs says how it was measured");
 	if (j->opt.devices == 0 ||
 			(j->opt.devices > FF_MAX_DEVICES && j->opt.devices != FF_NOT_GIVEN))
@@ -218,9 +237,11 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			{"--machine", FF_OPTION_TEXT, &o->machine_name, "MACHINE",
 					"file, or name of one in graphs/machines/"},
 			{"--costs", FF_OPTION_TEXT, &o->costs_path, "COSTS",
-					"file that ffprof wrote, or: analytic"},
+					"file that ffprof wrote; or analytic: by models of devices "
+					"that were fitted to measurements; or peak: by their peak "
+					"rates"},
 			{"--by-nodes", FF_OPTION_FLAG, &o->by_nodes, NULL,
-					"analytic prices of collectives in stages, as "
+					"analytic or peak prices of collectives in stages, as "
 					"FF_NCCL_NODES=1 "
 					"has them"},
 			{"--devices", FF_OPTION_COUNT, &o->devices, "N",

@@ -22,8 +22,8 @@ struct ff_plan {
 struct ff_summary {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	const char *costs;               /* "analytic" or the file's name */
-	const struct ff_costs *measured; /* NULL: analytic */
+	const char *costs;               /* "analytic", "peak" or the file's name */
+	const struct ff_costs *measured; /* NULL: estimated */
 	const char *title;               /* of the plan: "plan", or what --simulate was given */
 	const char *const *starts;       /* NULL-terminated; NULL: nothing was searched */
 	const struct ff_codec *codec;    /* that compresses gradients; NULL: nothing does */

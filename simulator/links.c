@@ -7,12 +7,12 @@
 
 #include "ff/nodes.h"
 
-int ff_links_init(struct ff_links *l, const struct ff_machine *m, const struct ff_costs *costs,
-		struct ff_error *err)
+int ff_links_init(struct ff_links *l, const struct ff_machine *m, enum ff_estimate estimate,
+		const struct ff_costs *costs, struct ff_error *err)
 {
 	struct ff_rate link = {0};
 
-	*l = (struct ff_links){.machine = m, .costs = costs};
+	*l = (struct ff_links){.machine = m, .estimate = estimate, .costs = costs};
 	l->inside = calloc(m->n_nodes, sizeof(*l->inside));
 	l->node = calloc(m->n_nodes, sizeof(*l->node));
 	l->traffic = calloc(m->n_devices, sizeof(*l->traffic));

@@ -14,7 +14,8 @@ struct ff_node_tally {
 
 struct ff_links {
 	const struct ff_machine *machine;
-	const struct ff_costs *costs;       /* NULL: analytic */
+	enum ff_estimate estimate;          /* without costs */
+	const struct ff_costs *costs;       /* NULL: none was measured */
 	struct ff_link *inside;             /* by node: the machine's, or as calibrated */
 	struct ff_node_tally *node;         /* scratch */
 	struct ff_traffic *traffic;         /* by device; scratch */
@@ -33,8 +34,8 @@ struct ff_shared {
 	bool regular;           /* gather, scatter: as ff_move has it */
 };
 
-int ff_links_init(struct ff_links *l, const struct ff_machine *m, const struct ff_costs *costs,
-		struct ff_error *err);
+int ff_links_init(struct ff_links *l, const struct ff_machine *m, enum ff_estimate estimate,
+		const struct ff_costs *costs, struct ff_error *err);
 void ff_links_finish(struct ff_links *l);
 /* Microseconds, without what devices pack and add. */
 double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x);

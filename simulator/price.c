@@ -17,12 +17,12 @@
 
 _Static_assert(FF_KEY_BYTES <= FF_COST_KEY_BYTES, "every work's key must fit a cost's");
 
-/* Analytic: starting a pass of an operator, a copy or an update costs this
+/* By peak rates: starting a pass of an operator, a copy or an update costs this
  * much beside the roofline; what one CUDA kernel launch takes. */
 #define LAUNCH_US 5.0
 /* Long runs save no more than this share of the time that was measured. */
 #define MOST_OF_RUNS 0.5
-/* Analytic: how often a byte crosses the memory bus when it is copied (read,
+/* By peak rates: how often a byte crosses the memory bus when it is copied (read,
  * write) or added (two reads, a write). */
 static const double memory_passes[FF_RATE_COUNT] = {
 		[FF_RATE_COPY] = 2,
@@ -55,14 +55,15 @@ struct state {
 struct ff_pricer {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	const struct ff_costs *costs; /* NULL: analytic */
+	enum ff_estimate estimate;    /* without costs */
+	const struct ff_costs *costs; /* NULL: nothing was measured */
 	const char *costs_path, *graph_path;
 	const struct ff_optimizer *optimizer;
 	bool clip;
 	const struct ff_codec *codec;
 	struct ff_overlap_cost overlap;
 	struct ff_links links;
-	struct ff_scratch scratch; /* if analytic */
+	struct ff_scratch scratch; /* without costs */
 	struct ff_table table;     /* ff_work_hash to memo */
 	struct memo *memo;
 	uint32_t memo_cap;
@@ -165,8 +166,8 @@ static const struct state *find_state(const struct ff_pricer *p, const struct ff
 }
 
 int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
-		const struct ff_costs *costs, const char *costs_path, const char *graph_path,
-		struct ff_pricer **ret, struct ff_error *err)
+		enum ff_estimate estimate, const struct ff_costs *costs, const char *costs_path,
+		const char *graph_path, struct ff_pricer **ret, struct ff_error *err)
 {
 	struct ff_pricer *p = calloc(1, sizeof(*p));
 	int code;
@@ -175,6 +176,7 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 		return ff_fail_memory(err);
 	p->graph = g;
 	p->machine = m;
+	p->estimate = estimate;
 	p->costs = costs;
 	p->costs_path = costs_path ? costs_path : "COSTS";
 	p->graph_path = graph_path ? graph_path : "GRAPH";
@@ -182,7 +184,7 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->overlap = costs ? ff_costs_overlap(costs) : (struct ff_overlap_cost){-1, -1};
 	ff_arena_init(&p->arena);
 	ff_scratch_init(m, &p->scratch);
-	code = ff_links_init(&p->links, m, costs, err);
+	code = ff_links_init(&p->links, m, estimate, costs, err);
 	if (code == FF_OK)
 		code = ff_alone_find(g, &p->arena, &p->alone, err);
 	if (code == FF_OK && costs)
@@ -293,7 +295,7 @@ static int missing_cost(const struct ff_pricer *p, const char *key, struct ff_er
 }
 
 /* Time of `bytes` bytes that cross the memory bus of `kind` so many times. */
-static double analytic_us(const struct ff_device_kind *kind, double passes, double bytes)
+static double memory_us(const struct ff_device_kind *kind, double passes, double bytes)
 {
 	return LAUNCH_US + passes * bytes * 1e6 / kind->memory_bytes_per_s;
 }
@@ -304,9 +306,9 @@ static double roofline_us(const struct ff_device_kind *kind, const struct ff_wor
 {
 	double peak = ff_device_flops_per_s(kind, ff_work_type(w));
 	double flops_us = (double)ff_work_flops(w) * 1e6 / peak;
-	double memory_us = (double)ff_work_bytes(w) * 1e6 / kind->memory_bytes_per_s;
+	double bytes_us = (double)ff_work_bytes(w) * 1e6 / kind->memory_bytes_per_s;
 
-	return LAUNCH_US + fmax(flops_us, memory_us);
+	return LAUNCH_US + fmax(flops_us, bytes_us);
 }
 
 /* To the nearest step of the grid that prices stand on (ff/price.h), at least one: where the
@@ -425,7 +427,7 @@ static double rated_us(const struct ff_pricer *p, uint32_t device, const struct 
 		double passes, double bytes)
 {
 	if (!r)
-		return analytic_us(ff_device_kind(p->machine, device), passes, bytes);
+		return memory_us(ff_device_kind(p->machine, device), passes, bytes);
 	return r->latency_us + bytes / r->bytes_per_us;
 }
 

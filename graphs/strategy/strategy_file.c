@@ -284,19 +284,20 @@ static int read_optimizer(
 			: FF_OK;
 }
 
-static int read_communication(const struct ff_json *root, struct ff_arena *a,
-		struct ff_strategy_info *info, struct ff_error *err)
+/* A text that may be absent. */
+static int read_text(const struct ff_json *root, const char *key, struct ff_arena *a,
+		const char **ret, struct ff_error *err)
 {
-	const char *name;
+	const char *text;
 	int code = FF_OK;
 
-	info->communication = NULL;
-	if (!ff_json_get(root, "communication"))
+	*ret = NULL;
+	if (!ff_json_get(root, key))
 		return FF_OK;
-	if ((code = ff_json_string(root, "communication", &name, err)) < 0)
+	if ((code = ff_json_string(root, key, &text, err)) < 0)
 		return code;
-	info->communication = ff_arena_strdup(a, name);
-	return info->communication ? FF_OK : ff_fail_memory(err);
+	*ret = ff_arena_strdup(a, text);
+	return *ret ? FF_OK : ff_fail_memory(err);
 }
 
 /* {"class": microseconds, ...}, of classes that are known; where there is none, waits are unknown.
@@ -430,7 +431,8 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 		return code;
 	info->disturbed_share = 1 - steadiness;
 	if ((code = read_classes(root, a, info, err)) < 0 ||
-			(code = read_communication(root, a, info, err)) < 0)
+			(code = read_text(root, "costs", a, &info->costs, err)) < 0 ||
+			(code = read_text(root, "communication", a, &info->communication, err)) < 0)
 		return code;
 	if (!memory)
 		return FF_OK;
@@ -451,7 +453,7 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
-			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness",
+			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness", "costs",
 			"communication", "memory_bytes", "micro_batches", "order", "bucket_bytes",
 			"data_parallel_bucket_bytes", "operators", NULL};
 	const char *name, *hash;
@@ -628,6 +630,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		write_classes(info, o);
 	if (info->disturbed_share > 0)
 		ff_out_real(o, "steadiness", 1 - info->disturbed_share);
+	if (info->costs)
+		ff_out_string(o, "costs", info->costs);
 	if (info->communication && *info->communication)
 		ff_out_string(o, "communication", info->communication);
 	if (info->memory_bytes) {

@@ -11,6 +11,12 @@
 
 #define FF_COST_KEY_BYTES 1024 /* longest key, with its NUL */
 
+/* What prices rest on where nothing was measured. */
+enum ff_estimate {
+	FF_ESTIMATE_PEAK,  /* the roofline of a device's peak rates */
+	FF_ESTIMATE_MODEL, /* models of devices; of those without one, their peak rates */
+};
+
 struct ff_cost {
 	const char *key;                  /* what was measured, as ff_work_key says it */
 	double median_us, p10_us, p90_us; /* on all devices of a node at once */

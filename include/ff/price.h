@@ -14,12 +14,11 @@ struct ff_pricer;
 #define FF_PRICE_STEP_US (1.0 / (1 << 20))
 #define FF_TIMES_EXACT_US ((double)(1ull << 32)) /* over an hour */
 
-/* Prices for `g` on `m`.  `costs` NULL: analytic, the roofline of each
- * device's peak rates and the machine's links.  Both must outlive it.
- * `costs_path` and `graph_path` only word the error for a missing cost. */
+/* Prices for `g` on `m`, which must outlive it: those of `costs`, as they were measured; NULL:
+ * by `estimate`.  `costs_path` and `graph_path` only word the error for a missing cost. */
 int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
-		const struct ff_costs *costs, const char *costs_path, const char *graph_path,
-		struct ff_pricer **ret, struct ff_error *err);
+		enum ff_estimate estimate, const struct ff_costs *costs, const char *costs_path,
+		const char *graph_path, struct ff_pricer **ret, struct ff_error *err);
 void ff_pricer_destroy(struct ff_pricer *p);
 /* Updates by `o` instead of the preset optimizer, here and in whatever evaluates with
  * these prices.  FF_E_INPUT when its updates were never measured. */

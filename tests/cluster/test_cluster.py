@@ -76,7 +76,7 @@ def make_files():
     run(FFZOO, "mlp", "--batch", "32", "--set", "hidden=64", "--set", "layers=2", "-o", "m.json")
     with open("two.json", "w") as f:
         json.dump(TWO_NODES, f)
-    run(FFSEARCH, "m.json", "--machine", "./two.json", "--costs", "analytic",
+    run(FFSEARCH, "m.json", "--machine", "./two.json", "--costs", "peak",
         "--simulate", "data-parallel", "-o", "dp.json")
     with open("dp.json") as f:
         plan = json.load(f)

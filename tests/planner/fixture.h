@@ -61,7 +61,7 @@ static inline int64_t fixture_scratch(
 	struct ff_pricer *pricer;
 	struct ff_strategy s;
 
-	CHECK_OK(ff_pricer_create(g, m, NULL, NULL, "graph", &pricer, &err));
+	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &pricer, &err));
 	opt.ctx = pricer;
 	CHECK_OK(ff_strategy_single(g, 0, a, &s, &err));
 	CHECK_OK(ff_lower(g, m, &s, &opt, a, &lowered, &err));

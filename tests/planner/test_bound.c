@@ -25,7 +25,9 @@ static void setup_machine(
 		w->h.kind[k].flops_per_s /= 1e4;
 		w->h.kind[k].memory_bytes_per_s /= 1e3;
 	}
-	ck_assert_int_eq(ff_pricer_create(&w->g, &w->h.m, NULL, NULL, NULL, &w->p, NULL), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w->g, &w->h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &w->p,
+					 NULL),
+			FF_OK);
 }
 
 static void setup(struct world *w, struct ff_random *state, uint32_t n_nodes, uint32_t per_node)
@@ -162,7 +164,9 @@ START_TEST(nothing_goes_back_through_a_route)
 	ff_arena_init(&w.arena);
 	routed_graph(&w.arena, &w.g);
 	hand_machine_init(&w.h, 1, 2, true);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, NULL, NULL, NULL, &w.p, NULL), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &w.p,
+					 NULL),
+			FF_OK);
 	ck_assert_int_eq(ff_strategy_single(&w.g, 0, &w.arena, &s, NULL), FF_OK);
 	for (uint32_t i = ff_graph_find(&w.g, "route"); i < w.g.n_nodes; i++)
 		if (ff_node_needs_config(&w.g, i) && i != ff_graph_find(&w.g, "loss"))
@@ -357,7 +361,9 @@ START_TEST(tells_all_parts_apart)
 		w.h.node[0].kind = 0;
 		ff_pricer_destroy(w.p);
 		c = odd_costs(&w.g, w.h.m.n_devices, state.seed, 0);
-		ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c", "g", &w.p, &err), FF_OK);
+		ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p,
+						 &err),
+				FF_OK);
 		us = bound_us(&w);
 		expect = plain_bound_us(&w);
 		ck_assert_double_eq_tol(us, expect, 1e-9 * expect);
@@ -379,7 +385,9 @@ START_TEST(a_missing_cost_is_named)
 	setup(&w, &state, 1, 2);
 	w.h.node[0].kind = 0;
 	c = hand_costs("fast");
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c.json", "g.json", &p,
+					 &err),
+			FF_OK);
 	ck_assert_int_eq(ff_lower_bound(&w.g, 1, &w.h.m, p, NULL, NULL, &us, &err), FF_E_INPUT);
 	ck_assert_double_eq(us, -1);
 	ck_assert_ptr_nonnull(strstr(err.text, "c.json has no cost for \"conv2d.forward"));

@@ -71,8 +71,8 @@ static void draw_prices(struct ff_random *r, struct world *w)
 	w->costs = NULL;
 	if (equal && ff_random_below(r, 2))
 		w->costs = odd_costs(&w->g, w->h.m.n_devices, ff_random_u32(r), 0);
-	OK(w, ff_pricer_create(&w->g, &w->h.m, w->costs, w->costs ? "drawn" : NULL, "small", &w->p,
-			      &w->err));
+	OK(w, ff_pricer_create(&w->g, &w->h.m, FF_ESTIMATE_PEAK, w->costs,
+			      w->costs ? "drawn" : NULL, "small", &w->p, &w->err));
 	OK(w, ff_pricer_set_optimizer(w->p, ff_optimizer(o), &w->err));
 	ff_pricer_set_clip(w->p, ff_random_below(r, 4) == 0);
 }

@@ -93,8 +93,8 @@ def zoo(*args):
     subprocess.run([FFZOO, *args], check=True, timeout=60)
 
 
-BASE = ["--machine", "p100x16", "--costs", "analytic"]
-LARGE = ["--machine", "k80x64", "--costs", "analytic"]
+BASE = ["--machine", "p100x16", "--costs", "peak"]
+LARGE = ["--machine", "k80x64", "--costs", "peak"]
 
 
 def assert_classes_are_those_of(trace, classes):
@@ -244,7 +244,7 @@ def test_zero_1_costs_what_data_parallelism_does():
     """The same bytes, in as many messages, and updates as many times shorter as there are devices."""
     zoo("gpt2", "--batch", "64", "--set", "layers=4", "--set", "dtype=bfloat16", "-o", "gpt.json")
     for devices in (16, 64):
-        run("gpt.json", "--machine", "a100x256", "--devices", str(devices), "--costs", "analytic", "--optimizer",
+        run("gpt.json", "--machine", "a100x256", "--devices", str(devices), "--costs", "peak", "--optimizer",
             "adamw", "--simulate", "zero-1", "-o", "flat.json", "--report", "r.json")
         report, plan = json.loads(read("r.json")), json.loads(read("flat.json"))
         assert report["predicted_us"] < 1.05 * report["data_parallel_us"], report["speedup"]
@@ -261,7 +261,7 @@ def test_zero_3_costs_one_half_more():
         "--set", "dtype=bfloat16", "-o", "gpt3.json")
     took = {}
     for name in ("data-parallel", "zero-1", "zero-3"):
-        run("gpt3.json", "--machine", "a100x256", "--devices", "64", "--costs", "analytic", "--optimizer", "adamw",
+        run("gpt3.json", "--machine", "a100x256", "--devices", "64", "--costs", "peak", "--optimizer", "adamw",
             "--simulate", name, "--report", "r.json")
         took[name] = json.loads(read("r.json"))
     data, one, three = took.values()
@@ -279,7 +279,7 @@ def test_buckets_are_tuned():
                        "network": {"latency_us": 2000, "bytes_per_s": 1e10}}]}
     write("slow.json", json.dumps(slow))
     zoo("resnet50", "--batch", "64", "-o", "resnet.json")
-    at = ["resnet.json", "--machine", "./slow.json", "--costs", "analytic"]
+    at = ["resnet.json", "--machine", "./slow.json", "--costs", "peak"]
     run(*at, "--simulate", "data-parallel", "-o", "dp.json", "--report", "r.json")
     tuned, plan = json.loads(read("r.json")), json.loads(read("dp.json"))
     assert tuned["bucket_bytes"] > 25 << 20, tuned["bucket_bytes"]
@@ -298,7 +298,7 @@ def test_baseline_fits():
     """Where data parallelism lacks memory the plan is compared with what people do then, and is no slower."""
     zoo("gpt2", "--batch", "32", "--set", "layers=4", "--set", "width=256", "--set", "heads=4", "--set", "sequence=128",
         "--set", "vocabulary=1000", "-o", "small.json")
-    at = ["small.json", "--machine", "a100x256", "--devices", "4", "--costs", "analytic", "--optimizer", "adamw"]
+    at = ["small.json", "--machine", "a100x256", "--devices", "4", "--costs", "peak", "--optimizer", "adamw"]
 
     def simulate(name, *more):
         run(*at, *more, "--simulate", name, "--report", "r.json")
@@ -505,7 +505,7 @@ def test_late_gradients():
     """Where links are slow gradients that are applied a step late take no time but what links are busy
     for beyond what is computed; files say so, nothing is late unasked, and no search chooses it."""
     p100 = json.loads(read(os.path.join(os.path.dirname(__file__), "../../graphs/machines/p100x16.json")))
-    common = ["alexnet.json", "--machine", "./slow.json", "--costs", "analytic", "--devices", "4"]
+    common = ["alexnet.json", "--machine", "./slow.json", "--costs", "peak", "--devices", "4"]
     for slower in (1, 4, 16, 64):
         slow = json.loads(json.dumps(p100))
         for node in slow["nodes"]:
@@ -648,7 +648,7 @@ def test_short_budget():
 def test_bad_usage():
     out = ["-o", "x.json"]
     refuse(2, "operand")
-    refuse(2, "--machine", "alexnet.json", "--costs", "analytic", *out)
+    refuse(2, "--machine", "alexnet.json", "--costs", "peak", *out)
     refuse(2, "--costs", "alexnet.json", "--machine", "p100x16", *out)
     refuse(2, "-o", "alexnet.json", *BASE)
     refuse(2, "--nonsense", "alexnet.json", *BASE, *out, "--nonsense")
@@ -670,7 +670,7 @@ def test_bad_input():
     refuse(2, "nowhere.json", "nowhere.json", *BASE, *out)
     refuse(2, "broken.json", "broken.json", *BASE, *out)
     refuse(2, "deep.json", "deep.json", *BASE, *out)
-    refuse(2, "nowhere", "alexnet.json", "--machine", "nowhere", "--costs", "analytic", *out)
+    refuse(2, "nowhere", "alexnet.json", "--machine", "nowhere", "--costs", "peak", *out)
     refuse(2, "broken.json", "alexnet.json", "--machine", "p100x16", "--costs", "broken.json", *out)
     refuse(2, "broken.json", "alexnet.json", *BASE, "--simulate", "broken.json")
 

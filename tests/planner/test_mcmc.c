@@ -35,7 +35,7 @@ static struct rig rig_open(const struct ff_graph *g, const struct ff_machine *m,
 	struct ff_error err = {0};
 	struct rig r = {g, m, NULL, NULL, NULL};
 
-	CHECK_OK(ff_pricer_create(g, m, NULL, NULL, "graph", &r.pricer, &err));
+	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &r.pricer, &err));
 	CHECK_OK(ff_space_create(g, m, &r.space, &err));
 	CHECK_OK(ff_evaluator_create(g, m, r.pricer, memory, 0, &r.evaluator, &err));
 	return r;

@@ -106,7 +106,7 @@ START_TEST(test_orders_by_time)
 
 	CHECK_OK(ff_zoo_build("rnn", 256, &layers, 1, &arena, &g, &err));
 	CHECK_OK(ff_machine_load("p100x16", &arena, &m, &err));
-	CHECK_OK(ff_pricer_create(&g, &m, NULL, NULL, "rnn", &pricer, &err));
+	CHECK_OK(ff_pricer_create(&g, &m, FF_ESTIMATE_PEAK, NULL, NULL, "rnn", &pricer, &err));
 	CHECK_OK(ff_space_create(&g, &m, &space, &err));
 	ff_space_allow(space, FF_SPACE_MICRO);
 	CHECK_OK(ff_evaluator_create(&g, &m, pricer, 0, 0, &e, &err));
@@ -176,7 +176,7 @@ START_TEST(test_orders_in_small_steps)
 
 	CHECK_OK(ff_zoo_build("rnn", 256, &layers, 1, &arena, &g, &err));
 	CHECK_OK(ff_machine_load("p100x16", &arena, &m, &err));
-	CHECK_OK(ff_pricer_create(&g, &m, NULL, NULL, "rnn", &pricer, &err));
+	CHECK_OK(ff_pricer_create(&g, &m, FF_ESTIMATE_PEAK, NULL, NULL, "rnn", &pricer, &err));
 	CHECK_OK(ff_space_create(&g, &m, &space, &err));
 	CHECK_OK(ff_evaluator_create(&g, &m, pricer, 0, 0, &e, &err));
 	CHECK_OK(ff_init_strategy("single", space, &g, &m, 0, &arena, &s, &err));
@@ -379,7 +379,7 @@ START_TEST(test_recurrent_network)
 
 	CHECK_OK(ff_zoo_build("rnn", 256, NULL, 0, &arena, &g, &err));
 	CHECK_OK(ff_machine_load("p100x16", &arena, &m, &err));
-	CHECK_OK(ff_pricer_create(&g, &m, NULL, NULL, "rnn", &pricer, &err));
+	CHECK_OK(ff_pricer_create(&g, &m, FF_ESTIMATE_PEAK, NULL, NULL, "rnn", &pricer, &err));
 	CHECK_OK(ff_space_create(&g, &m, &space, &err));
 	ff_space_allow(space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS | FF_SPACE_MICRO);
 	for (uint64_t seed = 1; seed <= 3; seed++) {

@@ -158,7 +158,7 @@ static struct ff_search_result search(const struct ff_graph *g, const struct ff_
 	struct ff_pricer *pricer;
 	struct ff_space *space;
 
-	CHECK_OK(ff_pricer_create(g, m, NULL, NULL, "graph", &pricer, &err));
+	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &pricer, &err));
 	CHECK_OK(ff_space_create(g, m, &space, &err));
 	ff_space_allow(space,
 			FF_SPACE_UPDATES | FF_SPACE_REPLICAS | FF_SPACE_MICRO | FF_SPACE_RECOMPUTE);

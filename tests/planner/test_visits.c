@@ -74,7 +74,7 @@ static uint32_t walk(const struct ff_graph *g, const struct ff_machine *m, int64
 	int code;
 
 	ff_arena_init(&c.scratch);
-	CHECK_OK(ff_pricer_create(g, m, NULL, NULL, "graph", &c.pricer, &err));
+	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &c.pricer, &err));
 	CHECK_OK(ff_space_create(g, m, &space, &err));
 	CHECK_OK(ff_evaluator_create(g, m, c.pricer, limit, 0, &evaluator, &err));
 	code = ff_search_mcmc(space, evaluator, g, m, &opt, &arena, &found, &err);

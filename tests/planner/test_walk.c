@@ -155,7 +155,8 @@ static void lab_open(struct lab *l, const char *net, uint64_t batch, const char 
 	ff_space_allow(l->space,
 			FF_SPACE_UPDATES | FF_SPACE_REPLICAS | FF_SPACE_MICRO | FF_SPACE_RECOMPUTE);
 	for (int i = 0; i < 2; i++) {
-		CHECK_OK(ff_pricer_create(&l->g, &l->m, NULL, NULL, "g", &l->pricer[i], &err));
+		CHECK_OK(ff_pricer_create(&l->g, &l->m, FF_ESTIMATE_PEAK, NULL, NULL, "g",
+				&l->pricer[i], &err));
 		CHECK_OK(ff_evaluator_create(
 				&l->g, &l->m, l->pricer[i], memory, 0, &l->evaluator[i], &err));
 	}

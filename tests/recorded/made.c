@@ -126,8 +126,8 @@ static int open_pricer(const struct words *w, struct made *m, struct ff_error *e
 	if (code == FF_OK && w->codec)
 		code = ff_codec_find(w->codec, &o->codec, err);
 	if (code == FF_OK)
-		code = ff_pricer_create(
-				&m->graph, &m->machine, NULL, NULL, w->network, &m->pricer, err);
+		code = ff_pricer_create(&m->graph, &m->machine, FF_ESTIMATE_PEAK, NULL, NULL,
+				w->network, &m->pricer, err);
 	if (code < 0)
 		return code;
 	o->ctx = m->pricer;

@@ -135,7 +135,7 @@ static void try_net(const struct net *n, const struct ff_machine *m, uint64_t se
 		ff_arena_finish(&a);
 		return;
 	}
-	CHECK_OK(ff_pricer_create(&g, m, NULL, NULL, NULL, &p, &err));
+	CHECK_OK(ff_pricer_create(&g, m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &p, &err));
 	CHECK_OK(ff_space_create(&g, m, &space, &err));
 	for (uint32_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct ff_strategy s;

@@ -76,7 +76,8 @@ static void open_pair(struct pair *w)
 	w->limit = limit;
 	w->bucket = 1 + ff_random_below(r, 3000);
 	draw_deep_graph(r, &w->a, &w->g);
-	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, NULL, "c", "g", &w->p, &w->err) == FF_OK,
+	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, FF_ESTIMATE_PEAK, NULL, "c", "g", &w->p,
+				      &w->err) == FF_OK,
 			"%s", w->err.text);
 	if (w->bucket % 2)
 		ff_pricer_set_overlap(w->p, (struct ff_overlap_cost){0.4, 0.1});

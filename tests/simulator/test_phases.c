@@ -100,7 +100,8 @@ static double simulate(struct chain *c, struct ff_schedule *ret)
 	struct ff_simulation sim;
 
 	put_costs(c);
-	ck_assert_msg(ff_pricer_create(&c->g, &c->h.m, c->costs, "c", "g", &c->p, &c->err) == FF_OK,
+	ck_assert_msg(ff_pricer_create(&c->g, &c->h.m, FF_ESTIMATE_PEAK, c->costs, "c", "g", &c->p,
+				      &c->err) == FF_OK,
 			"%s", c->err.text);
 	ck_assert_msg(ff_lower(&c->g, &c->h.m, &c->s, NULL, &c->a, ret, &c->err) == FF_OK, "%s",
 			c->err.text);

@@ -20,8 +20,8 @@ static void setup(struct world *w, uint32_t n_nodes, uint32_t per_node, const st
 	hand_machine_init(&w->h, n_nodes, per_node, true);
 	ff_arena_init(&w->arena);
 	hand_graph(&w->arena, 8, 16, 12, &w->g);
-	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, c, "costs.json", "graph.json", &w->p,
-				      &err) == FF_OK,
+	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, FF_ESTIMATE_PEAK, c, "costs.json",
+				      "graph.json", &w->p, &err) == FF_OK,
 			"%s", err.text);
 }
 
@@ -82,7 +82,9 @@ START_TEST(shared_links_carry_all_hops)
 	w.h.node[0].network = w.h.node[1].network = (struct ff_link){1, 1e9, true};
 	ff_arena_init(&w.arena);
 	hand_graph(&w.arena, 8, 16, 12, &w.g);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, NULL, NULL, NULL, &w.p, NULL), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &w.p,
+					 NULL),
+			FF_OK);
 	/* four hops in one node, three in each of two */
 	ck_assert_double_eq_tol(
 			ff_price_sync(w.p, 4, devices, 4000), 6 * (2 + 4.0), FF_PRICE_STEP_US);
@@ -184,7 +186,9 @@ START_TEST(messages_on_a_shared_link_queue)
 	w.h.node[0].inside.shared = true;
 	ff_arena_init(&w.arena);
 	hand_graph(&w.arena, 8, 16, 12, &w.g);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, NULL, NULL, NULL, &w.p, NULL), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &w.p,
+					 NULL),
+			FF_OK);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 + 6.0, FF_PRICE_STEP_US);
 	teardown(&w);
 }
@@ -549,7 +553,8 @@ START_TEST(ids_are_loaded_at_their_own_rate)
 	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 100 / 10.0, FF_PRICE_STEP_US);
 	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_LOAD_IDS, ids, NULL), FF_OK);
 	ff_pricer_destroy(w.p);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
+			FF_OK);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 7 + 100 / 2.0, FF_PRICE_STEP_US);
 	load.type = FF_F32;
 	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 100 / 10.0, FF_PRICE_STEP_US);
@@ -615,7 +620,8 @@ START_TEST(codecs_are_priced_as_measured)
 					 (struct ff_rate){11, 40}, NULL),
 			FF_OK);
 	ff_pricer_destroy(w.p);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
+			FF_OK);
 	ff_pricer_set_codec(w.p, ternary);
 	ck_assert_double_eq_tol(ff_price_bucket(w.p, 2, devices, 4096) - us, measured - estimated,
 			2 * FF_PRICE_STEP_US);
@@ -699,7 +705,8 @@ START_TEST(short_runs_take_longer)
 	setup(&w, 1, 1, c);
 	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_COPY, rate, NULL), FF_OK);
 	ff_pricer_destroy(w.p);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
+			FF_OK);
 	start = 1 + 1280 * (1 / 100.0 - each_us / 128);
 	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
 		copy.run_bytes = runs[i];
@@ -795,7 +802,8 @@ START_TEST(micro_batches_have_caches_of_their_own)
 						 (struct ff_rate){i + 1, 10, 0, of_rate}, NULL),
 				FF_OK);
 	}
-	ck_assert_int_eq(ff_pricer_create(&g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
+			FF_OK);
 	ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
 	ck_assert_double_eq(us, 7);
 	ck_assert_double_eq_tol(ff_price_add(w.p, &g, 0, 100), 1 + 100 / 10.0, FF_PRICE_STEP_US);
@@ -838,7 +846,8 @@ START_TEST(equal_nodes_find_their_data_nearer_or_further)
 	ff_builder_add(build, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
 	ck_assert_int_eq(ff_builder_finish(build, &g, NULL), FF_OK);
 	ck_assert_int_eq(ff_passed_find(&g, 1, &w.arena, &passed, NULL), FF_OK);
-	ck_assert_int_eq(ff_pricer_create(&g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
+			FF_OK);
 	for (uint32_t i = 0; i < 2 * LAYERS; i++) {
 		enum ff_pass pass = i % 2 ? FF_BACKWARD : FF_FORWARD;
 		uint32_t node = ff_graph_find(&g, names[i / 2]);
@@ -888,7 +897,9 @@ START_TEST(long_names_leave_room_for_the_command)
 	hand_machine_init(&w.h, 1, 1, true);
 	ff_arena_init(&w.arena);
 	hand_graph(&w.arena, 8, 16, 12, &w.g);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, path, path, &w.p, NULL), FF_OK);
+	ck_assert_int_eq(
+			ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, path, path, &w.p, NULL),
+			FF_OK);
 	work = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "linear.forward"));
@@ -907,7 +918,8 @@ START_TEST(costs_must_fit_the_machine)
 
 	setup(&w, 2, 2, NULL);
 	c = hand_costs("cpu");
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err),
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c.json", "g.json", &p,
+					 &err),
 			FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "c.json prices devices of kind \"cpu\""));
 	ck_assert_ptr_nonnull(strstr(err.text, "\"fast\""));
@@ -915,14 +927,16 @@ START_TEST(costs_must_fit_the_machine)
 	/* two kinds: one cost file cannot serve both */
 	c = hand_costs("fast");
 	w.h.node[1].kind = 1;
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err),
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c.json", "g.json", &p,
+					 &err),
 			FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "node 1"));
 	ck_assert_ptr_nonnull(strstr(err.text, "\"slow\""));
 	ff_costs_destroy(c);
 	w.h.node[1].kind = 0;
 	ck_assert_int_eq(ff_costs_create("fast", &c, NULL), FF_OK);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err),
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c.json", "g.json", &p,
+					 &err),
 			FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "no \"copy\" rate: run ffprof g.json"));
 	ck_assert_ptr_null(p);
@@ -953,7 +967,9 @@ START_TEST(optimizers_need_their_rates)
 	setup(&w, 1, 1, NULL);
 	ck_assert_int_eq(ff_costs_create("fast", &c, NULL), FF_OK);
 	set_plain_rates(c, FF_RATE_UPDATE);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c.json", "g.json", &p,
+					 &err),
+			FF_OK);
 	ck_assert_int_eq(ff_pricer_set_optimizer(p, adamw, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text,
 			"c.json has no \"update_adamw\" rate: run ffprof g.json --machine hand"));
@@ -965,7 +981,8 @@ START_TEST(optimizers_need_their_rates)
 	p = NULL;
 	ck_assert_int_eq(ff_costs_create("fast", &c, NULL), FF_OK);
 	set_plain_rates(c, FF_RATE_UPDATE_ADAMW);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err),
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c.json", "g.json", &p,
+					 &err),
 			FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "no \"update\" rate"));
 	ff_costs_destroy(c);

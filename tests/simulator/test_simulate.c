@@ -39,8 +39,8 @@ static void setup(struct plan *w, bool overlap)
 	ck_assert_int_eq(ff_strategy_single(&w->g, 0, &w->arena, &w->strategy, NULL), FF_OK);
 	w->costs = hand_costs("fast");
 	ck_assert_int_eq(ff_costs_put_comm(w->costs, &sync, NULL), FF_OK);
-	ck_assert_int_eq(
-			ff_pricer_create(&w->g, &w->h.m, w->costs, "c.json", "g.json", &w->p, NULL),
+	ck_assert_int_eq(ff_pricer_create(&w->g, &w->h.m, FF_ESTIMATE_PEAK, w->costs, "c.json",
+					 "g.json", &w->p, NULL),
 			FF_OK);
 	memset(w->added, 0xff, sizeof(w->added));
 	w->bucket[0] = (struct ff_bucket){.n_devices = 2, .device = devices, .bytes = 140};
@@ -474,7 +474,9 @@ START_TEST(lowered_schedules)
 		hand_machine_init(&h, 1 + ff_random_below(&state, 3),
 				1 + ff_random_below(&state, 4), false);
 		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy, &micro);
-		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
+		ck_assert_int_eq(ff_pricer_create(&g, &h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &p,
+						 &err),
+				FF_OK);
 		idle = ff_arena_array(&a, ff_lane_count(&h.m), sizeof(double));
 		ck_assert_msg(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err) == FF_OK, "%s",
 				err.text);

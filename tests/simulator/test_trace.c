@@ -155,7 +155,9 @@ START_TEST(lowered_schedules)
 		hand_machine_init(
 				&h, 2, 1 + ff_random_below(&state, 3), ff_random_below(&state, 2));
 		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy, &micro);
-		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
+		ck_assert_int_eq(ff_pricer_create(&g, &h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &p,
+						 &err),
+				FF_OK);
 		ck_assert_int_eq(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err), FF_OK);
 		ck_assert_int_eq(ff_simulate(&s, p, &a, &sim, &err), FF_OK);
 		ck_assert_int_eq(ff_simulation_spans(&s, &sim, &a, &span, &n, &err), FF_OK);

@@ -109,7 +109,8 @@ static void open(struct stack *c, uint32_t layers, uint32_t parts, bool overlap,
 	build(c, layers, reverse);
 	cut(c, parts);
 	put_costs(c);
-	ck_assert_msg(ff_pricer_create(&c->g, &c->h.m, c->costs, "c", "g", &c->p, &c->err) == FF_OK,
+	ck_assert_msg(ff_pricer_create(&c->g, &c->h.m, FF_ESTIMATE_PEAK, c->costs, "c", "g", &c->p,
+				      &c->err) == FF_OK,
 			"%s", c->err.text);
 }
 
@@ -179,7 +180,9 @@ START_TEST(proposals_cut_steps)
 
 	open(&c, 3, 4, true, false);
 	ff_pricer_destroy(c.p);
-	ck_assert_int_eq(ff_pricer_create(&c.g, &c.h.m, NULL, "c", "g", &c.p, &c.err), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&c.g, &c.h.m, FF_ESTIMATE_PEAK, NULL, "c", "g", &c.p,
+					 &c.err),
+			FF_OK);
 	ck_assert_int_eq(ff_evaluator_create(&c.g, &c.h.m, c.p, 0, 0, &e, &c.err), FF_OK);
 	ck_assert_int_eq(ff_evaluator_set(e, &c.s, &have, &c.err), FF_OK);
 	for (uint32_t k = 0; k < 5 * 3; k++) {

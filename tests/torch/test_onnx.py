@@ -74,7 +74,7 @@ class Model:
         """A random strategy."""
         path = self.folder / f"plan{seed}.json"
         done = run(ffsearch, self.graph, "--machine", "cpu4", "--devices", devices, "--costs",
-                   "analytic", "--init", "random", "--proposals", 1, "--seed", seed,
+                   "peak", "--init", "random", "--proposals", 1, "--seed", seed,
                    "--space", "replicas", "-o", path)
         return path if done.returncode == 0 else tap.say(False, f"{self.name}: plan", [done.stderr])
 
