@@ -61,10 +61,21 @@ static int read_backend(struct parse *p, const struct ff_json *v, const char **r
 	return *ret ? FF_OK : ff_fail_memory(p->err);
 }
 
+static int read_model(struct parse *p, const struct ff_json *v, const char **ret)
+{
+	const char *name;
+	int code = ff_json_string(v, "model", &name, p->err);
+
+	if (code < 0)
+		return code;
+	*ret = ff_arena_strdup(p->arena, name);
+	return *ret ? FF_OK : ff_fail_memory(p->err);
+}
+
 static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_kind *ret)
 {
 	static const char *const keys[] = {"name", "flops_per_s", "bfloat16_flops_per_s",
-			"memory_bytes_per_s", "memory_bytes", "backend", NULL};
+			"memory_bytes_per_s", "memory_bytes", "model", "backend", NULL};
 	int code = need_object(v, p->err);
 
 	if (code == FF_OK)
@@ -81,6 +92,8 @@ static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_
 				p->err);
 	if (code == FF_OK)
 		code = ff_json_int(v, "memory_bytes", 1, MAX_MEMORY, &ret->memory_bytes, p->err);
+	if (code == FF_OK && ff_json_get(v, "model"))
+		code = read_model(p, v, &ret->model);
 	if (code == FF_OK && ff_json_get(v, "backend"))
 		code = read_backend(p, v, &ret->backend);
 	return code;
@@ -284,12 +297,9 @@ int ff_machine_parse(const char *file, const char *text, size_t len, struct ff_a
 	return code;
 }
 
-#define FOLDERS 3
-
-/* Where machines lie that are known by name; NULL: nobody said so. */
-static const char *folder(uint32_t i)
+const char *ff_machine_folder(uint32_t i)
 {
-	const char *all[FOLDERS] = {getenv("FF_MACHINES"), FF_SOURCE_MACHINES, FF_DATA_MACHINES};
+	const char *all[FF_MACHINE_FOLDERS] = {getenv("FF_MACHINES"), FF_SOURCE_MACHINES, FF_DATA_MACHINES};
 
 	return all[i];
 }
@@ -303,12 +313,12 @@ static const char *find_file(const char *name, struct ff_arena *a, bool *found)
 	*found = true;
 	if (!access(name, F_OK) || strchr(name, '/'))
 		return name;
-	for (uint32_t i = 0; i < FOLDERS; i++) {
+	for (uint32_t i = 0; i < FF_MACHINE_FOLDERS; i++) {
 		const char *path;
 
-		if (!folder(i))
+		if (!ff_machine_folder(i))
 			continue;
-		path = ff_arena_printf(a, "%s/%s%s", folder(i), name, suffix);
+		path = ff_arena_printf(a, "%s/%s%s", ff_machine_folder(i), name, suffix);
 		if (!path || !access(path, F_OK))
 			return path;
 	}
@@ -322,9 +332,9 @@ static uint32_t find_larger(const char *name, uint32_t n, char found[FF_NEAREST_
 {
 	uint32_t least = 0;
 
-	for (uint32_t i = 0; i < FOLDERS; i++) {
+	for (uint32_t i = 0; i < FF_MACHINE_FOLDERS; i++) {
 		struct dirent **entry;
-		int count = folder(i) ? scandir(folder(i), &entry, NULL, alphasort) : -1;
+		int count = ff_machine_folder(i) ? scandir(ff_machine_folder(i), &entry, NULL, alphasort) : -1;
 
 		for (int k = 0; k < count; k++) {
 			uint32_t m = 0;
@@ -384,9 +394,9 @@ static int unknown_machine(const char *name, struct ff_error *err)
 	struct ff_nearest near;
 
 	ff_nearest_init(&near, name);
-	for (uint32_t i = 0; i < FOLDERS; i++)
-		if (folder(i))
-			ff_nearest_try_folder(&near, folder(i), ".json");
+	for (uint32_t i = 0; i < FF_MACHINE_FOLDERS; i++)
+		if (ff_machine_folder(i))
+			ff_nearest_try_folder(&near, ff_machine_folder(i), ".json");
 	return ff_fail(err, FF_E_INPUT,
 			"there is no machine \"%.100s\": neither a file nor one of "
 			"graphs/machines/ or $FF_MACHINES%s",
@@ -481,6 +491,8 @@ void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
 
 		ff_out_object(o, NULL);
 		ff_out_string(o, "name", k->name);
+		if (k->model)
+			ff_out_string(o, "model", k->model);
 		if (k->backend)
 			ff_out_string(o, "backend", k->backend);
 		ff_out_real(o, "flops_per_s", k->flops_per_s);
@@ -530,7 +542,9 @@ int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < r.n_kinds; i++) {
 		r.kinds[i].name = ff_arena_strdup(a, m->kinds[i].name);
-		if (!r.kinds[i].name)
+		if (m->kinds[i].model)
+			r.kinds[i].model = ff_arena_strdup(a, m->kinds[i].model);
+		if (!r.kinds[i].name || (m->kinds[i].model && !r.kinds[i].model))
 			return ff_fail_memory(err);
 	}
 	last = &r.nodes[r.n_nodes - 1];

@@ -17,6 +17,7 @@ struct ff_device_kind {
 	double memory_bytes_per_s;
 	int64_t memory_bytes;        /* capacity for one training process */
 	double bfloat16_flops_per_s; /* products of bfloat16, summed in float32; 0: the same */
+	const char *model;           /* of ff_device_model_find; NULL: called as the kind is */
 	const char *backend;         /* that alone can compute on it; NULL: the file does not say */
 };
 
@@ -52,6 +53,9 @@ int ff_machine_load(
 		const char *name, struct ff_arena *a, struct ff_machine *ret, struct ff_error *err);
 /* Whether there is a file for `name`, whatever stands in it. */
 bool ff_machine_known(const char *name);
+/* Where machines lie that are known by name, for i < FF_MACHINE_FOLDERS; NULL: nobody said so. */
+#define FF_MACHINE_FOLDERS 3
+const char *ff_machine_folder(uint32_t i);
 /* The file that the name, or the path, means; NULL where there is none, or no memory. */
 const char *ff_machine_file(const char *name, struct ff_arena *a);
 void ff_machine_write(const struct ff_machine *m, struct ff_out *o);
