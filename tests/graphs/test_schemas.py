@@ -133,4 +133,16 @@ bad = json.loads(files[0].read_text())
 bad["nodes"][0]["devices"] = 0
 rejects(machines, bad, "no devices")
 
+models = validator("device-model.schema.json")
+files = sorted((root / "graphs/machines/models").glob("*.json"))
+for path in files:
+    made = json.loads(path.read_text())
+    accepts(models, made, path.name)
+    # who reads "measured" can look where
+    told = all("source" in c for c in made["classes"].values() if c["basis"] == "measured")
+    say(told and made["name"] == path.stem, f"{path.name}: sources of what was measured")
+bad = json.loads(files[0].read_text())
+bad["classes"]["stream"]["basis"] = "guessed"
+rejects(models, bad, "a basis that is none")
+
 finish()
