@@ -133,7 +133,7 @@ bad = json.loads(files[0].read_text())
 bad["nodes"][0]["devices"] = 0
 rejects(machines, bad, "no devices")
 
-models = validator("device-model.schema.json")
+models = validator(root / "docs/schema/device-model.schema.json")
 files = sorted((root / "graphs/machines/models").glob("*.json"))
 for path in files:
     made = json.loads(path.read_text())
