@@ -55,7 +55,7 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 
 static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err)
 {
-	int code = ff_pricer_create(&j->in.graph, &j->in.machine, j->opt.estimate, j->in.costs,
+	int code = ff_pricer_create(&j->in.graph, &j->in.machine, j->in.estimate, j->in.costs,
 			j->in.costs ? j->opt.costs_path : NULL, j->opt.graph_path, ret, err);
 
 	if (code < 0)
@@ -73,7 +73,7 @@ static int load(struct ff_job *j, struct ff_error *err)
 
 	if (code == FF_OK)
 		code = load_machine(j, err);
-	if (code == FF_OK && !ff_job_estimates(j->opt.costs_path, &j->opt.estimate))
+	if (code == FF_OK && !ff_job_estimates(j->opt.costs_path, &j->in.estimate))
 		code = ff_costs_load(j->opt.costs_path, &j->in.costs, err);
 	if (code == FF_OK)
 		code = load_planned(j, err);
@@ -526,6 +526,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	s->machine = &j->in.machine;
 	s->costs = j->opt.costs_path;
 	s->measured = j->in.costs;
+	s->unmodelled = ff_price_unmodelled(j->tools.pricer);
 	s->seed = j->opt.seed;
 	s->jobs = j->opt.jobs;
 	s->space = j->opt.space_text;

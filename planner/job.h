@@ -22,7 +22,6 @@ struct ff_job_options {
 	double seconds, beta;
 	int64_t memory;
 	bool clip, by_nodes;
-	enum ff_estimate estimate; /* --costs: without costs */
 	const char *space_text;
 	uint32_t what; /* FF_SPACE_* */
 };
@@ -35,7 +34,8 @@ struct ff_job_input {
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
 	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
-	struct ff_costs *costs; /* NULL: estimated */
+	enum ff_estimate estimate;    /* --costs: without costs */
+	struct ff_costs *costs;       /* NULL: estimated */
 };
 
 /* What was made of it to search with; of the second chain on, in `more`. */

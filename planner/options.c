@@ -77,12 +77,13 @@ static int check_word(const char *path, const char *hint, struct ff_error *err)
 
 static int check_words(struct ff_job_options *o, struct ff_error *err)
 {
+	enum ff_estimate estimate;
 	struct ff_nearest near;
 
 	ff_nearest_init(&near, o->costs_path);
 	for (size_t i = 0; i < N_ESTIMATES; i++)
 		ff_nearest_try(&near, estimates[i].name);
-	if (!ff_job_estimates(o->costs_path, &o->estimate) &&
+	if (!ff_job_estimates(o->costs_path, &estimate) &&
 			check_word(o->costs_path, ff_nearest_hint(&near), err) < 0)
 		return err->code;
 	if (o->simulate && !ff_job_is_start(o->simulate))
@@ -180,7 +181,7 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 				"option --costs is missing: expected a file that ffprof wrote, or "
 				"one of the "
 				"words analytic and peak");
-	if (j->opt.by_nodes && !ff_job_estimates(j->opt.costs_path, &j->opt.estimate))
+	if (j->opt.by_nodes && !ff_job_estimates(j->opt.costs_path, &j->in.estimate))
 		return ff_fail(err, FF_E_INPUT,
 				"option --by-nodes: expected --costs analytic or peak beside it, "
 				"as a file "

@@ -35,6 +35,9 @@ int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan
 	if (code == FF_OK)
 		code = ff_simulate(
 				&ret->schedule, j->tools.pricer, &j->arena, &ret->simulation, err);
+	if (code == FF_OK)
+		code = ff_simulation_inferred(
+				&ret->schedule, j->tools.pricer, &j->arena, &ret->inferred, err);
 	if (code < 0)
 		return code;
 	ret->short_device = FF_NONE;
