@@ -10,14 +10,12 @@
 #include "ff/graph_file.h"
 #include "ff/paths.h"
 #include "ff/process.h"
-#include "grid.h"
 #include "job.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define BOUND_SHARE 0.1    /* of the budget, at most for the lower bound */
-#define BASELINE_SHARE 0.1 /* for data parallelism that fits, where it does not by itself */
-#define LAST_SHARE 0.05    /* and for what comes after the search */
+#define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */
+#define LAST_SHARE 0.05 /* and for what comes after the search */
 
 static int load_machine(struct ff_job *j, struct ff_error *err)
 {
@@ -90,64 +88,10 @@ static int load(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
-static int64_t memory_limit(const struct ff_job *j, uint32_t device)
-{
-	return j->opt.memory ? j->opt.memory : ff_device_kind(&j->in.machine, device)->memory_bytes;
-}
-
-/* Lowers and times `s` afresh. */
-static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan *ret,
-		struct ff_error *err)
-{
-	struct ff_lower_options opt = {.optimizer = j->in.optimizer,
-			.clip = j->opt.clip,
-			.codec = j->in.codec,
-			.average_every = (uint32_t)j->opt.average_every,
-			.staleness = (uint32_t)j->opt.staleness,
-			.workspace = ff_price_workspace,
-			.ctx = j->tools.pricer};
-	int code;
-
-	ret->strategy = *s;
-	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, &j->arena,
-			&ret->schedule, err);
-	if (code == FF_OK)
-		code = ff_simulate(
-				&ret->schedule, j->tools.pricer, &j->arena, &ret->simulation, err);
-	if (code < 0)
-		return code;
-	ret->short_device = FF_NONE;
-	for (uint32_t i = j->in.machine.n_devices; i-- > 0;) {
-		int64_t limit = memory_limit(j, i);
-
-		if (ret->schedule.memory_bytes[i] > limit) {
-			ret->short_device = i;
-			ret->short_limit = limit;
-		}
-	}
-	return FF_OK;
-}
-
 static int open_evaluator(struct ff_job *j, struct ff_error *err)
 {
 	return ff_evaluator_create(&j->in.graph, &j->in.machine, j->tools.pricer, j->opt.memory, 0,
 			&j->tools.evaluator, err);
-}
-
-/* Gives a strategy by name the buckets that are best. */
-static int tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err)
-{
-	struct ff_evaluation at;
-	int code = ff_evaluator_set(j->tools.evaluator, s, &at, err);
-
-	return code < 0 ? code
-			: ff_buckets_tune(j->tools.evaluator, s,
-					  ff_bucket_bytes(&j->in.graph, &j->in.machine), &at, err);
-}
-
-static double now_s(void)
-{
-	return ff_clock_us() / 1e6;
 }
 
 /* What asks for an end: Ctrl-C, and what batch systems send before they kill. */
@@ -193,7 +137,7 @@ static bool bound_ends(void *ctx)
 {
 	struct ff_job *j = ctx;
 
-	return now_s() >= j->bound_until || interrupted(j);
+	return ff_job_now_s() >= j->bound_until || interrupted(j);
 }
 
 /* Before the search, so that a cost that is missing is told at once, and what is
@@ -206,7 +150,7 @@ static int bound(struct ff_job *j, struct ff_error *err)
 	uint32_t unmeasured = 0; /* the least */
 	int code;
 
-	j->bound_until = now_s() +
+	j->bound_until = ff_job_now_s() +
 			 BOUND_SHARE * (j->opt.seconds > 0 ? j->opt.seconds : FF_PRESET_SECONDS);
 	code = ff_lower_bound(&j->in.graph, 1, &j->in.machine, j->tools.pricer, bound_ends, j,
 			least, err);
@@ -243,7 +187,7 @@ static double search_seconds(const struct ff_job *j)
 
 	if (j->opt.seconds <= 0)
 		return 0;
-	return fmax(j->opt.seconds - (now_s() - j->from) - after_s, 1e-3);
+	return fmax(j->opt.seconds - (ff_job_now_s() - j->from) - after_s, 1e-3);
 }
 
 /* Progress, and whether to stop. */
@@ -255,7 +199,7 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 	if (j->opt.proposals > 0)
 		done = (double)proposals / (double)j->opt.proposals;
 	if (j->opt.seconds > 0)
-		done = fmax(done, (now_s() - j->from) / j->opt.seconds);
+		done = fmax(done, (ff_job_now_s() - j->from) / j->opt.seconds);
 	if (isfinite(best_us))
 		ff_progress_show(&j->progress, fmin(done, 1), seconds,
 				"best %.3f ms, %.2fx the baseline, %.0f proposals/s", best_us / 1e3,
@@ -311,7 +255,7 @@ static int fail_unfit(const struct ff_job *j, const struct ff_plan *p, const cha
 	uint32_t device = 0, n = 0;
 
 	for (uint32_t i = 0; i < j->in.machine.n_devices; i++) {
-		int64_t over = p->schedule.memory_bytes[i] - memory_limit(j, i);
+		int64_t over = p->schedule.memory_bytes[i] - ff_job_memory(j, i);
 
 		n += over > 0;
 		if (over > most) {
@@ -324,7 +268,7 @@ static int fail_unfit(const struct ff_job *j, const struct ff_plan *p, const cha
 			"MiB and has %.1f MiB",
 			what, n, j->in.machine.n_devices, device,
 			(double)p->schedule.memory_bytes[device] / (1 << 20),
-			(double)memory_limit(j, device) / (1 << 20));
+			(double)ff_job_memory(j, device) / (1 << 20));
 }
 
 /* Nothing fits: how far is what comes closest? */
@@ -332,7 +276,7 @@ static int tell_closest(
 		struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
 {
 	char what[160];
-	int code = predict(j, &found->best, &j->summary.plan, err);
+	int code = ff_job_predict(j, &found->best, &j->summary.plan, err);
 
 	snprintf(what, sizeof(what),
 			"none of the strategies that %llu proposals led to fits in memory; of the "
@@ -365,7 +309,7 @@ static int search(struct ff_job *j, struct ff_error *err)
 	if (code == FF_E_NOFIT)
 		return tell_closest(j, &found, err);
 	if (code == FF_OK)
-		code = predict(j, &found.best, &s->plan, err);
+		code = ff_job_predict(j, &found.best, &s->plan, err);
 	if (code < 0)
 		return code;
 	if (s->plan.simulation.step_us != found.evaluation.step_us || !ff_plan_fits(&s->plan))
@@ -428,9 +372,9 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 		code = ff_init_strategy(j->opt.simulate, j->tools.space, &j->in.graph,
 				&j->in.machine, j->opt.seed, &j->arena, &s, err);
 	if (code == FF_OK && ff_job_is_start(j->opt.simulate))
-		code = tune(j, &s, err);
+		code = ff_job_tune(j, &s, err);
 	if (code == FF_OK)
-		code = predict(j, &s, &j->summary.plan, err);
+		code = ff_job_predict(j, &s, &j->summary.plan, err);
 	j->summary.title = j->opt.simulate;
 	j->summary.is_data_parallel = code == FF_OK && is_data_parallel(j);
 	return code;
@@ -553,50 +497,6 @@ static void warn_of_communication(const struct ff_job *j)
 				here);
 }
 
-static bool baseline_ends(void *ctx)
-{
-	struct ff_job *j = ctx;
-
-	return j->opt.seconds > 0 && now_s() - j->from > BASELINE_SHARE * j->opt.seconds;
-}
-
-/* Data parallelism with the buckets that are best; where it does not fit, what people do then. */
-static int find_baseline(struct ff_job *j, struct ff_error *err)
-{
-	const struct ff_grid grid = {.evaluator = j->tools.evaluator,
-			.space = j->tools.space,
-			.graph = &j->in.graph,
-			.machine = &j->in.machine,
-			.samples = true,
-			.stop = baseline_ends,
-			.ctx = j};
-	struct ff_summary *s = &j->summary;
-	struct ff_strategy base;
-	bool found = false;
-	int code = ff_init_strategy("data-parallel", j->tools.space, &j->in.graph, &j->in.machine,
-			j->opt.seed, &j->arena, &base, err);
-
-	s->baseline = &s->data_parallel;
-	s->baseline_name = "data-parallel";
-	if (code == FF_OK)
-		code = tune(j, &base, err);
-	j->predict_s = now_s();
-	if (code == FF_OK)
-		code = predict(j, &base, &s->data_parallel, err);
-	j->predict_s = now_s() - j->predict_s;
-	if (code == FF_OK && !ff_plan_fits(&s->data_parallel))
-		code = ff_grid_find(&grid, &j->arena, &base, j->baseline_name, &found, err);
-	if (code == FF_OK && found)
-		code = tune(j, &base, err);
-	if (code == FF_OK && found)
-		code = predict(j, &base, &j->baseline, err);
-	if (code == FF_OK && found && ff_plan_fits(&j->baseline)) {
-		s->baseline = &j->baseline;
-		s->baseline_name = j->baseline_name;
-	}
-	return code;
-}
-
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
@@ -618,7 +518,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = open_evaluator(j, err);
 	if (code == FF_OK)
-		code = find_baseline(j, err);
+		code = ff_job_find_baseline(j, err);
 	if (code < 0)
 		return code;
 	s->graph = &j->in.graph;
@@ -665,7 +565,7 @@ int main(int argc, char **argv)
 			.opt.seconds = -1,
 			.opt.memory = -1,
 			.opt.beta = NAN,
-			.from = now_s()};
+			.from = ff_job_now_s()};
 	struct ff_error err = {0};
 	bool done = false;
 	int code;

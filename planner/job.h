@@ -68,6 +68,15 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 int ff_job_check(struct ff_job *j, struct ff_error *err);
 /* Whether `costs` is one of the words for estimates, and which. */
 bool ff_job_estimates(const char *costs, enum ff_estimate *ret);
+/* predict.c: lowers and times `s` afresh. */
+int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan *ret,
+		struct ff_error *err);
+/* Gives a strategy by name the buckets that are best. */
+int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err);
+/* Data parallelism with the buckets that are best; where it does not fit, what people do then. */
+int ff_job_find_baseline(struct ff_job *j, struct ff_error *err);
+int64_t ff_job_memory(const struct ff_job *j, uint32_t device);
+double ff_job_now_s(void);
 /* Whether --init takes `name`. */
 bool ff_job_is_start(const char *name);
 

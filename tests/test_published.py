@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+from tap import finish, say
+
 SOURCE, BUILD = map(os.path.abspath, sys.argv[1:3])
 VTRAIN = "set,gpu,gpus,nodes,params_b,layers,hidden,heads,seq,global_batch,micro_batch,t,d,p,iter_ms".split(",")
 WAYS = [(4, 1, 1, 2), (2, 2, 1, 1), (1, 4, 1, 1), (1, 1, 4, 1), (2, 1, 2, 2), (1, 2, 2, 1)]  # t, d, p, samples
@@ -80,15 +82,15 @@ def test_other_tables():
     assert abs(rows[-1]["measured"] - (64e6 / 900 + 64e6 / 1100) / 2) < 1
 
 
-tests = [f for name, f in sorted(globals().items()) if name.startswith("test_")]
-print("1..%d" % len(tests))
-for number, test in enumerate(tests, 1):
+for name, test in sorted(globals().copy().items()):
+    if not name.startswith("test_"):
+        continue
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
             test()
-            print("ok %d - %s" % (number, test.__name__))
+            say(True, name)
         except AssertionError as e:
-            print("not ok %d - %s" % (number, test.__name__))
-            print("# " + str(e).replace("\n", "\n# "))
+            say(False, name, e)
         os.chdir("/")
+finish()

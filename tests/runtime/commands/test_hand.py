@@ -2,9 +2,13 @@
 # Strategies as people write them by hand (megatron:T,D,P,M) compute what one device does.  Prints TAP.
 # Usage: test_hand.py FFZOO FFSEARCH FFRUN.  SPDX-License-Identifier: Apache-2.0
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tap import finish, say  # noqa: E402
 
 ffzoo, ffsearch, ffrun = map(os.path.abspath, sys.argv[1:4])
 # leaks of Open MPI's modules are not ours
@@ -29,13 +33,14 @@ def verify(network, sets, degrees):
     p = subprocess.run([ffrun, "net.json", "plan.json", "--data", "synthetic:32", "--steps", "1", "--verify"],
                        capture_output=True, text=True)
     if p.returncode or "verified on one device" not in p.stdout:
-        return ": status %d, %s" % (p.returncode, p.stderr.strip() or "not verified")
+        return f"status {p.returncode}, {p.stderr.strip() or p.stdout}"
     return ""
 
 
-print("1..%d" % len(CASES))
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    for number, (network, sets, degrees) in enumerate(CASES, 1):
+    for network, sets, degrees in CASES:
         why = verify(network, sets, degrees)
-        print("%sok %d - %s, %s%s" % ("not " if why else "", number, network, degrees, why), flush=True)
+        say(not why, f"{network}, {degrees}", why)
+    os.chdir("/")
+finish()

@@ -1,0 +1,103 @@
+/* What a job predicts: one strategy, and what plans are compared with.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "buckets.h"
+#include "ff/block.h"
+#include "ff/clock.h"
+#include "job.h"
+
+#define BASELINE_SHARE 0.1 /* of the budget, for data parallelism that fits */
+
+double ff_job_now_s(void)
+{
+	return ff_clock_us() / 1e6;
+}
+
+int64_t ff_job_memory(const struct ff_job *j, uint32_t device)
+{
+	return j->opt.memory ? j->opt.memory : ff_device_kind(&j->in.machine, device)->memory_bytes;
+}
+
+int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan *ret,
+		struct ff_error *err)
+{
+	struct ff_lower_options opt = {.optimizer = j->in.optimizer,
+			.clip = j->opt.clip,
+			.codec = j->in.codec,
+			.average_every = (uint32_t)j->opt.average_every,
+			.staleness = (uint32_t)j->opt.staleness,
+			.workspace = ff_price_workspace,
+			.ctx = j->tools.pricer};
+	int code;
+
+	ret->strategy = *s;
+	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, &j->arena,
+			&ret->schedule, err);
+	if (code == FF_OK)
+		code = ff_simulate(
+				&ret->schedule, j->tools.pricer, &j->arena, &ret->simulation, err);
+	if (code < 0)
+		return code;
+	ret->short_device = FF_NONE;
+	for (uint32_t i = j->in.machine.n_devices; i-- > 0;) {
+		int64_t limit = ff_job_memory(j, i);
+
+		if (ret->schedule.memory_bytes[i] > limit) {
+			ret->short_device = i;
+			ret->short_limit = limit;
+		}
+	}
+	return FF_OK;
+}
+
+int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err)
+{
+	struct ff_evaluation at;
+	int code = ff_evaluator_set(j->tools.evaluator, s, &at, err);
+
+	return code < 0 ? code
+			: ff_buckets_tune(j->tools.evaluator, s,
+					  ff_bucket_bytes(&j->in.graph, &j->in.machine), &at, err);
+}
+
+static bool baseline_ends(void *ctx)
+{
+	struct ff_job *j = ctx;
+
+	return j->opt.seconds > 0 && ff_job_now_s() - j->from > BASELINE_SHARE * j->opt.seconds;
+}
+
+int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_grid grid = {.evaluator = j->tools.evaluator,
+			.space = j->tools.space,
+			.graph = &j->in.graph,
+			.machine = &j->in.machine,
+			.samples = true,
+			.stop = baseline_ends,
+			.ctx = j};
+	struct ff_summary *s = &j->summary;
+	struct ff_strategy base;
+	bool found = false;
+	int code = ff_init_strategy("data-parallel", j->tools.space, &j->in.graph, &j->in.machine,
+			j->opt.seed, &j->arena, &base, err);
+
+	s->baseline = &s->data_parallel;
+	s->baseline_name = "data-parallel";
+	if (code == FF_OK)
+		code = ff_job_tune(j, &base, err);
+	j->predict_s = ff_job_now_s();
+	if (code == FF_OK)
+		code = ff_job_predict(j, &base, &s->data_parallel, err);
+	j->predict_s = ff_job_now_s() - j->predict_s;
+	if (code == FF_OK && !ff_plan_fits(&s->data_parallel))
+		code = ff_grid_find(&grid, &j->arena, &base, j->baseline_name, &found, err);
+	if (code == FF_OK && found)
+		code = ff_job_tune(j, &base, err);
+	if (code == FF_OK && found)
+		code = ff_job_predict(j, &base, &j->baseline, err);
+	if (code == FF_OK && found && ff_plan_fits(&j->baseline)) {
+		s->baseline = &j->baseline;
+		s->baseline_name = j->baseline_name;
+	}
+	return code;
+}
