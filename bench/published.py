@@ -22,9 +22,10 @@ Printed are, by GPU, network and number of GPUs, the mean absolute and signed er
 published steps, Kendall's tau of pairs with the same network, GPUs and batch, and the term that errs most:
 of compute, communication and waits (what is left of the step) it is the one whose factor is furthest
 from one, by its share of the step, where factors are fitted to the group's rows by least squares, drawn
-towards one.  Then the same with one factor for each framework, the median of published / predicted: what
-is in a step of that framework and in no kernel.  OUT/published.svg has a scatter plot without it,
-OUT/published.json the rows.
+towards one.  Then the same with one number fitted for each framework, and no other: how long a host takes
+to launch an operator, forward, backward or again.  Where that is longer than the device computes and
+communicates, the device waits.  OUT/published.svg and published-hosts.svg are scatter plots without and
+with it, OUT/published.json has the rows.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -40,24 +41,27 @@ from typing import NamedTuple
 import compared
 from commands import load, run, save
 
-# Of datasheets, dense: TFLOP/s float32 without tensor cores, with TF32, 16 bit; GB/s; GiB; GB/s to others of the
-# host in each direction.  V100 has no bfloat16: its float16 stands for it.
+# What a kind of device is called in graphs/machines, and of datasheets, dense: TFLOP/s float32 without tensor cores,
+# with TF32, 16 bit; GB/s; GiB; GB/s to others of the host in each direction.  V100 has no bfloat16: its float16 stands
+# for it; A100 PCIe 80 GB is taken for the SXM one but for its memory's rate and its links.
 GPUS = {
-    "p100": (10.6, None, 21.2, 732, 16, 16),
-    "v100": (15.7, None, 125, 900, 32, 150),
-    "v100_16": (15.7, None, 125, 900, 16, 150),
-    "a100_pcie40": (19.5, 156, 312, 1555, 40, 25),
-    "a100_pcie80": (19.5, 156, 312, 1935, 80, 25),
-    "a100_sxm40": (19.5, 156, 312, 1555, 40, 300),
-    "a100_sxm80": (19.5, 156, 312, 2039, 80, 300),
-    "h100_pcie80": (51.2, 378, 756, 2000, 80, 50),
-    "h100_sxm80": (66.9, 494, 989, 3350, 80, 450),
-    "l4": (30.3, 60, 121, 300, 24, 25),
-    "t4": (8.1, None, 65, 320, 16, 12),
+    "p100": ("P100-16GB", 10.6, None, 21.2, 732, 16, 16),
+    "v100": ("V100-32GB", 15.7, None, 125, 900, 32, 150),
+    "v100_16": ("V100-16GB", 15.7, None, 125, 900, 16, 150),
+    "a100_pcie40": ("A100-PCIE-40GB", 19.5, 156, 312, 1555, 40, 25),
+    "a100_pcie80": ("A100-80GB", 19.5, 156, 312, 1935, 80, 25),
+    "a100_sxm40": ("A100-40GB", 19.5, 156, 312, 1555, 40, 300),
+    "a100_sxm80": ("A100-80GB", 19.5, 156, 312, 2039, 80, 300),
+    "h100_pcie80": ("H100-PCIE-80GB", 51.2, 378, 756, 2000, 80, 50),
+    "h100_sxm80": ("H100-80GB", 66.9, 494, 989, 3350, 80, 450),
+    "l4": ("L4", 30.3, 60, 121, 300, 24, 25),
+    "t4": ("T4", 8.1, None, 65, 320, 16, 12),
 }
 ALIASES = {"a100-sxm": "a100_sxm40"}
 
 MEGATRON, EAGER, EXAMPLES = "Megatron-DeepSpeed", "eager PyTorch", "DeepLearningExamples"
+TF32 = f"{EXAMPLES} in TF32"
+FRAMEWORKS = (MEGATRON, EAGER, EXAMPLES, TF32)
 WHOLE = 1 << 34  # bytes of a bucket that has all gradients
 COMMUNICATION = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "point-to-point", "halo", "broadcast",
                  "gather", "scatter", "gradient", "weights", "load", "move")
@@ -104,14 +108,15 @@ def of_vtrain(r):
                f"megatron:{t},{d},{p},{micro},recompute", "adamw", True, 1e3 * float(r["iter_ms"]))
 
 
-GPTS = {"gpt2_large": (36, 1280, 20, 50257), "gpt3_xl": (24, 2048, 16, 50257), "gpt3_27": (32, 2560, 32, 50257),
+GPTS = {"gpt2_large": (36, 1280, 20, 50257), "gpt3_xl": (24, 3072, 24, 50257), "gpt3_27": (32, 2560, 32, 50257),
         "opt_13": (24, 2048, 32, 50272)}
 WAYS = {"": (1, "megatron:1,1,1,1"), "dp4": (4, "data-parallel"), "tp4": (4, "megatron:4,1,1,1"),
         "pp4_1": (4, "megatron:1,1,4,1")}
 
 
 def of_neusight(r):
-    """The steps are forward and backward; gpt3_xl has 24 heads of 128 in its paper and 16 in the code."""
+    """The steps are forward and backward; gpt3_xl is taken to be 3072 wide, 24 heads of 128: published steps
+    are 1.8 times those of opt_13, which is 2048 wide and else as large."""
     if r["mode"] != "train" or r["extra"] not in WAYS or r["gpu"] not in GPUS:
         return None
     gpus, strategy = WAYS[r["extra"]]
@@ -138,8 +143,9 @@ def of_lambda(r):
     else:
         name = "bert" if "base" in r["network"] else "bert_large"
         zoo, optimizer = (name, *batch, *size(sequence=384, dropout=10), *dtype), "adamw"
-    return Row(EXAMPLES, r["gpu"], int(r["gpus"]), f"{r['network']} {'fp16' if mixed else 'fp32'}", zoo, not mixed,
-               "data-parallel", optimizer, False, 1e6 * int(r["global_batch"]) / float(r["rate"]))
+    tf32 = not mixed and GPUS[r["gpu"]][2] is not None
+    return Row(TF32 if tf32 else EXAMPLES, r["gpu"], int(r["gpus"]), f"{r['network']} {'fp16' if mixed else 'fp32'}",
+               zoo, tf32, "data-parallel", optimizer, False, 1e6 * int(r["global_batch"]) / float(r["rate"]))
 
 
 TABLES = (("vtrain_e2e_open.csv", of_vtrain), ("neusight_e2e.csv", of_neusight), ("endtoend_open.csv", of_lambda))
@@ -166,24 +172,52 @@ def evenly(rows, n):
 # ---- prediction ----
 
 def write_machine(path, gpu, gpus, tf32):
-    plain, tensor, half, bandwidth, memory, link = GPUS[gpu]
-    kind = {"name": gpu, "backend": "cuda", "flops_per_s": 1e12 * (tensor if tf32 and tensor else plain),
+    name, plain, tensor, half, bandwidth, memory, link = GPUS[gpu]
+    kind = {"name": name, "backend": "cuda", "flops_per_s": 1e12 * (tensor if tf32 and tensor else plain),
             "bfloat16_flops_per_s": 1e12 * half, "memory_bytes_per_s": 1e9 * bandwidth, "memory_bytes": memory << 30}
     inside = {"latency_us": 5, "bytes_per_s": 1e9 * link, "shared": False}
     save(path, {"format": "ffsoap-machine", "version": 1, "name": gpu, "overlap": True, "kinds": [kind],
-                "nodes": [{"count": 1, "devices": gpus, "kind": gpu, "inside": inside}]})
+                "nodes": [{"count": 1, "devices": gpus, "kind": name, "inside": inside}]})
 
 
 def is_communication(name):
     return name.startswith(COMMUNICATION)
 
 
-def terms(plan, update):
-    """Microseconds a device, of the step: compute, communication, and what is left."""
+class Predicted(NamedTuple):
+    """A row and what is predicted of it, microseconds: the step, and what it is made of on a device."""
+    row: Row
+    us: float
+    terms: tuple  # as TERMS
+    launched: float  # operators, by a device's host
+
+    def held_up(self, host):
+        """The same where a host takes so many microseconds to launch an operator, and a device waits for it."""
+        busy = self.terms[0] + self.terms[1]
+        late = max(0, host * self.launched - busy) / busy
+        return self._replace(us=self.us * (1 + late), terms=tuple(t * (1 + late) for t in self.terms))
+
+    @property
+    def error(self):
+        return (self.us - self.row.measured) / self.row.measured
+
+
+def launches(graph, plan):
+    """Forward, backward and again, in every micro-batch, of the mean device."""
+    computed = {n["name"] for n in graph["nodes"] if n["op"] != "input"}
+    passes = sum((2 + o.get("recompute", False)) * math.prod(o["degrees"].values()) * o.get("replicas", 1)
+                 for o in plan["operators"] if o["name"] in computed)
+    return passes * plan.get("micro_batches", 1) / plan["devices"]
+
+
+def take_apart(r, graph, plan):
+    """What is updated is left out where the published step ends before."""
     n, tasks = plan["devices"], plan.get("predicted_tasks", {})
+    update = 0 if r.optimizer else tasks.get("update", 0) / n
     moved = sum(us for name, us in tasks.items() if is_communication(name)) / n
     done = sum(us for name, us in tasks.items() if not is_communication(name)) / n - update
-    return done, moved, max(0, plan["predicted_us"] - update - done - moved)
+    us = plan["predicted_us"] - update
+    return Predicted(r, us, (done, moved, max(0, us - done - moved)), launches(graph, plan))
 
 
 class Predictor:
@@ -228,7 +262,7 @@ class Predictor:
 
 
 def predict_all(rows, options):
-    """Points, and beside each its terms; rows that cannot be predicted are told."""
+    """Rows that cannot be predicted are told."""
     predictor, points, why = Predictor(options), [], {}
     for i, r in enumerate(rows):
         plan, reason = predictor.predict(r)
@@ -236,9 +270,8 @@ def predict_all(rows, options):
             print(f"\r{i + 1} of {len(rows)}", end="", file=sys.stderr)
         if plan is None:
             why.setdefault(reason, []).append(r)
-            continue
-        update = plan.get("predicted_tasks", {}).get("update", 0) / plan["devices"] if not r.optimizer else 0
-        points.append((r, plan["predicted_us"] - update, terms(plan, update)))
+        else:
+            points.append(take_apart(r, load(predictor.graph(r.zoo)), plan))
     for reason, some in why.items():
         print(f"{len(some)} rows are left out, {some[0].network} on {some[0].gpus} {some[0].gpu} first: {reason}")
     return points
@@ -246,8 +279,9 @@ def predict_all(rows, options):
 
 # ---- tables of errors ----
 
-def point(r, us):
-    return compared.Point(r.network, f"{r.gpu} x{r.gpus}", f"{r.strategy} {' '.join(r.zoo[2:3])}", us, r.measured, {}, {})
+def point(x):
+    r = x.row
+    return compared.Point(r.network, f"{r.gpu} x{r.gpus}", f"{r.strategy}, batch {r.zoo[2]}", x.us, r.measured, {}, {})
 
 
 def solve(a, b):
@@ -268,7 +302,7 @@ DRAWN = 0.1  # towards one: as much as a term of a tenth of the step in one row
 
 def worst_term(some):
     """Its name, and what it is off by, as a share of the published step."""
-    share = [[t / r.measured for t in parts] for r, _, parts in some]
+    share = [[t / x.row.measured for t in x.terms] for x in some]
     normal = [[sum(s[i] * s[k] for s in share) + (DRAWN * DRAWN if i == k else 0) for k in range(3)] for i in range(3)]
     rest = [sum(s[i] * (1 - sum(s)) for s in share) for i in range(3)]
     more = solve(normal, rest)
@@ -278,30 +312,38 @@ def worst_term(some):
 
 
 def tau(some):
-    groups = compared.by_key(some, lambda x: comparable(x[0])).values()
-    return compared.kendall([[point(r, us) for r, us, _ in g] for g in groups])
+    groups = compared.by_key(some, lambda x: comparable(x.row)).values()
+    return compared.kendall([[point(x) for x in g] for g in groups])
+
+
+def mean_error(some):
+    return statistics.mean(abs(x.error) for x in some)
 
 
 def line(title, some):
-    errors = [(us - r.measured) / r.measured for r, us, _ in some]
     order = tau(some)
-    print(f"{title:48} {len(some):4} {100 * statistics.mean(map(abs, errors)):8.1f} % "
-          f"{100 * statistics.mean(errors):+8.1f} % {'' if math.isnan(order) else f'{order:.3f}':>8}  {worst_term(some)}")
+    print(f"{title:48} {len(some):4} {100 * mean_error(some):8.1f} % "
+          f"{100 * statistics.mean(x.error for x in some):+8.1f} % "
+          f"{'' if math.isnan(order) else f'{order:.3f}':>8}  {worst_term(some)}")
 
 
 def table(points):
     print(f"\n{'':48} {'n':>4} {'mean |e|':>10} {'mean e':>10} {'tau':>8}  errs most")
-    for key, some in sorted(compared.by_key(points, lambda x: (x[0].gpu, x[0].network, x[0].gpus)).items()):
+    for key, some in sorted(compared.by_key(points, lambda x: (x.row.gpu, x.row.network, x.row.gpus)).items()):
         line(f"{key[0]}, {key[1]}, {key[2]} GPU{'s' if key[2] > 1 else ''}", some)
-    for framework, some in sorted(compared.by_key(points, lambda x: x[0].framework).items()):
-        for gpu, part in sorted(compared.by_key(some, lambda x: x[0].gpu).items()):
+    for framework, some in sorted(compared.by_key(points, lambda x: x.row.framework).items()):
+        for gpu, part in sorted(compared.by_key(some, lambda x: x.row.gpu).items()):
             line(f"{framework}, {gpu}", part)
     line("all", points)
 
 
-def factors(points):
-    return {framework: statistics.median(r.measured / us for r, us, _ in some)
-            for framework, some in compared.by_key(points, lambda x: x[0].framework).items()}
+MOST_HOST = 300  # microseconds
+
+
+def fit_hosts(points):
+    """By framework the whole number of microseconds with the least mean absolute error."""
+    return {framework: min(range(MOST_HOST + 1), key=lambda host: mean_error([x.held_up(host) for x in some]))
+            for framework, some in compared.by_key(points, lambda x: x.row.framework).items()}
 
 
 def main():
@@ -313,27 +355,30 @@ def main():
     p.add_argument("--rows", type=int, default=250, help="of a table, about (preset 250)")
     p.add_argument("--all", action="store_true", help="all rows")
     p.add_argument("--machine", action="append", default=[], metavar="GPU=MACHINE", help="what a GPU is of")
-    p.add_argument("--framework", action="append", choices=(MEGATRON, EAGER, EXAMPLES), help="its rows alone")
+    p.add_argument("--framework", action="append", choices=FRAMEWORKS,
+                   help="its rows alone (preset: all but those in TF32, which analytic costs do not know)")
     p.add_argument("--verbose", action="store_true", help="print each row, too")
     o = p.parse_args()
+    wanted = o.framework or (MEGATRON, EAGER, EXAMPLES)
     rows = []
     for name, make in TABLES:
         made = mean_of_equal([r for r in map(make, read(o.folder, name)) if r])
-        rows += evenly([r for r in made if not o.framework or r.framework in o.framework], None if o.all else o.rows)
+        rows += evenly([r for r in made if r.framework in wanted], None if o.all else o.rows)
     points = predict_all(rows, o)
     if not points:
         sys.exit("nothing to compare")
     if o.verbose:
-        compared.show([point(r, us) for r, us, _ in points], False)
+        compared.show([point(x) for x in points], False)
     table(points)
-    fitted = factors(points)
-    print("\nWith one factor for each framework: " +
-          ", ".join(f"{name} {f:.2f}" for name, f in sorted(fitted.items())))
-    table([(r, us * fitted[r.framework], [t * fitted[r.framework] for t in parts]) for r, us, parts in points])
+    hosts = fit_hosts(points)
+    print("\nWith one number for each framework, microseconds that a host takes to launch an operator: " +
+          ", ".join(f"{name} {us}" for name, us in sorted(hosts.items())))
+    held_up = [x.held_up(hosts[x.row.framework]) for x in points]
+    table(held_up)
     save(os.path.join(o.out, "published.json"),
-         [dict(r._asdict(), predicted=us, terms=parts) for r, us, parts in points])
-    compared.plot([point(r, us)._replace(network=r.framework) for r, us, _ in points],
-                  os.path.join(o.out, "published.svg"))
+         [dict(x.row._asdict(), predicted=x.us, terms=x.terms, launched=x.launched) for x in points])
+    for name, some in (("published", points), ("published-hosts", held_up)):
+        compared.plot([point(x)._replace(network=x.row.framework) for x in some], os.path.join(o.out, f"{name}.svg"))
 
 
 if __name__ == "__main__":
