@@ -35,7 +35,7 @@ struct ff_job_input {
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
 	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
-	struct ff_costs *costs; /* NULL: estimated */
+	struct ff_costs *costs;       /* NULL: estimated */
 };
 
 /* What was made of it to search with; of the second chain on, in `more`. */
