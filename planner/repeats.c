@@ -139,8 +139,7 @@ static int find_run(const struct row *r, struct ff_arena *a, struct run *ret, st
 	return FF_OK;
 }
 
-/* A block is what begins with a norm, or with whatever follows the residual sum: where a run may
- * begin at several segments, its first does. */
+/* Where a run is longer than whole blocks, those at its beginning count. */
 static void mark_blocks(const struct row *r, const struct run *run, struct ff_repeats *ret)
 {
 	for (uint32_t i = 0; i < r->n_segs; i++) {
