@@ -67,7 +67,8 @@ def table(folder, name):
 def read_nccl_tests(folder):
     """nccl-tests and what wraps them.  Of the eight B200 and four nodes of them, and of twelve nodes of H100, the
     network is InfiniBand or RoCE of 400 Gb/s a GPU; the sources say no more."""
-    inside = {"a100_sxm80": "nvswitch-3", "h100_sxm80": "nvswitch-4", "h200_sxm141": "nvswitch-4", "b200_sxm": "nvswitch-5"}
+    inside = {"a100_sxm80": "nvswitch-3", "h100_sxm80": "nvswitch-4", "h200_sxm141": "nvswitch-4",
+              "b200_sxm": "nvswitch-5"}
     network = {("a100_sxm80", 2): ("efa-100", 50e3), ("h100_sxm80", 2): ("efa-3200", 400e3),
                ("h100_sxm80", 12): ("infiniband", 400e3), ("b200_sxm", 4): ("infiniband", 400e3)}
     for r in table(folder, "nccl_collectives.csv"):
@@ -163,7 +164,7 @@ def kinds():
 TUNING = "NVIDIA/nccl, src/graph/tuning.cc, hwLat (BSD-3-Clause)"
 # What NCCL takes a network's hop for, where no table tells.
 INFINIBAND = {"ll": (0.0, 5.0, 0.25), "ll128": (0.0, 8.5, 0.85), "simple": (0.0, 14.0, 0.95)}
-# A hop over PCI Express beside one over NVLink, as NCCL has them for ll; of `simple`, ll has a quarter of the bandwidth.
+# A hop over PCI Express beside one over NVLink, as NCCL has them for ll, which has a quarter of simple's bandwidth.
 PCI_HOPS, LL_SHARE = 1.0 / 0.6, 0.25
 GIVEN_SHARE = {"efa-3200": 0.9}  # of simple, where no table tells
 
@@ -389,6 +390,10 @@ def errors(pairs):
     return found
 
 
+def shown(percent):
+    return f"{'-' if percent is None else percent:>6}"
+
+
 def check(rows, models):
     """Prints errors, and returns what results have of them."""
     figures = []
@@ -398,7 +403,7 @@ def check(rows, models):
         for kind, name, pairs in held(rows, models):
             above, below = errors(pairs)
             every += pairs
-            print(f"  {kind:14} {name:62} {above if above is not None else '-':>6} {below if below is not None else '-':>6}")
+            print(f"  {kind:14} {name:62} {shown(above)} {shown(below)}")
             for size, value in ("from 1 MiB on", above), ("below 1 MiB", below):
                 if value is not None:
                     figures.append({"of": f"{what} held out, {name}, {size}", "value": value, "unit": "%"})
@@ -422,8 +427,8 @@ def file_of(models):
         row |= {key: m[key] for key in ("collective", "message", "sums") if key in m}
         rows.append(row)
     return {"format": "ffsoap-interconnects", "version": 1,
-            "source": "Fitted by bench/fit_collectives.py to tables of the repositories named beside each; the formulas "
-                      "are in docs/simulator.md, \"As NCCL does them\".",
+            "source": "Fitted by bench/fit_collectives.py to tables of the repositories named beside each; the "
+                      "formulas are in docs/simulator.md, \"As NCCL does them\".",
             "kinds": rows}
 
 
@@ -441,17 +446,20 @@ def read(path):
     return models
 
 
-def save_results(path, figures, folder):
+def save_results(path, figures):
     entry = {"id": "collectives-held-out", "machine": "tables", "date": datetime.date.today().isoformat(),
              "what": "Collectives of NCCL as simulator/nccl.c prices them, against tables that the constants were not "
                      "fitted to: every other size of a table, and whole tables",
              "command": "bench/fit_collectives.py FOLDER --check --results FILE",
              "wanted": "a mean absolute error of 15 % from 1 MiB on, 30 % below", "figures": figures,
-             "text": "Below 1 MiB sources differ among each other by what they count beside the kernel: 8 A100 take 26 us "
-                     "for 32 KiB in one, 44 us in another."}
-    file = {"format": "ffsoap-results", "version": 1, "subject": "Collectives of NCCL, predicted",
-            "machines": {"tables": "None: " + ", ".join((AIC, AWS, VIDUR, VTRAIN, DEEPBENCH, WEAVE, STAS))},
-            "entries": [entry]}
+             "text": "Below 1 MiB sources differ among each other by what they count beside the kernel: 8 A100 take "
+                     "26 us for 32 KiB in one, 44 us in another."}
+    file = {"format": "ffsoap-results", "version": 1, "subject": "Collectives of NCCL, predicted", "machines": {},
+            "entries": []}
+    if path.exists():
+        file = json.loads(path.read_text())
+    file["machines"]["tables"] = "None: " + ", ".join((AIC, AWS, VIDUR, VTRAIN, DEEPBENCH, WEAVE, STAS))
+    file["entries"] = [entry] + [e for e in file["entries"] if e["id"] != entry["id"]]
     path.write_text(json.dumps(file, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -459,7 +467,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("folder")
     p.add_argument("-o", type=pathlib.Path, metavar="FILE", help="where the constants go")
-    p.add_argument("--check", action="store_true", help="cross-validate (minutes); constants are read where -o is not given")
+    p.add_argument("--check", action="store_true",
+                   help="cross-validate (minutes); constants are read where -o is not given")
     p.add_argument("--results", type=pathlib.Path, metavar="FILE", help="with --check: the errors, for bench/results")
     args = p.parse_args()
     rows = read_all(args.folder)
@@ -469,11 +478,11 @@ def main():
     if args.check:
         figures = check(rows, models)
         if args.results:
-            save_results(args.results, figures, args.folder)
+            save_results(args.results, figures)
     else:
         for name, t in told_of(rows).items():
             above, below = errors([(models, r) for r in t])
-            print(f"{name:70} {above if above is not None else '-':>6} {below if below is not None else '-':>6}")
+            print(f"{name:70} {shown(above)} {shown(below)}")
 
 
 if __name__ == "__main__":

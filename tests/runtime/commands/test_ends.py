@@ -203,6 +203,27 @@ def a_profile_is_of_its_machine():
     assert not os.path.exists("p100.json")
 
 
+def machines_have_as_many_nodes_as_asked_for():
+    for command in [[FFRUN, *TRAIN, "--steps", "3"], [FFPROF, "mlp.json", "-o", "none.json"]]:
+        out, err = run(*command, "--machine", "list")
+        assert "\ndgx-a100-40 " in out and not err, out
+        _, err = run(*command, "--machine", "dgx-a100-40:0", status=2)
+        assert err.endswith(': machine "dgx-a100-40:0": expected 1 to 4096 nodes behind the colon, not "0"\n'), err
+        _, err = run(*command, "--machine", "dgx-a100-41:2", status=2)
+        assert err.endswith("; did you mean dgx-a100-40?\n"), err
+    # one node of two, then two
+    with open("wide.json", "w") as f:
+        link = {"latency_us": 1, "bytes_per_s": 1e9}
+        kind = {"name": "cpu", "flops_per_s": 1e11, "memory_bytes_per_s": 1e10, "memory_bytes": 1 << 30}
+        json.dump({"format": "ffsoap-machine", "version": 1, "name": "wide", "overlap": False, "kinds": [kind],
+                   "nodes": [{"devices": 2, "kind": "cpu", "inside": link, "network": link}]}, f)
+    run(FFRUN, *TRAIN, "--machine", "wide.json:2", "--devices", "3", "--steps", "3", "--device", "null")
+    _, err = run(FFRUN, *TRAIN, "--machine", "wide.json", "--devices", "3", "--steps", "3", status=2)
+    assert "machine wide has 2 devices" in err, err
+    _, err = run(FFPROF, "mlp.json", "--machine", "wide.json:2", "--devices", "5", "-o", "none.json", status=2)
+    assert "machine wide:2 has 4" in err, err
+
+
 def two_profiles_of_one_file():
     p = start(FFPROF, "mlp.json", "--machine", "cpu2", "-o", "costs.json")
     wait_for("the lock", lambda: ranks_below(p.pid) and os.path.exists("costs.json.lock"), p)
@@ -218,7 +239,8 @@ def two_profiles_of_one_file():
 TESTS = [a_killed_rank_is_named, ends_are_told_beside_compute, a_rank_that_comes_no_further_is_named,
          a_rank_that_nobody_can_name_is_missed, one_process_stops, ranks_stop, ranks_stop_at_ctrl_c,
          a_loss_that_is_no_number_is_told_and_not_kept, outputs_are_looked_at_first, too_many_ranks_are_not_started,
-         a_report_may_go_to_standard_output, a_profile_is_of_its_machine, two_profiles_of_one_file]
+         a_report_may_go_to_standard_output, a_profile_is_of_its_machine,
+         machines_have_as_many_nodes_as_asked_for, two_profiles_of_one_file]
 
 subprocess.run([FFZOO, "mlp", "--batch", "8", "--set", "image=4", "--set", "hidden=8", "--set", "layers=1", "-o",
                 "mlp.json"], check=True)
