@@ -57,10 +57,21 @@ static int read_backend(struct parse *p, const struct ff_json *v, const char **r
 	return *ret ? FF_OK : ff_fail_memory(p->err);
 }
 
+static int read_model(struct parse *p, const struct ff_json *v, const char **ret)
+{
+	const char *name;
+	int code = ff_json_string(v, "model", &name, p->err);
+
+	if (code < 0)
+		return code;
+	*ret = ff_arena_strdup(p->arena, name);
+	return *ret ? FF_OK : ff_fail_memory(p->err);
+}
+
 static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_kind *ret)
 {
 	static const char *const keys[] = {"name", "flops_per_s", "bfloat16_flops_per_s",
-			"memory_bytes_per_s", "memory_bytes", "backend", NULL};
+			"memory_bytes_per_s", "memory_bytes", "model", "backend", NULL};
 	int code = need_object(v, p->err);
 
 	if (code == FF_OK)
@@ -77,6 +88,8 @@ static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_
 				p->err);
 	if (code == FF_OK)
 		code = ff_json_int(v, "memory_bytes", 1, MAX_MEMORY, &ret->memory_bytes, p->err);
+	if (code == FF_OK && ff_json_get(v, "model"))
+		code = read_model(p, v, &ret->model);
 	if (code == FF_OK && ff_json_get(v, "backend"))
 		code = read_backend(p, v, &ret->backend);
 	return code;
@@ -267,6 +280,8 @@ void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
 
 		ff_out_object(o, NULL);
 		ff_out_string(o, "name", k->name);
+		if (k->model)
+			ff_out_string(o, "model", k->model);
 		if (k->backend)
 			ff_out_string(o, "backend", k->backend);
 		ff_out_real(o, "flops_per_s", k->flops_per_s);
@@ -316,7 +331,9 @@ int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < r.n_kinds; i++) {
 		r.kinds[i].name = ff_arena_strdup(a, m->kinds[i].name);
-		if (!r.kinds[i].name)
+		if (m->kinds[i].model)
+			r.kinds[i].model = ff_arena_strdup(a, m->kinds[i].model);
+		if (!r.kinds[i].name || (m->kinds[i].model && !r.kinds[i].model))
 			return ff_fail_memory(err);
 	}
 	last = &r.nodes[r.n_nodes - 1];

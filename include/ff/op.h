@@ -74,6 +74,7 @@ struct ff_graph;
 struct ff_node;
 struct ff_derive; /* graphs/operator/derive.h */
 struct ff_work;   /* ff/work.h */
+struct ff_kernel_shape; /* ff/kernel_shape.h */
 
 enum ff_op_flags {
 	FF_OP_SOURCE = 1,       /* reads the data set; has no config */
@@ -135,6 +136,10 @@ struct ff_op_row {
 	/* NULL: a part's FLOPs are its share of the iteration space.  Else those of a part,
 	 * which are in its cost key. */
 	int64_t (*flops)(const struct ff_work *w);
+	/* What models of devices price: NULL: one kernel of that class, with the bytes of
+	 * ff_work_bytes. */
+	uint8_t kernel_class; /* enum ff_kernel_class */
+	uint32_t (*kernels)(const struct ff_work *w, struct ff_kernel_shape *ret);
 	const char *example; /* operator/example.h; NULL: as many of [4, 8, 6, 6] as it needs */
 };
 

@@ -10,6 +10,9 @@
  * all parts, and of the output's gradient, which lies where the queries' is to be, the prelude
  * makes the gradients of queries, keys and values.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 enum { QUERY, KEY, VALUE, MASK };        /* inputs */
@@ -206,6 +209,46 @@ static int64_t flops(const struct ff_work *w)
 				      : ff_sat_mul(scores(w), 4 * size + 6 + drawing(w));
 }
 
+/* One kernel that computes no more than it reads and writes, but for the scores. */
+static struct ff_kernel_shape kernel_of(const struct ff_work *w)
+{
+	struct ff_kernel_shape s = ff_kernel_of_bytes(w, FF_KERNEL_ATTENTION);
+
+	s.count = (double)ff_region_size(&w->box, SAMPLE) * ff_region_size(&w->box, HEAD);
+	s.m = ff_region_size(&w->box, QUERY_AT);
+	s.n = ff_region_size(&w->box, KEY_AT);
+	s.k = w->node->attrs.attention.head_dim;
+	s.share = (double)scores(w) / fmax(1, s.count * s.m * s.n);
+	return s;
+}
+
+/* Backward it makes all gradients; forward, of a part that has all keys, nothing. */
+static uint32_t kernels_statistics(const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	bool all = ff_region_size(&w->box, KEY_AT) == w->node->dim[KEY_AT].extent;
+
+	if (w->pass == FF_FORWARD && all)
+		return 0;
+	ret[0] = kernel_of(w);
+	if (w->pass == FF_FORWARD)
+		ret[0].share /= 2; /* one product of two */
+	return 1;
+}
+
+/* Backward products of what is there, element by element. */
+static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	ret[0] = kernel_of(w);
+	if (w->pass == FF_BACKWARD) {
+		double out = (double)ff_region_volume(&w->out[0]);
+
+		ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_NORM,
+				.type = ff_work_type(w),
+				.bytes = 3 * out * (double)ff_dtype_bytes(ff_work_type(w))};
+	}
+	return 1;
+}
+
 /* Of the whole node. */
 static void count_flops(struct ff_derive *d, int64_t (*of)(const struct ff_work *w))
 {
@@ -285,6 +328,7 @@ const struct ff_op_row ff_op_attention_statistics = {
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive_statistics,
 		.flops = flops_statistics,
+		.kernels = kernels_statistics,
 };
 
 const struct ff_op_row ff_op_attention = {
@@ -302,4 +346,5 @@ const struct ff_op_row ff_op_attention = {
 		.example = FF_EXAMPLE(
 				{"in" : [ [ 4, 6, 8 ], [ 4, 6, 8 ], [ 4, 6, 8 ] ], "head_dim" : 2}),
 		.flops = flops,
+		.kernels = kernels,
 };

@@ -8,6 +8,7 @@
  * 2017: ghost batch normalisation).  What the prelude writes then has an axis of groups, which
  * the samples divided by `group` follow: parts of whole groups exchange nothing.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 #define NORM(member) .offset = offsetof(union ff_attrs, norm.member)
@@ -182,6 +183,7 @@ const struct ff_op_row ff_op_batch_moments = {
 		.attrs = moments_attrs,
 		.n_attrs = sizeof(moments_attrs) / sizeof(moments_attrs[0]),
 		.derive = derive_moments,
+		.kernel_class = FF_KERNEL_NORM,
 };
 
 const struct ff_op_row ff_op_batch_norm = {
@@ -200,4 +202,5 @@ const struct ff_op_row ff_op_batch_norm = {
 		.prelude = FF_OP_BATCH_MOMENTS,
 		.count = count,
 		.derive = derive,
+		.kernel_class = FF_KERNEL_NORM,
 };

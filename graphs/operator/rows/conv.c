@@ -2,6 +2,8 @@
  * axes: one row, but for its name and the number of axes.  SPDX-License-Identifier: Apache-2.0 */
 #include "conv.h"
 
+#include <math.h>
+
 static const struct ff_attr_row attrs[] = {FF_CONV_ATTRS_BEFORE, FF_CONV_ATTRS_BEHIND};
 
 /* Dims: these, the spatial axes, and the input channels of a group. */
@@ -90,6 +92,103 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 		return code;
 	ff_derive_products(d, fan_in, a->bias);
 	return FF_OK;
+}
+
+/* Channels of a group: with fewer a convolution is bound by memory. */
+#define FEW_CHANNELS 4
+
+/* One convolution between a fine side (a convolution's input) and a coarse one. */
+struct sides {
+	double samples, groups, fine, fine_channels, coarse, coarse_channels, bytes;
+	double taps, stride;
+	bool winograd;
+	enum ff_dtype type;
+};
+
+static void window_of(const struct ff_work *w, struct sides *s)
+{
+	const struct ff_conv_attrs *a = &w->node->attrs.conv;
+	uint32_t axes = ff_op_row(w->node->op)->axes;
+
+	s->taps = s->stride = 1;
+	s->winograd = axes == 2 && a->groups == 1;
+	for (uint32_t i = 0; i < axes; i++) {
+		s->taps *= a->kernel[i];
+		s->stride *= a->stride[i];
+		s->winograd = s->winograd && a->kernel[i] == 3 && a->stride[i] == 1 &&
+			      a->dilation[i] == 1;
+	}
+}
+
+static struct sides sides_of(const struct ff_work *w, bool transposed)
+{
+	const struct ff_conv_attrs *a = &w->node->attrs.conv;
+	const struct ff_region *fine = transposed ? &w->out[0] : &w->in[0];
+	const struct ff_region *coarse = transposed ? &w->in[0] : &w->out[0];
+	double out = ff_region_size(&w->out[0], 1), all = (double)a->out_channels / a->groups;
+	struct sides s = {.type = ff_work_type(w), .groups = fmax(1, floor(out / all + 0.5))};
+
+	window_of(w, &s);
+	s.samples = ff_region_size(fine, 0);
+	s.fine_channels = ff_region_size(fine, 1) / s.groups;
+	s.coarse_channels = ff_region_size(coarse, 1) / s.groups;
+	s.fine = s.coarse = 1;
+	for (uint32_t i = 2; i < fine->rank; i++) {
+		s.fine *= ff_region_size(fine, i);
+		s.coarse *= ff_region_size(coarse, i);
+	}
+	s.bytes = (double)(ff_region_volume(fine) + ff_region_volume(coarse) +
+			   ff_region_volume(&w->in[1])) *
+		  (double)ff_dtype_bytes(s.type);
+	return s;
+}
+
+static struct ff_kernel_shape kernel_of(const struct sides *s, enum ff_conv_pass pass)
+{
+	struct ff_kernel_shape ret = {.class = FF_KERNEL_CONVOLUTION,
+			.type = s->type,
+			.pass = pass,
+			.count = s->groups,
+			.bytes = s->bytes,
+			.taps = s->taps,
+			.stride = s->stride,
+			.winograd = s->winograd};
+
+	if (s->fine_channels < FEW_CHANNELS && s->coarse_channels < FEW_CHANNELS)
+		ret.class = FF_KERNEL_POOL;
+	ret.m = s->samples * (pass == FF_CONV_IMAGE ? s->fine : s->coarse);
+	ret.n = pass == FF_CONV_IMAGE ? s->fine_channels : s->coarse_channels;
+	ret.k = s->fine_channels * s->taps;
+	if (pass == FF_CONV_IMAGE)
+		ret.k = s->coarse_channels * s->taps / s->stride;
+	if (pass == FF_CONV_FILTER) {
+		ret.k = ret.m;
+		ret.m = s->coarse_channels;
+		ret.n = s->fine_channels * s->taps;
+	}
+	return ret;
+}
+
+uint32_t ff_conv_kernels(const struct ff_work *w, bool transposed, struct ff_kernel_shape *ret)
+{
+	struct sides s = sides_of(w, transposed);
+	double out_bytes = (double)(ff_region_volume(&w->out[0]) * ff_dtype_bytes(s.type));
+	uint32_t n = 0;
+
+	if (w->pass == FF_FORWARD)
+		ret[n++] = kernel_of(&s, transposed ? FF_CONV_IMAGE : FF_CONV_FORWARD);
+	if (w->need_din[0])
+		ret[n++] = kernel_of(&s, transposed ? FF_CONV_FORWARD : FF_CONV_IMAGE);
+	if (w->need_din[1])
+		ret[n++] = kernel_of(&s, FF_CONV_FILTER);
+	if (w->node->n_in > 2 && w->need_din[2])
+		ret[n++] = (struct ff_kernel_shape){.type = s.type, .bytes = out_bytes};
+	return n;
+}
+
+static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	return ff_conv_kernels(w, false, ret);
 }
 
 FF_CONV_ROWS(conv, "convolution")

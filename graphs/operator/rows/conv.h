@@ -3,6 +3,7 @@
 #ifndef FF_ROWS_CONV_H
 #define FF_ROWS_CONV_H
 
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 #define FF_CONV_AT(field) .offset = offsetof(union ff_attrs, conv.field)
@@ -28,6 +29,9 @@ static inline void ff_conv_count(const union ff_attrs *a, struct ff_op_counts *r
 	ret->params = a->conv.bias ? 2 : 1;
 }
 
+/* The kernels of a part (rows/conv.c): `transposed` what goes from few elements to many. */
+uint32_t ff_conv_kernels(const struct ff_work *w, bool transposed, struct ff_kernel_shape *ret);
+
 /* The three rows: what they are called, and in words. */
 #define FF_CONV_ROWS(symbol, text)                                                                 \
 	FF_CONV_ROW(symbol##1d, #symbol "1d", text " over length", 1, 4, 8, 6)                     \
@@ -47,6 +51,7 @@ static inline void ff_conv_count(const union ff_attrs *a, struct ff_op_counts *r
 			.param = {"weight", "bias"},                                               \
 			.count = ff_conv_count,                                                    \
 			.derive = derive,                                                          \
+			.kernels = kernels,                                                        \
 			.example = FF_EXAMPLE({                                                    \
 				"in" : [[__VA_ARGS__]],                                            \
 				"out_channels" : 8,                                                \

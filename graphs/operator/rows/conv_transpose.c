@@ -175,4 +175,9 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	return FF_OK;
 }
 
+static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	return ff_conv_kernels(w, true, ret);
+}
+
 FF_CONV_ROWS(conv_transpose, "transposed convolution")

@@ -1,6 +1,7 @@
 /* Embedding: ids become rows of a table.  An id of -1 stands for nothing: zeros.
  * Where the table is cut along its rows, a part writes zeros for ids that it has no
  * row of, and the parts are added up.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 #define AT(field) offsetof(union ff_attrs, embedding.field)
@@ -86,5 +87,6 @@ const struct ff_op_row ff_op_embedding = {
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.param = {"weight"},
 		.derive = derive,
+		.kernel_class = FF_KERNEL_LOOKUP,
 		.example = FF_EXAMPLE({"labels" : [[ 4, 6 ]], "vocabulary" : 8, "features" : 8}),
 };

@@ -1,6 +1,7 @@
 /* Elements of one axis in an order that is known.  A part may need any of them, so it reads the
  * axis whole; of an element that is there several times gradients are added, of one that is not
  * there it is zero.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 #define AT(field) offsetof(union ff_attrs, gather.field)
@@ -65,5 +66,6 @@ const struct ff_op_row ff_op_gather = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.kernel_class = FF_KERNEL_LOOKUP,
 		.example = FF_EXAMPLE({"in" : [[ 4, 8, 6, 6 ]], "indices" : [ 3, 1, 0, 2 ]}),
 };

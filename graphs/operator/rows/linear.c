@@ -1,4 +1,5 @@
 /* Linear layer over the last axis, y = x W^T + b.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 static const struct ff_attr_row attrs[] = {
@@ -65,6 +66,27 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Forward one product; backward one for each gradient that is wanted, and the bias', a sum. */
+static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	uint32_t dims = w->box.rank, n = 0;
+	double rows = 1, p = ff_region_size(&w->box, dims - 2), r = ff_region_size(&w->box, dims - 1);
+	enum ff_dtype type = ff_work_type(w);
+
+	for (uint32_t i = 0; i + 2 < dims; i++)
+		rows *= ff_region_size(&w->box, i);
+	if (w->pass == FF_FORWARD)
+		ret[n++] = ff_kernel_product(type, 1, rows, p, r);
+	if (w->need_din[0])
+		ret[n++] = ff_kernel_product(type, 1, rows, r, p);
+	if (w->node->n_in > 1 && w->need_din[1])
+		ret[n++] = ff_kernel_product(type, 1, p, r, rows);
+	if (w->node->n_in > 2 && w->need_din[2])
+		ret[n++] = (struct ff_kernel_shape){.type = type,
+				.bytes = rows * p * (double)ff_dtype_bytes(type)};
+	return n;
+}
+
 const struct ff_op_row ff_op_linear = {
 		.name = "linear",
 		.summary = "matrix product over the last axis, with a bias",
@@ -76,5 +98,6 @@ const struct ff_op_row ff_op_linear = {
 		.param = {"weight", "bias"},
 		.count = count,
 		.derive = derive,
+		.kernels = kernels,
 		.example = FF_EXAMPLE({"in" : [[ 4, 6, 8 ]], "out_features" : 8}),
 };

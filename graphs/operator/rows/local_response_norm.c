@@ -2,6 +2,7 @@
  * Classification with Deep Convolutional Neural Networks", 2012, as PyTorch's LocalResponseNorm.
  * Parts that are cut along channels read those next to them.  SPDX-License-Identifier: Apache-2.0
  */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 #define AT(field) offsetof(union ff_attrs, response.field)
@@ -66,4 +67,5 @@ const struct ff_op_row ff_op_local_response_norm = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.kernel_class = FF_KERNEL_NORM,
 };

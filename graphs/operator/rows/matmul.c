@@ -1,5 +1,6 @@
 /* Products of matrices, which are the last two axes; those before are batches, of which an operand
  * has as many as the other or one for all.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 #define AT(field) offsetof(union ff_attrs, matmul.field)
@@ -108,6 +109,24 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	return FF_OK;
 }
 
+static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	uint32_t at = w->box.rank - 3, n = 0;
+	double row = ff_region_size(&w->box, at), column = ff_region_size(&w->box, at + 1);
+	double inner = ff_region_size(&w->box, at + 2), count = 1;
+	enum ff_dtype type = ff_work_type(w);
+
+	for (uint32_t i = 0; i < at; i++)
+		count *= ff_region_size(&w->box, i);
+	if (w->pass == FF_FORWARD)
+		ret[n++] = ff_kernel_product(type, count, row, column, inner);
+	if (w->need_din[0])
+		ret[n++] = ff_kernel_product(type, count, row, inner, column);
+	if (w->need_din[1])
+		ret[n++] = ff_kernel_product(type, count, inner, column, row);
+	return n;
+}
+
 const struct ff_op_row ff_op_matmul = {
 		.name = "matmul",
 		.summary = "products of the matrices in two tensors",
@@ -117,5 +136,6 @@ const struct ff_op_row ff_op_matmul = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.kernels = kernels,
 		.example = FF_EXAMPLE({"in" : [ [ 4, 2, 6, 8 ], [ 4, 2, 8, 6 ] ]}),
 };

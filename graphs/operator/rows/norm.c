@@ -1,6 +1,7 @@
 /* Normalisation of each sample by itself: over the last axes, or over groups of channels
  * and all that lies behind them.  The axes that are normalised over are cut by no config.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 #define NORM(member) .offset = offsetof(union ff_attrs, norm.member)
@@ -143,6 +144,7 @@ const struct ff_op_row ff_op_layer_norm = {
 		.normalises = true,
 		.count = count,
 		.derive = derive,
+		.kernel_class = FF_KERNEL_NORM,
 		.example = FF_EXAMPLE({"in" : [[ 4, 6, 8 ]]}),
 };
 
@@ -158,6 +160,7 @@ const struct ff_op_row ff_op_rms_norm = {
 		.normalises = true,
 		.count = count,
 		.derive = derive,
+		.kernel_class = FF_KERNEL_NORM,
 		.example = FF_EXAMPLE({"in" : [[ 4, 6, 8 ]]}),
 };
 
@@ -173,5 +176,6 @@ const struct ff_op_row ff_op_group_norm = {
 		.normalises = true,
 		.count = count,
 		.derive = derive_group,
+		.kernel_class = FF_KERNEL_NORM,
 		.example = FF_EXAMPLE({"in" : [[ 4, 8, 6, 6 ]], "groups" : 4}),
 };

@@ -1,5 +1,6 @@
 /* Pooling along one, two or three axes: the largest or the mean of a window.  One row, but for
  * its name and the number of axes.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 #define AT(field) offsetof(union ff_attrs, pool.field)
@@ -124,6 +125,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
 			.count = count,                                                            \
 			.derive = derive,                                                          \
+			.kernel_class = FF_KERNEL_POOL, \
 			.example = FF_EXAMPLE({                                                    \
 				"in" : [[__VA_ARGS__]],                                            \
 				"kernel" : 3,                                                      \

@@ -4,6 +4,7 @@
  * one before, which a part with some of the steps carries on to the next one.  Cells are
  * PyTorch's RNN (tanh), LSTM and GRU, and a GRU that resets the state before its product: a step is
  * two halves then, each with a product of its own.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 #define RECURRENT(member) .offset = offsetof(union ff_attrs, recurrent.member)
@@ -202,6 +203,23 @@ static int derive_lstm(struct ff_derive *d, struct ff_error *err)
 	return derive_cell(d, 4, 4, 2, err);
 }
 
+/* Step by step; backward the gradient of the weight is one product over all of them. */
+static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	double samples = ff_region_size(&w->box, 0), steps = ff_region_size(&w->box, 1);
+	double gates = w->node->in_map[0].shape[2], hidden = w->node->out_map[0].shape[2];
+	enum ff_dtype type = ff_work_type(w);
+	uint32_t n = 1;
+
+	ret[0] = ff_kernel_product(type, steps, samples, gates, hidden);
+	ret[0].class = FF_KERNEL_RECURRENT;
+	ret[0].back = w->pass == FF_BACKWARD;
+	ret[0].bytes = (double)ff_work_bytes(w);
+	if (w->pass == FF_BACKWARD && w->need_din[w->node->n_data])
+		ret[n++] = ff_kernel_product(type, 1, gates, hidden, samples * steps);
+	return n;
+}
+
 #define ROW(row, text, most, rows, flag)                                                           \
 	const struct ff_op_row ff_op_##row = {.name = #row,                                        \
 			.summary = (text),                                                         \
@@ -212,7 +230,7 @@ static int derive_lstm(struct ff_derive *d, struct ff_error *err)
 			.n_attrs = sizeof(rows) / sizeof((rows)[0]),                               \
 			.param = {"weight", "bias"},                                               \
 			.count = count_##row,                                                      \
-			.derive = derive_##row,                                                    \
+			.derive = derive_##row, .kernels = kernels,                                                    \
 			.example = FF_EXAMPLE({"in" : [[ 4, 6, 24 ]]})}
 
 ROW(rnn, "tanh recurrence over the steps of a sequence", 2, attrs, FF_OP_BACKWARD_OUT);

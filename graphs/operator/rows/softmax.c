@@ -4,6 +4,7 @@
  * of the sum over all parts, and of the output's gradient, which lies where the input's is to be,
  * the prelude makes that.  Where a part has all of the axis nothing is to be exchanged: forward the
  * prelude does nothing, backward the node.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 static const struct ff_attr_row attrs[] = {
@@ -110,6 +111,7 @@ const struct ff_op_row ff_op_soft_statistics = {.name = "soft_statistics",
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive_statistics,
+		.kernel_class = FF_KERNEL_SOFTMAX,
 		.flops = flops_statistics};
 /* the same of the logarithm, whose gradient is another one */
 const struct ff_op_row ff_op_log_soft_statistics = {.name = "log_soft_statistics",
@@ -120,6 +122,7 @@ const struct ff_op_row ff_op_log_soft_statistics = {.name = "log_soft_statistics
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive_statistics,
+		.kernel_class = FF_KERNEL_SOFTMAX,
 		.flops = flops_statistics};
 
 #define SOFTMAX(row, before, text)                                                                 \
@@ -133,6 +136,7 @@ const struct ff_op_row ff_op_log_soft_statistics = {.name = "log_soft_statistics
 			.prelude_name = "statistics",                                              \
 			.prelude = (before),                                                       \
 			.derive = derive,                                                          \
+			.kernel_class = FF_KERNEL_SOFTMAX, \
 			.flops = flops}
 
 SOFTMAX(softmax, FF_OP_SOFT_STATISTICS, "exp(x) by its sum along an axis");

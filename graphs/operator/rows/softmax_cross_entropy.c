@@ -5,6 +5,7 @@
  * what it writes of some classes becomes that of all by reduction, so that of a large
  * vocabulary's logits nothing moves but four float32 a label.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
 #include <stddef.h>
@@ -151,6 +152,7 @@ const struct ff_op_row ff_op_softmax_statistics = {
 		.flags = FF_OP_PRELUDE | FF_OP_CONSTANT,
 		.count = count_statistics,
 		.derive = derive_statistics,
+		.kernel_class = FF_KERNEL_SOFTMAX,
 };
 
 const struct ff_op_row ff_op_softmax_cross_entropy = {
@@ -165,5 +167,6 @@ const struct ff_op_row ff_op_softmax_cross_entropy = {
 		.prelude_name = "statistics",
 		.prelude = FF_OP_SOFTMAX_STATISTICS,
 		.derive = derive,
+		.kernel_class = FF_KERNEL_SOFTMAX,
 		.example = FF_EXAMPLE({"in" : [[ 4, 8, 6 ]], "labels" : [[ 4, 6 ]]}),
 };

@@ -1,0 +1,401 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fits models of devices (graphs/machines/models) to tables of times that others published.
+
+FOLDER has the tables (docs/device-models.md says from where). Times come from build/bench/bench-device, so that what
+is fitted is what ffsearch prices with. --check fits on four fifths of the shapes and says how far off the rest is."""
+import argparse
+import csv
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = ROOT / "graphs/machines/models"
+
+# what eager frameworks add hides kernels below some times their least time
+EAGER = 2.5
+
+DEEPBENCH = "baidu-research/DeepBench @ da81ba7, results/train (Apache-2.0)"
+NEUSIGHT = "sitar-lab/NeuSight @ 6945927, scripts/asplos (MIT)"
+AIC = "ai-dynamo/aiconfigurator @ 095f58a (Apache-2.0)"
+VIDUR = "microsoft/vidur @ 7d47513, data/profiling (MIT)"
+
+# multiprocessors, float32 and tensor core FLOP/s, bytes/s, and the documents that say so
+KINDS = {
+    "K80": (13, 4.37e12, 0, 240e9, "one of two GK210: NVIDIA Tesla K80 board specification BD-07317-001"),
+    "P100-16GB": (56, 10.6e12, 0, 732e9, "SXM2: NVIDIA Tesla P100 whitepaper WP-08019-001"),
+    "V100-16GB": (80, 15.7e12, 125e12, 900e9, "SXM2: NVIDIA Tesla V100 whitepaper WP-08608-001"),
+    "V100-32GB": (80, 15.7e12, 125e12, 900e9, "SXM2: NVIDIA V100 datasheet"),
+    "T4": (40, 8.1e12, 65e12, 320e9, "NVIDIA T4 datasheet"),
+    "A100-PCIE-40GB": (108, 19.5e12, 312e12, 1555e9, "NVIDIA A100 datasheet"),
+    "A100-40GB": (108, 19.5e12, 312e12, 1555e9, "SXM4: NVIDIA A100 datasheet"),
+    "A100-80GB": (108, 19.5e12, 312e12, 2039e9, "SXM4: NVIDIA A100 datasheet"),
+    "H100-PCIE-80GB": (114, 51.2e12, 756e12, 2000e9, "NVIDIA H100 datasheet"),
+    "H100-80GB": (132, 66.9e12, 989e12, 3350e9, "SXM5: NVIDIA H100 datasheet"),
+    "H200-141GB": (132, 66.9e12, 989e12, 4800e9, "NVIDIA H200 datasheet"),
+    "B200-180GB": (148, 80e12, 2250e12, 8000e9, "NVIDIA Blackwell datasheet, HGX B200"),
+}
+# least time of a kernel of a stream or a replayed graph: assumed, as tables of memory-bound kernels hide it
+FLOOR = {"K80": 6, "P100-16GB": 4, "V100-16GB": 3.5, "V100-32GB": 3.5, "T4": 3.5, "A100-PCIE-40GB": 2.5,
+         "A100-40GB": 2.5, "A100-80GB": 2.5, "H100-PCIE-80GB": 2, "H100-80GB": 2, "H200-141GB": 2, "B200-180GB": 2}
+# whose figures stand for a kind where it was not measured
+NEAREST = {
+    "K80": ["P100-16GB"],
+    "P100-16GB": ["V100-16GB"],
+    "V100-16GB": ["A100-80GB"],
+    "V100-32GB": ["V100-16GB"],
+    "T4": ["V100-16GB", "A100-80GB"],
+    "A100-PCIE-40GB": ["A100-80GB", "V100-16GB"],
+    "A100-40GB": ["A100-80GB", "A100-PCIE-40GB", "V100-16GB"],
+    "A100-80GB": ["A100-PCIE-40GB", "V100-16GB"],
+    "H100-PCIE-80GB": ["H100-80GB", "A100-80GB", "A100-PCIE-40GB", "V100-16GB"],
+    "H100-80GB": ["A100-80GB", "A100-PCIE-40GB", "V100-16GB"],
+    "H200-141GB": ["H100-80GB", "A100-80GB", "A100-PCIE-40GB", "V100-16GB"],
+    "B200-180GB": ["H100-80GB", "A100-80GB", "A100-PCIE-40GB", "V100-16GB"],
+}
+SAME_CHIP = {"V100-32GB": "V100-16GB"}
+
+PASSES = ["forward", "image", "filter"]
+START = {
+    "stream": {"floor_us": 3, "share": .8, "backward": 1},
+    "softmax": {"floor_us": 3, "share": .6, "backward": .55},
+    "norm": {"floor_us": 3, "share": .6, "backward": .8},
+    "pool": {"floor_us": 3, "share": .7, "backward": .7},
+    "lookup": {"floor_us": 3, "share": .6, "backward": .5},
+    "product": {"floor_us": 4, "memory": .8, "startup": 50, "waves": .7, "split_us": 3, "tile_256x128": .9,
+                "tile_128x128": .9, "tile_128x64": .8, "tile_64x64": .7, "tile_128x32": .6, "tile_32x32": .4},
+    "convolution": {"floor_us": 4, **{f"{p}_{form}": value for p in PASSES for form, value in
+                                      (("pointwise", .7), ("window", .8), ("strided", .6), ("winograd", .6))}},
+    "attention": {"floor_us": 5, "share": .5, "startup": 100, "waves": .5, "backward": 3.2},
+    "recurrent": {"step_us": 8, "share": .9, "backward": 1.1},
+}
+TYPED = ["product", "convolution", "attention", "recurrent"]
+LIMITS = {"waves": (0, 1), "tile": (.02, 1.1), "memory": (.2, 1.2), "share": (.02, 1.2), "startup": (0, 2000),
+          "split_us": (.1, 20), "floor_us": (.5, 40)}
+
+
+def read(folder, name):
+    with open(Path(folder) / f"{name}.csv") as f:
+        return list(csv.DictReader(f))
+
+
+def number(row, *keys):
+    return [float(row[k]) for k in keys]
+
+
+def product(m, n, k, count=1, bf16=False):
+    size = 2 if bf16 else 4
+    return (f"product m={m:.0f} n={n:.0f} k={k:.0f} count={count:.0f} bfloat16={int(bf16)} "
+            f"bytes={size * count * (m * k + k * n + m * n):.0f}")
+
+
+def convolution(r, which, bf16=False):
+    """One pass of a table's row, as graphs/operator/rows/conv.c has it."""
+    n, c, h, w, k, fr, fs = number(r, "n", "c", "h", "w", "k", "r", "s")
+    pads = number(r, "pad", "pad") if "pad" in r else number(r, "pad_h", "pad_w")
+    strides = number(r, "stride", "stride") if "stride" in r else number(r, "stride_h", "stride_w")
+    oh = (h + 2 * pads[0] - fr) // strides[0] + 1
+    ow = (w + 2 * pads[1] - fs) // strides[1] + 1
+    taps, stride, size = fr * fs, strides[0] * strides[1], 2 if bf16 else 4
+    shape = {"forward": (n * oh * ow, k, c * taps), "image": (n * h * w, c, k * taps / stride),
+             "filter": (k, c * taps, n * oh * ow)}[which]
+    winograd = fr == fs == 3 and stride == 1
+    return (f"convolution m={shape[0]:.17g} n={shape[1]:.17g} k={shape[2]:.17g} taps={taps:.0f} stride={stride:.0f} "
+            f"winograd={int(winograd)} pass={PASSES.index(which)} bfloat16={int(bf16)} "
+            f"bytes={size * (n * c * h * w + n * k * oh * ow + k * c * taps):.0f}")
+
+
+def eager(rows, key="us"):
+    """Without those that the host's time hides."""
+    least = EAGER * min(float(r[key]) for r in rows)
+    return [r for r in rows if float(r[key]) > least]
+
+
+def neusight_products(folder, *names):
+    ret = []
+    for name in names:
+        ret += [(product(*number(r, "m", "n", "k", "batch")) if "bmm" in name or r.get("op") == "bmm" else
+                 product(float(r["batch"]) * float(r["m"]), *number(r, "n", "k")), float(r["us"]))
+                for r in eager(read(folder, name))]
+    return ret
+
+
+def deepbench_products(folder, gpu, dtype):
+    return [(product(*number(r, "m", "n", "k"), bf16=dtype != "fp32"), float(r["us"]))
+            for r in read(folder, f"deepbench_gemm_{gpu}") if r["dtype"] == dtype and r["us"]]
+
+
+def deepbench_convolutions(folder, gpu, dtype):
+    return [(convolution(r, which, dtype != "fp32"), float(r[key])) for r in read(folder, f"deepbench_conv_{gpu}")
+            for which, key in zip(PASSES, ("fwd_us", "bwd_data_us", "bwd_weight_us")) if r["dtype"] == dtype and r[key]]
+
+
+def neusight_convolutions(folder, name):
+    return [(convolution(r, "forward"), float(r["fwd_us"])) for r in eager(read(folder, name), "fwd_us")]
+
+
+def memory_bound(folder, gpu, which):
+    ops = {"stream": {"add": 3, "mul": 3, "div": 3, "addu": 2, "mulu": 2, "divu": 2, "relu": 2, "tanh": 2, "gelu": 2},
+           "softmax": {"softmax": 2}, "norm": {"ln": 2}}[which]
+    rows = eager(read(folder, f"neusight_vec_{gpu}"))
+    return [(f"{which} bytes={4 * ops[r['op']] * float(r['rows']) * float(r['cols']):.0f}", float(r["us"]))
+            for r in rows if r["op"] in ops]
+
+
+def vidur(folder, gpu, op, which, passes):
+    return [(f"{which} bytes={2 * passes * float(r['m_or_rows']) * float(r['n_or_cols']):.0f}", float(r["median_us"]))
+            for r in read(folder, f"vidur_ops_{gpu}") if r["op"] == op and float(r["median_us"]) >= 8]
+
+
+def aic_products(folder, gpu):
+    return [(product(*number(r, "m", "n", "k"), bf16=True), float(r["us"]))
+            for r in read(folder, f"aic_gemm_bfloat16_{gpu}")]
+
+
+def attention(folder, gpu):
+    ret = []
+    for r in read(folder, f"aic_attnfwd_{gpu}"):
+        batch, seq, heads, kv, size = number(r, "batch", "seq", "heads", "kv_heads", "head_dim")
+        ret.append((f"attention count={batch * heads:.0f} m={seq:.0f} n={seq:.0f} k={size:.0f} share="
+                    f"{(seq + 1) / 2 / seq:.17g} bfloat16=1 bytes={2 * batch * seq * size * 2 * (heads + kv):.0f}",
+                    float(r["us"])))
+    return ret
+
+
+def recurrent(folder, gpu):
+    gates = {"vanilla": 1, "lstm": 4, "gru": 3}
+    ret = []
+    for r in read(folder, f"deepbench_rnn_{gpu}"):
+        hidden, batch, steps = number(r, "hidden", "batch", "timesteps")
+        if r["dtype"] == "fp32":
+            for back, key in enumerate(("fwd_us", "bwd_data_us")):
+                if r[key]:
+                    ret.append((f"recurrent count={steps:.0f} m={batch:.0f} n={gates[r['cell']] * hidden:.0f} "
+                                f"k={hidden:.0f} back={back}", float(r[key])))
+    return ret
+
+
+def tables(folder):
+    """What was measured: kind, class, its rows, and from where."""
+    half = "fp16_tensorcore_mixed"
+    cores = ", float16 on tensor cores"
+    return {
+        ("P100-16GB", "product.float32"): (neusight_products(
+            folder, "neusight_linear_p100", "neusight_bmm_p100") + deepbench_products(folder, "p100", "fp32"),
+            f"{NEUSIGHT}; {DEEPBENCH}"),
+        ("P100-16GB", "convolution.float32"): (deepbench_convolutions(folder, "p100", "fp32") + neusight_convolutions(
+            folder, "neusight_convfwd_p100"), f"{NEUSIGHT}; {DEEPBENCH}"),
+        ("P100-16GB", "recurrent.float32"): (recurrent(folder, "p100"), DEEPBENCH),
+        ("V100-16GB", "product.float32"): (neusight_products(
+            folder, "neusight_linear_v100", "neusight_bmm_v100") + deepbench_products(folder, "v100", "fp32"),
+            f"{NEUSIGHT}; {DEEPBENCH}"),
+        ("V100-16GB", "product.bfloat16"): (deepbench_products(folder, "v100", half), DEEPBENCH + cores),
+        ("V100-16GB", "convolution.float32"): (deepbench_convolutions(folder, "v100", "fp32") + neusight_convolutions(
+            folder, "neusight_convfwd_v100"), f"{NEUSIGHT}; {DEEPBENCH}"),
+        ("V100-16GB", "convolution.bfloat16"): (deepbench_convolutions(folder, "v100", half), DEEPBENCH + cores),
+        ("V100-16GB", "recurrent.float32"): (recurrent(folder, "v100"), DEEPBENCH),
+        ("T4", "product.float32"): (deepbench_products(folder, "t4", "fp32"), DEEPBENCH),
+        ("T4", "product.bfloat16"): (deepbench_products(folder, "t4", half), DEEPBENCH + cores),
+        ("T4", "convolution.float32"): (deepbench_convolutions(folder, "t4", "fp32"), DEEPBENCH),
+        ("T4", "convolution.bfloat16"): (deepbench_convolutions(folder, "t4", half), DEEPBENCH + cores),
+        ("A100-PCIE-40GB", "product.float32"): (neusight_products(
+            folder, "neusight_linear_a100_pcie40", "neusight_bmm_a100_pcie40"), NEUSIGHT),
+        ("A100-PCIE-40GB", "convolution.float32"): (neusight_convolutions(
+            folder, "neusight_convfwd_a100_pcie80"), NEUSIGHT + ", forward, on the 80 GB card"),
+        ("A100-80GB", "product.bfloat16"): (aic_products(folder, "a100_sxm80"), AIC),
+        ("A100-80GB", "attention.bfloat16"): (attention(folder, "a100_sxm80"), AIC + ", forward"),
+        ("A100-80GB", "stream"): (vidur(folder, "a100", "add", "stream", 3), VIDUR),
+        ("A100-80GB", "norm"): (vidur(folder, "a100", "input_layernorm", "norm", 2), VIDUR),
+        ("H100-80GB", "product.float32"): (neusight_products(folder, "neusight_test_gemm_h100_sxm80"), NEUSIGHT),
+        ("H100-80GB", "product.bfloat16"): (aic_products(folder, "h100_sxm80"), AIC),
+        ("H100-80GB", "attention.bfloat16"): (attention(folder, "h100_sxm80"), AIC + ", forward"),
+        ("H100-80GB", "stream"): (vidur(folder, "h100", "add", "stream", 3), VIDUR),
+        ("H100-80GB", "norm"): (vidur(folder, "h100", "input_layernorm", "norm", 2), VIDUR),
+        **{(kind, which): (memory_bound(folder, gpu, which), NEUSIGHT) for kind, gpu in (
+            ("P100-16GB", "p100"), ("V100-16GB", "v100"), ("A100-PCIE-40GB", "a100_pcie40"))
+           for which in ("stream", "softmax", "norm")},
+    }
+
+
+def skeleton(kind):
+    multiprocessors, flops, short, memory, source = KINDS[kind]
+    ret = {"format": "ffsoap-device-model", "version": 1, "name": kind, "source": source,
+           "multiprocessors": multiprocessors, "flops_per_s": flops}
+    if short:
+        ret["bfloat16_flops_per_s"] = short
+    ret["memory_bytes_per_s"] = memory
+    ret["classes"] = {}
+    for name, start in START.items():
+        for key in ([f"{name}.float32"] + [f"{name}.bfloat16"] * (short > 0)) if name in TYPED else [name]:
+            parameters = dict(start)
+            if name not in TYPED:
+                parameters["floor_us"] = FLOOR[kind]
+            ret["classes"][key] = {"basis": "inferred from nothing", "parameters": parameters}
+    return ret
+
+
+class Fit:
+    """Coordinate descent on the mean of the errors' logarithms."""
+
+    def __init__(self, tool, model, which):
+        self.tool, self.model, self.which = tool, model, which
+        self.parameters = model["classes"][which]["parameters"]
+        self.file = tempfile.NamedTemporaryFile("w", suffix=".json")
+
+    def predict(self, lines):
+        self.file.seek(0)
+        self.file.truncate()
+        json.dump(self.model, self.file)
+        self.file.flush()
+        done = subprocess.run([self.tool, self.file.name], input="\n".join(lines) + "\n", text=True,
+                              capture_output=True)
+        if done.returncode:
+            raise SystemExit(f"{self.which} of {self.model['name']}: {done.stderr}")
+        return [float(line) for line in done.stdout.split()]
+
+    def error(self, rows):
+        """Without the farthest twentieth: tables have rows that no rule explains."""
+        off = sorted(abs(math.log(us / have)) for us, (_, have) in zip(self.predict([r[0] for r in rows]), rows))
+        return sum(off[:len(off) - len(off) // 20]) / max(1, len(off) - len(off) // 20)
+
+    def absolute(self, rows):
+        return [abs(us / have - 1) for us, (_, have) in zip(self.predict([r[0] for r in rows]), rows)]
+
+    def free(self):
+        bound = "." not in self.which
+        return [p for p in self.parameters if not (bound and p in ("floor_us", "backward")) and
+                not (self.which.startswith("attention") and p == "backward")]
+
+    def move(self, name, step):
+        old = self.parameters[name]
+        low, high = LIMITS.get(name.split("_1")[0].split("_2")[0].split("_6")[0].split("_3")[0], (1e-3, 50))
+        new = old + step * (.5 if step > 0 else .5) if name == "waves" else max(old, 1e-3) * math.exp(step)
+        self.parameters[name] = min(max(new, low), high)
+        return old
+
+    def run(self, rows, rounds=12):
+        best, step = self.error(rows), .4
+        for _ in range(rounds):
+            before = best
+            for name in self.free():
+                for sign in (1, -1):
+                    old = self.move(name, sign * step)
+                    now = self.error(rows)
+                    if now < best - 1e-6:
+                        best = now
+                        break
+                    self.parameters[name] = old
+            if best > before - .002:
+                step /= 2
+            if step < .02:
+                break
+        for name, value in self.parameters.items():
+            self.parameters[name] = float(f"{value:.4g}")
+        return best
+
+
+def thinned(rows, most):
+    return rows[::max(1, len(rows) // most)]
+
+
+def fit(tool, model, which, rows, most=500):
+    f = Fit(tool, model, which)
+    f.run(thinned(rows, most))
+    return f
+
+
+def order(keys):
+    """Products first: convolutions and recurrences rest on them."""
+    return sorted(keys, key=lambda k: (k[0], not k[1].startswith("product"), k[1]))
+
+
+def held_out(tool, model, which, rows, folds=5):
+    """Errors of shapes that the fit has not seen."""
+    ret = []
+    kept = json.dumps(model)
+    for i in range(folds):
+        trial = json.loads(kept)
+        f = Fit(tool, trial, which)
+        f.run(thinned([r for k, r in enumerate(rows) if k % folds != i], 400), 6)
+        ret += f.absolute([r for k, r in enumerate(rows) if k % folds == i])
+    return ret
+
+
+def infer(models, kind, key):
+    """The same class of the nearest kind that was measured, or of another type of the same kind."""
+    for other in NEAREST[kind]:
+        c = models[other]["classes"].get(key)
+        if c and c["basis"] == "measured":
+            return other, c
+    other_type = key.replace("float32", "X").replace("bfloat16", "float32").replace("X", "bfloat16")
+    for other in [kind, *NEAREST[kind]]:
+        c = models[other]["classes"].get(other_type)
+        if c and c["basis"] == "measured":
+            return f"{other} in {other_type.split('.')[1]}", c
+    name = {"pool": "stream", "lookup": "stream", "softmax": "stream", "attention": "softmax"}.get(key.split(".")[0])
+    return (f"{name} kernels, by what such kernels do", None) if name else ("what such kernels do", None)
+
+
+def complete(models):
+    for kind in KINDS:
+        for key, c in models[kind]["classes"].items():
+            if c["basis"] != "inferred from nothing":
+                continue
+            origin, known = infer(models, kind, key)
+            if SAME_CHIP.get(kind) == origin:
+                c["basis"], c["source"] = "measured", f"on {origin}, the same chip at the same clocks"
+            else:
+                c["basis"] = f"inferred from {origin}"
+            if known:
+                c["parameters"] = dict(known["parameters"])
+                if "." not in key:
+                    c["parameters"]["floor_us"] = FLOOR[kind]
+
+
+def write(model):
+    text = json.dumps(model, indent=2)
+    (MODELS / f"{model['name']}.json").write_text(text + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--only", help="KIND: fit that alone, and infer nothing")
+    parser.add_argument("--json", type=Path, help="where --check's figures go")
+    options = parser.parse_args()
+    tool = options.build / "bench/bench-device"
+    known = tables(options.folder)
+    models = {kind: skeleton(kind) for kind in KINDS}
+    figures = []
+    for kind, which in order(known):
+        rows, source = known[kind, which]
+        if options.only and kind != options.only:
+            continue
+        c = models[kind]["classes"][which]
+        f = fit(tool, models[kind], which, rows)
+        off = f.absolute(rows)
+        c.update(basis="measured", source=source, rows=len(rows), error=round(sum(off) / len(off), 3))
+        print(f"{kind:16} {which:22} {len(rows):5} rows, fitted {c['error']:.3f}", end="", flush=True)
+        if options.check:
+            off = held_out(tool, models[kind], which, rows)
+            median = sorted(off)[len(off) // 2]
+            print(f", held out {sum(off) / len(off):.3f} (median {median:.3f})", end="")
+            figures.append({"kind": kind, "class": which, "rows": len(rows), "fitted": c["error"],
+                            "held_out": round(sum(off) / len(off), 3), "held_out_median": round(median, 3)})
+        print(flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if not options.check and not options.only:
+        complete(models)
+        for model in models.values():
+            write(model)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

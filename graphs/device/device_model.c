@@ -1,0 +1,197 @@
+/* What kernels take, by a model of their device: the formulas, which docs/device-models.md
+ * explains.  SPDX-License-Identifier: Apache-2.0 */
+#include "device/device_model.h"
+
+#include <math.h>
+
+/* The larger of two that overlap: where both are alike, a little more. */
+#define SHARPNESS 4
+/* Products are cut along what they contract into at most so many, none shorter than this. */
+#define MOST_SPLITS 512
+#define LEAST_SPLIT 32
+/* Queries of a block of attention. */
+#define QUERIES 128
+
+/* Rows and columns of the output that one block of threads computes. */
+static const double tiles[FF_MODEL_TILES][2] = {
+		{256, 128}, {128, 128}, {128, 64}, {64, 64}, {128, 32}, {32, 32}};
+
+static uint32_t type_of(enum ff_dtype type)
+{
+	return type == FF_BF16;
+}
+
+static double bytes_us(const struct ff_device_model *m, double bytes, double share)
+{
+	return bytes * 1e6 / (m->memory_bytes_per_s * share);
+}
+
+/* A smooth maximum: pow(a^4 + b^4, 1/4), scaled so that nothing overflows. */
+static double both_us(double a, double b)
+{
+	double most = fmax(a, b), least = fmin(a, b), r;
+
+	if (!(most > 0))
+		return 0;
+	r = least / most;
+	return most * sqrt(sqrt(1 + r * r * r * r));
+}
+
+static double type_bytes(const struct ff_kernel_shape *s)
+{
+	return (double)ff_dtype_bytes(s->type);
+}
+
+static double class_flops_per_s(const struct ff_device_model *m, const struct ff_kernel_shape *s)
+{
+	return m->flops_per_s[type_of(s->type)];
+}
+
+/* A product in tiles of so many rows and columns, each cut along k into `splits`: every wave is as
+ * many blocks as there are multiprocessors. */
+static double tiled_us(const struct ff_device_model *m, const double *v,
+		const struct ff_kernel_shape *s, const double tile[2], double share, double splits)
+{
+	double blocks = ceil(s->m / tile[0]) * ceil(s->n / tile[1]) * s->count * splits;
+	double waves = blocks / m->multiprocessors, whole = ceil(waves);
+	double each = 2 * tile[0] * tile[1] * (s->k / splits + v[FF_OF_STARTUP]) * 1e6 *
+		      m->multiprocessors / (class_flops_per_s(m, s) * share);
+	double sums = splits > 1 ? 8 * splits * s->m * s->n * s->count : 0;
+	double us = each * (v[FF_OF_WAVES] * whole + (1 - v[FF_OF_WAVES]) * fmax(waves, 1));
+
+	us = both_us(us, bytes_us(m, s->bytes, v[FF_OF_MEMORY]));
+	if (splits > 1)
+		us += v[FF_OF_SPLIT] + bytes_us(m, sums, v[FF_OF_MEMORY]);
+	return us;
+}
+
+/* The best of all tiles, either way round, and splits; without the floor. */
+static double product_us(const struct ff_device_model *m, const double *v,
+		const struct ff_kernel_shape *s)
+{
+	double best = INFINITY;
+
+	for (int i = 0; i < FF_MODEL_TILES; i++)
+		for (int turned = 0; turned < 2 && (!turned || tiles[i][0] != tiles[i][1]);
+				turned++) {
+			double tile[2] = {tiles[i][turned], tiles[i][!turned]};
+			double blocks = ceil(s->m / tile[0]) * ceil(s->n / tile[1]) * s->count;
+
+			for (double splits = 1; splits <= MOST_SPLITS; splits *= 2) {
+				if (splits > 1 && (s->k / splits < LEAST_SPLIT ||
+								  blocks * splits > 8 * m->multiprocessors))
+					break;
+				best = fmin(best, tiled_us(m, v, s, tile, v[FF_OF_TILE + i], splits));
+			}
+		}
+	return best;
+}
+
+/* A product of the same device and type, by the class's factor of its pass and form. */
+static double convolution_us(const struct ff_device_model *m, const double *v, const double *of,
+		const struct ff_kernel_shape *s)
+{
+	const double *factor = &v[FF_CONV_FACTOR + FF_CONV_FORMS * (int)s->pass];
+	int form = s->stride > 1 ? FF_CONV_STRIDED : s->taps > 1 ? FF_CONV_WINDOW : FF_CONV_POINTWISE;
+	double us = product_us(m, of, s) / factor[form];
+	struct ff_kernel_shape w = *s;
+
+	if (s->winograd && factor[FF_CONV_WINOGRAD] > 0) {
+		/* 16 products of tiles of 4 x 4, 36 multiplications become 16 */
+		w.count = 16;
+		if (s->pass == FF_CONV_FILTER) {
+			w.n = s->n / 9;
+			w.k = s->k / 4;
+		} else {
+			w.m = s->m / 4;
+			w.k = s->k / 9;
+		}
+		us = fmin(us, product_us(m, of, &w) / factor[FF_CONV_WINOGRAD]);
+	}
+	return v[FF_CONV_FLOOR] + us;
+}
+
+/* Blocks of queries go over all keys; a wave as above. */
+static double attention_us(
+		const struct ff_device_model *m, const double *v, const struct ff_kernel_shape *s)
+{
+	double flops = 4 * s->k * QUERIES * (s->n * s->share + v[FF_ATTENTION_STARTUP]);
+	double waves = s->count * ceil(s->m / QUERIES) / m->multiprocessors;
+	double us = flops * 1e6 * m->multiprocessors /
+		    (class_flops_per_s(m, s) * v[FF_ATTENTION_SHARE]);
+
+	us *= v[FF_ATTENTION_WAVES] * ceil(waves) + (1 - v[FF_ATTENTION_WAVES]) * fmax(waves, 1);
+	if (s->back)
+		us *= v[FF_ATTENTION_BACK];
+	return v[FF_ATTENTION_FLOOR] + both_us(us, bytes_us(m, s->bytes, 1));
+}
+
+/* Steps one behind the other, each a product at a share of what a product alone takes. */
+static double recurrent_us(const struct ff_device_model *m, const double *v, const double *of,
+		const struct ff_kernel_shape *s)
+{
+	struct ff_kernel_shape step = *s;
+	double us;
+
+	step.count = 1;
+	step.bytes = (s->m * s->k + s->k * s->n + s->m * s->n) * type_bytes(s);
+	us = product_us(m, of, &step) / v[FF_RECURRENT_SHARE];
+	return s->count * (v[FF_RECURRENT_STEP] + us * (s->back ? v[FF_RECURRENT_BACK] : 1));
+}
+
+static double memory_us(
+		const struct ff_device_model *m, const double *v, const struct ff_kernel_shape *s)
+{
+	double share = v[FF_BY_SHARE] * (s->back ? v[FF_BY_BACK] : 1);
+
+	return v[FF_BY_FLOOR] + bytes_us(m, s->bytes, share);
+}
+
+double ff_device_model_us(
+		const struct ff_device_model *m, const struct ff_kernel_shape *s, bool *inferred)
+{
+	uint32_t t = type_of(s->type);
+	const struct ff_model_class *c = &m->class[s->class][t];
+	const double *of = m->class[FF_KERNEL_PRODUCT][t].v;
+
+	if (inferred)
+		*inferred = c->inferred;
+	switch (s->class) {
+	case FF_KERNEL_PRODUCT:
+		return c->v[FF_OF_FLOOR] + product_us(m, c->v, s);
+	case FF_KERNEL_CONVOLUTION:
+		return convolution_us(m, c->v, of, s);
+	case FF_KERNEL_ATTENTION:
+		return attention_us(m, c->v, s);
+	case FF_KERNEL_RECURRENT:
+		return recurrent_us(m, c->v, of, s);
+	default:
+		return memory_us(m, c->v, s);
+	}
+}
+
+double ff_device_model_work_us(
+		const struct ff_device_model *m, const struct ff_work *w, double *inferred_us)
+{
+	struct ff_kernel_shape s[FF_MOST_KERNELS];
+	uint32_t n = ff_work_kernels(w, s);
+	double us = 0, guessed = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		bool inferred;
+		double each = ff_device_model_us(m, &s[i], &inferred);
+
+		us += each;
+		guessed += inferred ? each : 0;
+	}
+	if (inferred_us)
+		*inferred_us = guessed;
+	return us;
+}
+
+double ff_device_model_stream_us(const struct ff_device_model *m, double bytes)
+{
+	const struct ff_kernel_shape s = {.class = FF_KERNEL_STREAM, .bytes = bytes};
+
+	return ff_device_model_us(m, &s, NULL);
+}
