@@ -11,6 +11,7 @@ import math
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,6 +19,9 @@ MODELS = ROOT / "graphs/machines/models"
 
 # what eager frameworks add hides kernels below some times their least time
 EAGER = 2.5
+KERNEL = 4  # what a kernel takes at least, of the least that is measured so
+# products of more are no network's, and strides of such rows are slow
+LONGEST = 16384
 
 DEEPBENCH = "baidu-research/DeepBench @ da81ba7, results/train (Apache-2.0)"
 NEUSIGHT = "sitar-lab/NeuSight @ 6945927, scripts/asplos (MIT)"
@@ -60,22 +64,23 @@ NEAREST = {
 SAME_CHIP = {"V100-32GB": "V100-16GB"}
 
 PASSES = ["forward", "image", "filter"]
+PRODUCT = {"floor_us": 4, "memory": .8, "startup": 50, "waves": .7, "split_us": 3, "unaligned": .8, "tile_256x128": .9,
+           "tile_128x128": .9, "tile_128x64": .8, "tile_64x64": .7, "tile_128x32": .6, "tile_32x32": .4}
 START = {
     "stream": {"floor_us": 3, "share": .8, "backward": 1},
     "softmax": {"floor_us": 3, "share": .6, "backward": .55},
     "norm": {"floor_us": 3, "share": .6, "backward": .8},
     "pool": {"floor_us": 3, "share": .7, "backward": .7},
     "lookup": {"floor_us": 3, "share": .6, "backward": .5},
-    "product": {"floor_us": 4, "memory": .8, "startup": 50, "waves": .7, "split_us": 3, "tile_256x128": .9,
-                "tile_128x128": .9, "tile_128x64": .8, "tile_64x64": .7, "tile_128x32": .6, "tile_32x32": .4},
-    "convolution": {"floor_us": 4, **{f"{p}_{form}": value for p in PASSES for form, value in
-                                      (("pointwise", .7), ("window", .8), ("strided", .6), ("winograd", .6))}},
+    "product": PRODUCT,
+    "convolution": {**PRODUCT, **{f"{p}_{form}": value for p in PASSES for form, value in
+                                      (("pointwise", .9), ("window", .8), ("strided", .6), ("winograd", .6))}},
     "attention": {"floor_us": 5, "share": .5, "startup": 100, "waves": .5, "backward": 3.2},
     "recurrent": {"step_us": 8, "share": .9, "backward": 1.1},
 }
 TYPED = ["product", "convolution", "attention", "recurrent"]
 LIMITS = {"waves": (0, 1), "tile": (.02, 1.1), "memory": (.2, 1.2), "share": (.02, 1.2), "startup": (0, 2000),
-          "split_us": (.1, 20), "floor_us": (.5, 40)}
+          "split_us": (.1, 20), "unaligned": (.2, 1), "floor_us": (.5, 40)}
 
 
 def read(folder, name):
@@ -109,18 +114,18 @@ def convolution(r, which, bf16=False):
             f"bytes={size * (n * c * h * w + n * k * oh * ow + k * c * taps):.0f}")
 
 
-def eager(rows, key="us"):
-    """Without those that the host's time hides."""
-    least = EAGER * min(float(r[key]) for r in rows)
-    return [r for r in rows if float(r[key]) > least]
+def eager(rows, key="us", times=EAGER):
+    """Rows and their times without the host's, which is what the least takes; those that it hides are left out."""
+    least = min(float(r[key]) for r in rows)
+    return [(r, float(r[key]) - least + KERNEL) for r in rows if float(r[key]) > times * least]
 
 
 def neusight_products(folder, *names):
     ret = []
     for name in names:
         ret += [(product(*number(r, "m", "n", "k", "batch")) if "bmm" in name or r.get("op") == "bmm" else
-                 product(float(r["batch"]) * float(r["m"]), *number(r, "n", "k")), float(r["us"]))
-                for r in eager(read(folder, name))]
+                 product(float(r["batch"]) * float(r["m"]), *number(r, "n", "k")), us)
+                for r, us in eager(read(folder, name)) if float(r["k"]) <= LONGEST]
     return ret
 
 
@@ -131,19 +136,22 @@ def deepbench_products(folder, gpu, dtype):
 
 def deepbench_convolutions(folder, gpu, dtype):
     return [(convolution(r, which, dtype != "fp32"), float(r[key])) for r in read(folder, f"deepbench_conv_{gpu}")
-            for which, key in zip(PASSES, ("fwd_us", "bwd_data_us", "bwd_weight_us")) if r["dtype"] == dtype and r[key]]
+            for which, key in zip(PASSES, ("fwd_us", "bwd_data_us", "bwd_weight_us"))
+            if r["dtype"] == dtype and r[key] and (which != "image" or float(r["c"]) > 3)]
 
 
 def neusight_convolutions(folder, name):
-    return [(convolution(r, "forward"), float(r["fwd_us"])) for r in eager(read(folder, name), "fwd_us")]
+    """Of those whose channels and images networks have: all others are of random sizes."""
+    return [(convolution(r, "forward"), us) for r, us in eager(read(folder, name), "fwd_us")
+            if float(r["c"]) >= 16 and float(r["k"]) >= 16 and float(r["h"]) >= 7]
 
 
 def memory_bound(folder, gpu, which):
     ops = {"stream": {"add": 3, "mul": 3, "div": 3, "addu": 2, "mulu": 2, "divu": 2, "relu": 2, "tanh": 2, "gelu": 2},
            "softmax": {"softmax": 2}, "norm": {"ln": 2}}[which]
     rows = eager(read(folder, f"neusight_vec_{gpu}"))
-    return [(f"{which} bytes={4 * ops[r['op']] * float(r['rows']) * float(r['cols']):.0f}", float(r["us"]))
-            for r in rows if r["op"] in ops]
+    return [(f"{which} bytes={4 * ops[r['op']] * float(r['rows']) * float(r['cols']):.0f}", us)
+            for r, us in rows if r["op"] in ops]
 
 
 def vidur(folder, gpu, op, which, passes):
@@ -180,45 +188,36 @@ def recurrent(folder, gpu):
 
 
 def tables(folder):
-    """What was measured: kind, class, its rows, and from where."""
+    """What was measured: of kind and class its rows by source."""
     half = "fp16_tensorcore_mixed"
     cores = ", float16 on tensor cores"
-    return {
-        ("P100-16GB", "product.float32"): (neusight_products(
-            folder, "neusight_linear_p100", "neusight_bmm_p100") + deepbench_products(folder, "p100", "fp32"),
-            f"{NEUSIGHT}; {DEEPBENCH}"),
-        ("P100-16GB", "convolution.float32"): (deepbench_convolutions(folder, "p100", "fp32") + neusight_convolutions(
-            folder, "neusight_convfwd_p100"), f"{NEUSIGHT}; {DEEPBENCH}"),
-        ("P100-16GB", "recurrent.float32"): (recurrent(folder, "p100"), DEEPBENCH),
-        ("V100-16GB", "product.float32"): (neusight_products(
-            folder, "neusight_linear_v100", "neusight_bmm_v100") + deepbench_products(folder, "v100", "fp32"),
-            f"{NEUSIGHT}; {DEEPBENCH}"),
-        ("V100-16GB", "product.bfloat16"): (deepbench_products(folder, "v100", half), DEEPBENCH + cores),
-        ("V100-16GB", "convolution.float32"): (deepbench_convolutions(folder, "v100", "fp32") + neusight_convolutions(
-            folder, "neusight_convfwd_v100"), f"{NEUSIGHT}; {DEEPBENCH}"),
-        ("V100-16GB", "convolution.bfloat16"): (deepbench_convolutions(folder, "v100", half), DEEPBENCH + cores),
-        ("V100-16GB", "recurrent.float32"): (recurrent(folder, "v100"), DEEPBENCH),
-        ("T4", "product.float32"): (deepbench_products(folder, "t4", "fp32"), DEEPBENCH),
-        ("T4", "product.bfloat16"): (deepbench_products(folder, "t4", half), DEEPBENCH + cores),
-        ("T4", "convolution.float32"): (deepbench_convolutions(folder, "t4", "fp32"), DEEPBENCH),
-        ("T4", "convolution.bfloat16"): (deepbench_convolutions(folder, "t4", half), DEEPBENCH + cores),
-        ("A100-PCIE-40GB", "product.float32"): (neusight_products(
-            folder, "neusight_linear_a100_pcie40", "neusight_bmm_a100_pcie40"), NEUSIGHT),
-        ("A100-PCIE-40GB", "convolution.float32"): (neusight_convolutions(
-            folder, "neusight_convfwd_a100_pcie80"), NEUSIGHT + ", forward, on the 80 GB card"),
-        ("A100-80GB", "product.bfloat16"): (aic_products(folder, "a100_sxm80"), AIC),
-        ("A100-80GB", "attention.bfloat16"): (attention(folder, "a100_sxm80"), AIC + ", forward"),
-        ("A100-80GB", "stream"): (vidur(folder, "a100", "add", "stream", 3), VIDUR),
-        ("A100-80GB", "norm"): (vidur(folder, "a100", "input_layernorm", "norm", 2), VIDUR),
-        ("H100-80GB", "product.float32"): (neusight_products(folder, "neusight_test_gemm_h100_sxm80"), NEUSIGHT),
-        ("H100-80GB", "product.bfloat16"): (aic_products(folder, "h100_sxm80"), AIC),
-        ("H100-80GB", "attention.bfloat16"): (attention(folder, "h100_sxm80"), AIC + ", forward"),
-        ("H100-80GB", "stream"): (vidur(folder, "h100", "add", "stream", 3), VIDUR),
-        ("H100-80GB", "norm"): (vidur(folder, "h100", "input_layernorm", "norm", 2), VIDUR),
-        **{(kind, which): (memory_bound(folder, gpu, which), NEUSIGHT) for kind, gpu in (
-            ("P100-16GB", "p100"), ("V100-16GB", "v100"), ("A100-PCIE-40GB", "a100_pcie40"))
-           for which in ("stream", "softmax", "norm")},
-    }
+    ret = {}
+
+    def add(kind, which, source, rows):
+        ret.setdefault((kind, which), []).append((source, rows))
+
+    for kind, gpu in ("P100-16GB", "p100"), ("V100-16GB", "v100"), ("A100-PCIE-40GB", "a100_pcie40"):
+        for op in "linear", "bmm":
+            add(kind, "product.float32", f"{NEUSIGHT}: {op}", neusight_products(folder, f"neusight_{op}_{gpu}"))
+        for which in "stream", "softmax", "norm":
+            add(kind, which, NEUSIGHT, memory_bound(folder, gpu, which))
+    for kind, gpu in ("P100-16GB", "p100"), ("V100-16GB", "v100"), ("T4", "t4"):
+        add(kind, "product.float32", DEEPBENCH, deepbench_products(folder, gpu, "fp32"))
+        add(kind, "convolution.float32", DEEPBENCH, deepbench_convolutions(folder, gpu, "fp32"))
+        if gpu != "p100":
+            add(kind, "product.bfloat16", DEEPBENCH + cores, deepbench_products(folder, gpu, half))
+            add(kind, "convolution.bfloat16", DEEPBENCH + cores, deepbench_convolutions(folder, gpu, half))
+        if gpu != "t4":
+            add(kind, "recurrent.float32", DEEPBENCH, recurrent(folder, gpu))
+    add("A100-PCIE-40GB", "convolution.float32", f"{NEUSIGHT}: forward, on the 80 GB card", neusight_convolutions(
+        folder, "neusight_convfwd_a100_pcie80"))
+    for kind, gpu, name in ("A100-80GB", "a100_sxm80", "a100"), ("H100-80GB", "h100_sxm80", "h100"):
+        add(kind, "product.bfloat16", AIC, aic_products(folder, gpu))
+        add(kind, "attention.bfloat16", f"{AIC}: forward", attention(folder, gpu))
+        add(kind, "stream", f"{VIDUR}: add", vidur(folder, name, "add", "stream", 3))
+        add(kind, "norm", f"{VIDUR}: input_layernorm", vidur(folder, name, "input_layernorm", "norm", 2))
+    add("H100-80GB", "product.float32", NEUSIGHT, neusight_products(folder, "neusight_test_gemm_h100_sxm80"))
+    return ret
 
 
 def skeleton(kind):
@@ -302,9 +301,17 @@ def thinned(rows, most):
     return rows[::max(1, len(rows) // most)]
 
 
-def fit(tool, model, which, rows, most=500):
+def balanced(sources, most=900):
+    """As many of each source, however long its table is: the longest are of random shapes."""
+    ret = []
+    for rows in sources:
+        ret += thinned(rows, most // len(sources))
+    return ret
+
+
+def fit(tool, model, which, sources):
     f = Fit(tool, model, which)
-    f.run(thinned(rows, most))
+    f.run(balanced(sources))
     return f
 
 
@@ -313,23 +320,32 @@ def order(keys):
     return sorted(keys, key=lambda k: (k[0], not k[1].startswith("product"), k[1]))
 
 
-def held_out(tool, model, which, rows, folds=5):
-    """Errors of shapes that the fit has not seen."""
-    ret = []
-    kept = json.dumps(model)
+def held_out(tool, model, which, sources, folds=5):
+    """By source, errors of shapes that the fit has not seen: it begins anew without a fifth of them."""
+    ret = [[] for _ in sources]
     for i in range(folds):
-        trial = json.loads(kept)
-        f = Fit(tool, trial, which)
-        f.run(thinned([r for k, r in enumerate(rows) if k % folds != i], 400), 6)
-        ret += f.absolute([r for k, r in enumerate(rows) if k % folds == i])
+        trial = json.loads(json.dumps(model))
+        trial["classes"][which] = skeleton(model["name"])["classes"][which]
+        f = fit(tool, trial, which, [[r for r in rows if fold(r[0], folds) != i] for rows in sources])
+        for k, rows in enumerate(sources):
+            ret[k] += f.absolute([r for r in rows if fold(r[0], folds) == i])
     return ret
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def fold(shape, folds):
+    """The same of equal shapes."""
+    return zlib.crc32(shape.encode()) % folds
 
 
 def infer(models, kind, key):
     """The same class of the nearest kind that was measured, or of another type of the same kind."""
     for other in NEAREST[kind]:
         c = models[other]["classes"].get(key)
-        if c and c["basis"] == "measured":
+        if c and (c["basis"] == "measured" or "but for" in c["basis"]):
             return other, c
     other_type = key.replace("float32", "X").replace("bfloat16", "float32").replace("X", "bfloat16")
     for other in [kind, *NEAREST[kind]]:
@@ -340,7 +356,24 @@ def infer(models, kind, key):
     return (f"{name} kernels, by what such kernels do", None) if name else ("what such kernels do", None)
 
 
+def infer_backward(models, kind, other):
+    """Convolutions of which forward alone was measured: backward as much slower as on another kind."""
+    mine, theirs = (models[k]["classes"]["convolution.float32"] for k in (kind, other))
+    for name in mine["parameters"]:
+        which, _, form = name.partition("_")
+        if which in ("image", "filter"):
+            ratio = theirs["parameters"][name] / theirs["parameters"][f"forward_{form}"]
+            mine["parameters"][name] = float(f"{mine['parameters'][f'forward_{form}'] * ratio:.4g}")
+    for form in "pointwise", "strided":  # 3 x 3 side by side is all there is
+        ratio = theirs["parameters"][f"forward_{form}"] / theirs["parameters"]["forward_window"]
+        for which in PASSES:
+            ratio = theirs["parameters"][f"{which}_{form}"] / theirs["parameters"]["forward_window"]
+            mine["parameters"][f"{which}_{form}"] = float(f"{mine['parameters']['forward_window'] * ratio:.4g}")
+    mine["basis"] = f"inferred from {other}, but for 3 x 3 forward"
+
+
 def complete(models):
+    infer_backward(models, "A100-PCIE-40GB", "V100-16GB")
     for kind in KINDS:
         for key, c in models[kind]["classes"].items():
             if c["basis"] != "inferred from nothing":
@@ -374,21 +407,22 @@ def main():
     models = {kind: skeleton(kind) for kind in KINDS}
     figures = []
     for kind, which in order(known):
-        rows, source = known[kind, which]
         if options.only and kind != options.only:
             continue
+        named = known[kind, which]
+        sources = [rows for _, rows in named]
         c = models[kind]["classes"][which]
-        f = fit(tool, models[kind], which, rows)
-        off = f.absolute(rows)
-        c.update(basis="measured", source=source, rows=len(rows), error=round(sum(off) / len(off), 3))
-        print(f"{kind:16} {which:22} {len(rows):5} rows, fitted {c['error']:.3f}", end="", flush=True)
-        if options.check:
-            off = held_out(tool, models[kind], which, rows)
-            median = sorted(off)[len(off) // 2]
-            print(f", held out {sum(off) / len(off):.3f} (median {median:.3f})", end="")
-            figures.append({"kind": kind, "class": which, "rows": len(rows), "fitted": c["error"],
-                            "held_out": round(sum(off) / len(off), 3), "held_out_median": round(median, 3)})
-        print(flush=True)
+        f = fit(tool, models[kind], which, sources)
+        fitted = [f.absolute(rows) for rows in sources]
+        c.update(basis="measured", source="; ".join(source for source, _ in named), rows=sum(map(len, sources)),
+                 error=round(mean([mean(off) for off in fitted]), 3))
+        held = held_out(tool, models[kind], which, sources) if options.check else fitted
+        for (source, rows), near, far in zip(named, fitted, held):
+            figures.append({"kind": kind, "class": which, "source": source, "rows": len(rows),
+                            "fitted": round(mean(near), 3), "held_out": round(mean(far), 3),
+                            "held_out_median": round(sorted(far)[len(far) // 2], 3)})
+            print("{kind:16} {class:20} {rows:5} rows, fitted {fitted:.3f}, held out {held_out:.3f} "
+                  "(median {held_out_median:.3f}), {source:.30}".format(**figures[-1]), flush=True)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
     if not options.check and not options.only:

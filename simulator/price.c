@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ff/alone.h"
+#include "ff/device_model.h"
 #include "ff/hash.h"
 #include "ff/micro.h"
 #include "ff/passed.h"
@@ -42,6 +43,7 @@ static double update_passes(const struct ff_optimizer *o, enum ff_dtype type)
 
 struct memo {
 	double us, alone_us;
+	double inferred_us; /* of `us`, what no measurement of such a device says */
 	int64_t workspace_bytes;
 };
 
@@ -57,6 +59,7 @@ struct ff_pricer {
 	const struct ff_machine *machine;
 	enum ff_estimate estimate;    /* without costs */
 	const struct ff_costs *costs; /* NULL: nothing was measured */
+	const struct ff_device_model **model; /* by kind; NULL: by its peak rates */
 	const char *costs_path, *graph_path;
 	const struct ff_optimizer *optimizer;
 	bool clip;
@@ -165,6 +168,33 @@ static const struct state *find_state(const struct ff_pricer *p, const struct ff
 	return &p->state[p->state_of[micro_batches(p, g)]];
 }
 
+/* Where costs are to come from models, those of all kinds that have one. */
+static int find_models(struct ff_pricer *p, struct ff_error *err)
+{
+	const struct ff_machine *m = p->machine;
+	int code = FF_OK;
+
+	p->model = ff_arena_array(&p->arena, m->n_kinds, sizeof(*p->model));
+	if (!p->model)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < m->n_kinds && code == FF_OK; i++) {
+		p->model[i] = NULL;
+		if (!p->costs && p->estimate == FF_ESTIMATE_MODEL)
+			code = ff_device_model_find(&m->kinds[i], &p->arena, &p->model[i], err);
+	}
+	return code;
+}
+
+static uint32_t kind_of(const struct ff_pricer *p, uint32_t device)
+{
+	return p->machine->nodes[p->machine->node_of[device]].kind;
+}
+
+static const struct ff_device_model *model_of(const struct ff_pricer *p, uint32_t device)
+{
+	return p->model[kind_of(p, device)];
+}
+
 int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 		enum ff_estimate estimate, const struct ff_costs *costs, const char *costs_path,
 		const char *graph_path, struct ff_pricer **ret, struct ff_error *err)
@@ -184,7 +214,9 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->overlap = costs ? ff_costs_overlap(costs) : (struct ff_overlap_cost){-1, -1};
 	ff_arena_init(&p->arena);
 	ff_scratch_init(m, &p->scratch);
-	code = ff_links_init(&p->links, m, estimate, costs, err);
+	code = find_models(p, err);
+	if (code == FF_OK)
+		code = ff_links_init(&p->links, m, estimate, costs, err);
 	if (code == FF_OK)
 		code = ff_alone_find(g, &p->arena, &p->alone, err);
 	if (code == FF_OK && costs)
@@ -321,6 +353,27 @@ static double on_grid(double us)
 	return us > FF_PRICE_STEP_US ? us : FF_PRICE_STEP_US;
 }
 
+/* By a model: kernels are worth the memo. */
+static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
+		struct memo *ret, struct ff_error *err)
+{
+	uint64_t hash = ff_hash_mix(ff_work_hash(w), kind_of(p, device));
+	const struct memo *found = memo_find(p, hash);
+	struct memo new = {0};
+	int code;
+
+	if (found) {
+		*ret = *found;
+		return FF_OK;
+	}
+	new.us = on_grid(ff_device_model_work_us(model_of(p, device), w, &new.inferred_us));
+	new.alone_us = new.us;
+	code = memo_add(p, hash, new, err);
+	if (code == FF_OK)
+		*ret = new;
+	return code;
+}
+
 /* What `w` costs; measured costs, which are of one kind of device, are taken into
  * the memo. */
 static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, struct memo *ret,
@@ -334,6 +387,8 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 	uint64_t hash;
 	int code;
 
+	if (model_of(p, device))
+		return price_by_model(p, w, device, ret, err);
 	if (!p->costs) { /* less work than to look it up */
 		new.us = on_grid(roofline_us(ff_device_kind(p->machine, device), w));
 		new.alone_us = new.us;
@@ -370,6 +425,27 @@ int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 	if (code == FF_OK)
 		*us = memo.us;
 	return code;
+}
+
+int ff_price_inferred(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
+		struct ff_error *err)
+{
+	struct memo memo;
+	int code = price(p, w, device, &memo, err);
+
+	if (code == FF_OK)
+		*us = memo.inferred_us;
+	return code;
+}
+
+const struct ff_device_kind *ff_price_unmodelled(const struct ff_pricer *p)
+{
+	const struct ff_machine *m = p->machine;
+
+	for (uint32_t i = 0; i < m->n_devices; i++)
+		if (!p->costs && p->estimate == FF_ESTIMATE_MODEL && !model_of(p, i))
+			return ff_device_kind(m, i);
+	return NULL;
 }
 
 uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node)
@@ -422,10 +498,12 @@ int64_t ff_price_workspace(void *p, const struct ff_work *w)
 
 /* Rates. */
 
-/* At a measured rate, or (NULL) in so many passes over memory. */
+/* At a measured rate, or (NULL) in so many passes over memory, as a model or its peak has it. */
 static double rated_us(const struct ff_pricer *p, uint32_t device, const struct ff_rate *r,
 		double passes, double bytes)
 {
+	if (!r && model_of(p, device))
+		return ff_device_model_stream_us(model_of(p, device), passes * bytes);
 	if (!r)
 		return memory_us(ff_device_kind(p->machine, device), passes, bytes);
 	return r->latency_us + bytes / r->bytes_per_us;

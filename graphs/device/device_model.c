@@ -9,6 +9,9 @@
 /* Products are cut along what they contract into at most so many, none shorter than this. */
 #define MOST_SPLITS 512
 #define LEAST_SPLIT 32
+#define MOST_BLOCKS 8 /* a multiprocessor */
+/* Rows of so many bytes are loaded in whole vectors. */
+#define VECTOR_BYTES 16
 /* Queries of a block of attention. */
 #define QUERIES 128
 
@@ -65,35 +68,42 @@ static double tiled_us(const struct ff_device_model *m, const double *v,
 	return us;
 }
 
-/* The best of all tiles, either way round, and splits; without the floor. */
-static double product_us(const struct ff_device_model *m, const double *v,
-		const struct ff_kernel_shape *s)
+/* Whether rows of what is read and written begin at whole vectors. */
+static bool is_aligned(const struct ff_kernel_shape *s)
 {
-	double best = INFINITY;
+	double size = type_bytes(s);
 
-	for (int i = 0; i < FF_MODEL_TILES; i++)
-		for (int turned = 0; turned < 2 && (!turned || tiles[i][0] != tiles[i][1]);
-				turned++) {
-			double tile[2] = {tiles[i][turned], tiles[i][!turned]};
-			double blocks = ceil(s->m / tile[0]) * ceil(s->n / tile[1]) * s->count;
+	return fmod(s->n * size, VECTOR_BYTES) == 0 && fmod(s->k * size, VECTOR_BYTES) == 0;
+}
 
-			for (double splits = 1; splits <= MOST_SPLITS; splits *= 2) {
-				if (splits > 1 && (s->k / splits < LEAST_SPLIT ||
-								  blocks * splits > 8 * m->multiprocessors))
-					break;
-				best = fmin(best, tiled_us(m, v, s, tile, v[FF_OF_TILE + i], splits));
-			}
-		}
+/* The best of all tiles, either way round, and splits; without the floor.  `share` of what tiles
+ * compute at. */
+static double product_us(const struct ff_device_model *m, const double *v,
+		const struct ff_kernel_shape *s, double share)
+{
+	double best = INFINITY, odd = is_aligned(s) ? 1 : v[FF_OF_ODD];
+
+	for (int i = 0; i < 2 * FF_MODEL_TILES; i++) {
+		double tile[2] = {tiles[i / 2][i % 2], tiles[i / 2][1 - i % 2]};
+		double blocks = ceil(s->m / tile[0]) * ceil(s->n / tile[1]) * s->count;
+		double reach = share * odd * v[FF_OF_TILE + i / 2];
+
+		best = fmin(best, tiled_us(m, v, s, tile, reach, 1));
+		for (double splits = 2; splits <= MOST_SPLITS && s->k / splits >= LEAST_SPLIT &&
+					blocks * splits <= MOST_BLOCKS * m->multiprocessors;
+				splits *= 2)
+			best = fmin(best, tiled_us(m, v, s, tile, reach, splits));
+	}
 	return best;
 }
 
-/* A product of the same device and type, by the class's factor of its pass and form. */
-static double convolution_us(const struct ff_device_model *m, const double *v, const double *of,
-		const struct ff_kernel_shape *s)
+/* A product of windows, at a share of its pass and form. */
+static double convolution_us(
+		const struct ff_device_model *m, const double *v, const struct ff_kernel_shape *s)
 {
 	const double *factor = &v[FF_CONV_FACTOR + FF_CONV_FORMS * (int)s->pass];
 	int form = s->stride > 1 ? FF_CONV_STRIDED : s->taps > 1 ? FF_CONV_WINDOW : FF_CONV_POINTWISE;
-	double us = product_us(m, of, s) / factor[form];
+	double us = product_us(m, v, s, factor[form]);
 	struct ff_kernel_shape w = *s;
 
 	if (s->winograd && factor[FF_CONV_WINOGRAD] > 0) {
@@ -106,9 +116,9 @@ static double convolution_us(const struct ff_device_model *m, const double *v, c
 			w.m = s->m / 4;
 			w.k = s->k / 9;
 		}
-		us = fmin(us, product_us(m, of, &w) / factor[FF_CONV_WINOGRAD]);
+		us = fmin(us, product_us(m, v, &w, factor[FF_CONV_WINOGRAD]));
 	}
-	return v[FF_CONV_FLOOR] + us;
+	return v[FF_OF_FLOOR] + us;
 }
 
 /* Blocks of queries go over all keys; a wave as above. */
@@ -135,7 +145,7 @@ static double recurrent_us(const struct ff_device_model *m, const double *v, con
 
 	step.count = 1;
 	step.bytes = (s->m * s->k + s->k * s->n + s->m * s->n) * type_bytes(s);
-	us = product_us(m, of, &step) / v[FF_RECURRENT_SHARE];
+	us = product_us(m, of, &step, 1) / v[FF_RECURRENT_SHARE];
 	return s->count * (v[FF_RECURRENT_STEP] + us * (s->back ? v[FF_RECURRENT_BACK] : 1));
 }
 
@@ -158,9 +168,9 @@ double ff_device_model_us(
 		*inferred = c->inferred;
 	switch (s->class) {
 	case FF_KERNEL_PRODUCT:
-		return c->v[FF_OF_FLOOR] + product_us(m, c->v, s);
+		return c->v[FF_OF_FLOOR] + product_us(m, c->v, s, 1);
 	case FF_KERNEL_CONVOLUTION:
-		return convolution_us(m, c->v, of, s);
+		return convolution_us(m, c->v, s);
 	case FF_KERNEL_ATTENTION:
 		return attention_us(m, c->v, s);
 	case FF_KERNEL_RECURRENT:

@@ -4,6 +4,8 @@
 
 #include "ff/device_model.h"
 
+#define FF_MODEL_TILES 6
+
 /* By class; what each is for, docs/device-models.md says. */
 enum { FF_BY_FLOOR, FF_BY_SHARE, FF_BY_BACK }; /* bound by memory */
 enum {
@@ -12,15 +14,19 @@ enum {
 	FF_OF_STARTUP,
 	FF_OF_WAVES,
 	FF_OF_SPLIT,
-	FF_OF_TILE /* behind it as many as there are tiles */
-}; /* product */
-enum { FF_CONV_FLOOR, FF_CONV_FACTOR = 1 }; /* by pass: pointwise, window, strided, winograd */
+	FF_OF_ODD,
+	FF_OF_TILE,                                  /* as many as there are tiles */
+	FF_CONV_FACTOR = FF_OF_TILE + FF_MODEL_TILES /* a convolution's: by pass and form */
+};                                                   /* product */
 enum { FF_CONV_POINTWISE, FF_CONV_WINDOW, FF_CONV_STRIDED, FF_CONV_WINOGRAD, FF_CONV_FORMS };
-enum { FF_ATTENTION_FLOOR, FF_ATTENTION_SHARE, FF_ATTENTION_STARTUP, FF_ATTENTION_WAVES,
-	FF_ATTENTION_BACK };
+enum {
+	FF_ATTENTION_FLOOR,
+	FF_ATTENTION_SHARE,
+	FF_ATTENTION_STARTUP,
+	FF_ATTENTION_WAVES,
+	FF_ATTENTION_BACK
+};
 enum { FF_RECURRENT_STEP, FF_RECURRENT_SHARE, FF_RECURRENT_BACK };
-
-#define FF_MODEL_TILES 6
 
 struct ff_parameter_row {
 	const char *name;

@@ -24,14 +24,19 @@
 		pass "_winograd", 0, 100                                                           \
 	}
 
-static const struct ff_parameter_row by_memory[] = {FLOOR, SHARE, BACKWARD, {NULL, 0, 0}};
-static const struct ff_parameter_row of_product[] = {FLOOR, {"memory", 1e-3, 10},
-		{"startup", 0, 1e5}, {"waves", 0, 1}, {"split_us", 0, 1000},
-		{"tile_256x128", 1e-3, 2}, {"tile_128x128", 1e-3, 2}, {"tile_128x64", 1e-3, 2},
-		{"tile_64x64", 1e-3, 2}, {"tile_128x32", 1e-3, 2}, {"tile_32x32", 1e-3, 2},
-		{NULL, 0, 0}};
+#define PRODUCT                                                                                    \
+	FLOOR, {"memory", 1e-3, 10}, {"startup", 0, 1e5}, {"waves", 0, 1}, {"split_us", 0, 1000},  \
+			{"unaligned", 1e-3, 1}, {"tile_256x128", 1e-3, 4},                         \
+			{"tile_128x128", 1e-3, 4}, {"tile_128x64", 1e-3, 4},                       \
+			{"tile_64x64", 1e-3, 4}, {"tile_128x32", 1e-3, 4},                         \
+	{                                                                                          \
+		"tile_32x32", 1e-3, 4                                                              \
+	}
+
+static const struct ff_parameter_row of_product[] = {PRODUCT, {NULL, 0, 0}};
 static const struct ff_parameter_row of_convolution[] = {
-		FLOOR, FORM("forward"), FORM("image"), FORM("filter"), {NULL, 0, 0}};
+		PRODUCT, FORM("forward"), FORM("image"), FORM("filter"), {NULL, 0, 0}};
+static const struct ff_parameter_row by_memory[] = {FLOOR, SHARE, BACKWARD, {NULL, 0, 0}};
 static const struct ff_parameter_row of_attention[] = {
 		FLOOR, SHARE, {"startup", 0, 1e5}, {"waves", 0, 1}, BACKWARD, {NULL, 0, 0}};
 static const struct ff_parameter_row of_recurrent[] = {

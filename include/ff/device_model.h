@@ -7,7 +7,7 @@
 #include "ff/kernel_shape.h"
 #include "ff/machine.h"
 
-#define FF_MODEL_PARAMETERS 20 /* at most, of a class */
+#define FF_MODEL_PARAMETERS 32 /* at most, of a class */
 #define FF_MODEL_TYPES 2       /* float32, bfloat16 */
 
 /* What is known of one class of kernels, in one type. */
