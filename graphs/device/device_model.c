@@ -12,8 +12,11 @@
 #define MOST_BLOCKS 8 /* a multiprocessor */
 /* Rows of so many bytes are loaded in whole vectors. */
 #define VECTOR_BYTES 16
+/* There are few kernels for many products at once: none of so few rows or columns. */
+#define FEW_COLUMNS 64
 /* Queries of a block of attention. */
 #define QUERIES 128
+#define HEAD 128.0 /* elements of a long head */
 
 /* Rows and columns of the output that one block of threads computes. */
 static const double tiles[FF_MODEL_TILES][2] = {
@@ -88,6 +91,9 @@ static double product_us(const struct ff_device_model *m, const double *v,
 		double blocks = ceil(s->m / tile[0]) * ceil(s->n / tile[1]) * s->count;
 		double reach = share * odd * v[FF_OF_TILE + i / 2];
 
+		if (s->count > 1 && fmin(tile[0], tile[1]) < FEW_COLUMNS)
+			reach *= v[FF_OF_BATCHED];
+
 		best = fmin(best, tiled_us(m, v, s, tile, reach, 1));
 		for (double splits = 2; splits <= MOST_SPLITS && s->k / splits >= LEAST_SPLIT &&
 					blocks * splits <= MOST_BLOCKS * m->multiprocessors;
@@ -121,15 +127,20 @@ static double convolution_us(
 	return v[FF_OF_FLOOR] + us;
 }
 
-/* Blocks of queries go over all keys; a wave as above. */
+/* Blocks of queries go over all keys, the first some of them slowly; a wave as above.  Short heads
+ * leave products of few columns. */
 static double attention_us(
 		const struct ff_device_model *m, const double *v, const struct ff_kernel_shape *s)
 {
-	double flops = 4 * s->k * QUERIES * (s->n * s->share + v[FF_ATTENTION_STARTUP]);
+	double keys = s->n * s->share, slow = v[FF_ATTENTION_STARTUP];
+	double flops = 4 * s->k * QUERIES * (keys + slow * (1 - exp(-keys / slow)));
+	double rows = fmin(QUERIES, 16 * ceil(s->m / 16)) / QUERIES; /* of a block */
 	double waves = s->count * ceil(s->m / QUERIES) / m->multiprocessors;
-	double us = flops * 1e6 * m->multiprocessors /
-		    (class_flops_per_s(m, s) * v[FF_ATTENTION_SHARE]);
+	double share = v[FF_ATTENTION_SHARE] * pow(fmin(1, s->k / HEAD), v[FF_ATTENTION_NARROW]);
+	double us = v[FF_ATTENTION_BLOCK] +
+		    flops * 1e6 * m->multiprocessors / (class_flops_per_s(m, s) * share);
 
+	us *= rows;
 	us *= v[FF_ATTENTION_WAVES] * ceil(waves) + (1 - v[FF_ATTENTION_WAVES]) * fmax(waves, 1);
 	if (s->back)
 		us *= v[FF_ATTENTION_BACK];

@@ -15,6 +15,7 @@ enum {
 	FF_OF_WAVES,
 	FF_OF_SPLIT,
 	FF_OF_ODD,
+	FF_OF_BATCHED,
 	FF_OF_TILE,                                  /* as many as there are tiles */
 	FF_CONV_FACTOR = FF_OF_TILE + FF_MODEL_TILES /* a convolution's: by pass and form */
 };                                                   /* product */
@@ -24,7 +25,9 @@ enum {
 	FF_ATTENTION_SHARE,
 	FF_ATTENTION_STARTUP,
 	FF_ATTENTION_WAVES,
-	FF_ATTENTION_BACK
+	FF_ATTENTION_BACK,
+	FF_ATTENTION_BLOCK,
+	FF_ATTENTION_NARROW
 };
 enum { FF_RECURRENT_STEP, FF_RECURRENT_SHARE, FF_RECURRENT_BACK };
 

@@ -26,7 +26,7 @@
 
 #define PRODUCT                                                                                    \
 	FLOOR, {"memory", 1e-3, 10}, {"startup", 0, 1e5}, {"waves", 0, 1}, {"split_us", 0, 1000},  \
-			{"unaligned", 1e-3, 1}, {"tile_256x128", 1e-3, 4},                         \
+			{"unaligned", 1e-3, 1}, {"batched", 1e-3, 1}, {"tile_256x128", 1e-3, 4},   \
 			{"tile_128x128", 1e-3, 4}, {"tile_128x64", 1e-3, 4},                       \
 			{"tile_64x64", 1e-3, 4}, {"tile_128x32", 1e-3, 4},                         \
 	{                                                                                          \
@@ -37,8 +37,8 @@ static const struct ff_parameter_row of_product[] = {PRODUCT, {NULL, 0, 0}};
 static const struct ff_parameter_row of_convolution[] = {
 		PRODUCT, FORM("forward"), FORM("image"), FORM("filter"), {NULL, 0, 0}};
 static const struct ff_parameter_row by_memory[] = {FLOOR, SHARE, BACKWARD, {NULL, 0, 0}};
-static const struct ff_parameter_row of_attention[] = {
-		FLOOR, SHARE, {"startup", 0, 1e5}, {"waves", 0, 1}, BACKWARD, {NULL, 0, 0}};
+static const struct ff_parameter_row of_attention[] = {FLOOR, SHARE, {"startup", 1e-3, 1e5},
+		{"waves", 0, 1}, BACKWARD, {"block_us", 0, 1000}, {"narrow", 0, 4}, {NULL, 0, 0}};
 static const struct ff_parameter_row of_recurrent[] = {
 		{"step_us", 0.01, 1000}, SHARE, BACKWARD, {NULL, 0, 0}};
 
