@@ -8,12 +8,6 @@
 #include "ff/cli.h"
 #include "ff/device_model.h"
 
-static const char *const names[FF_KERNEL_CLASS_COUNT] = {
-#define NAME(e, name, typed) [e] = #name,
-		FF_KERNEL_CLASSES(NAME)
-#undef NAME
-};
-
 static int read_word(const char *word, struct ff_kernel_shape *s, struct ff_error *err)
 {
 	double flags[4] = {s->back, s->winograd, s->pass, s->type == FF_BF16};
@@ -46,7 +40,8 @@ static int read_shape(char *line, struct ff_kernel_shape *s, struct ff_error *er
 	int code = FF_OK;
 
 	*s = (struct ff_kernel_shape){.count = 1, .share = 1, .taps = 1, .stride = 1};
-	while (c < FF_KERNEL_CLASS_COUNT && word && strcmp(names[c], word) != 0)
+	while (c < FF_KERNEL_CLASS_COUNT && word &&
+			strcmp(ff_kernel_class_name((enum ff_kernel_class)c), word) != 0)
 		c++;
 	if (!word || c == FF_KERNEL_CLASS_COUNT)
 		return ff_fail(err, FF_E_INPUT, "\"%.40s\" is no class of kernels", word ? word : "");

@@ -326,9 +326,9 @@ def balanced(sources, most=900):
     return ret
 
 
-def fit(tool, model, which, sources):
+def fit(tool, model, which, sources, starts=3):
     f = Fit(tool, model, which)
-    f.run(balanced(sources))
+    f.run(balanced(sources), starts)
     return f
 
 
@@ -343,7 +343,8 @@ def held_out(tool, model, which, sources, folds=5):
     for i in range(folds):
         trial = json.loads(json.dumps(model))
         trial["classes"][which] = skeleton(model["name"])["classes"][which]
-        f = fit(tool, trial, which, [[r for r in rows if fold(r[0], folds) != i] for rows in sources])
+        f = fit(tool, trial, which, [[r for r in rows if fold(r[0], folds) != i] for rows in sources],
+                1)
         for k, rows in enumerate(sources):
             ret[k] += f.absolute([r for r in rows if fold(r[0], folds) == i])
     return ret

@@ -114,6 +114,9 @@ static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan
 	if (code == FF_OK)
 		code = ff_simulate(
 				&ret->schedule, j->tools.pricer, &j->arena, &ret->simulation, err);
+	if (code == FF_OK)
+		code = ff_simulation_inferred(
+				&ret->schedule, j->tools.pricer, &j->arena, &ret->inferred, err);
 	if (code < 0)
 		return code;
 	ret->short_device = FF_NONE;
@@ -626,6 +629,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	s->machine = &j->in.machine;
 	s->costs = j->opt.costs_path;
 	s->measured = j->in.costs;
+	s->unmodelled = ff_price_unmodelled(j->tools.pricer);
 	s->seed = j->opt.seed;
 	s->jobs = j->opt.jobs;
 	s->space = j->opt.space_text;

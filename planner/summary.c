@@ -276,6 +276,37 @@ static void print_bound(const struct ff_summary *s, double us, FILE *to)
 				times);
 }
 
+/* Above this share of the step the summary says what of it was never measured. */
+#define MUCH_INFERRED 0.1
+
+static double inferred_share(const struct ff_plan *p)
+{
+	return p->simulation.step_us > 0 ? p->inferred.us / p->simulation.step_us : 0;
+}
+
+/* What predictions by models of devices rest on. */
+static void print_basis(const struct ff_summary *s, FILE *to)
+{
+	const struct ff_plan *p = &s->plan;
+	const char *before = "";
+
+	if (s->unmodelled)
+		fprintf(to,
+				"There is no model of devices of kind \"%s\": they cost what their "
+				"peak rates say.\n",
+				s->unmodelled->name);
+	if (inferred_share(p) <= MUCH_INFERRED)
+		return;
+	fprintf(to, "%.0f %% of the step rests on kernels that were not measured on such devices (",
+			100 * inferred_share(p));
+	for (uint32_t c = 0; c < FF_KERNEL_CLASS_COUNT; c++)
+		if (p->inferred.classes >> c & 1) {
+			fprintf(to, "%s%s", before, ff_kernel_class_name((enum ff_kernel_class)c));
+			before = ", ";
+		}
+	fprintf(to, "), but inferred from others.\n");
+}
+
 static void print_speedup(const struct ff_summary *s, FILE *to)
 {
 	double us = s->plan.simulation.step_us, base_us = s->baseline->simulation.step_us;
@@ -363,6 +394,7 @@ void ff_summary_print(const struct ff_summary *s, FILE *to)
 	print_comparison(s, to);
 	fprintf(to, "\n");
 	print_verdict(s, to);
+	print_basis(s, to);
 }
 
 static void write_bytes(struct ff_out *o, const char *key, const int64_t *bytes, uint32_t n)
@@ -387,6 +419,21 @@ static void write_search(const struct ff_summary *s, struct ff_out *o)
 	ff_out_real(o, "proposals_per_s", s->seconds > 0 ? (double)s->proposals / s->seconds : 0);
 	ff_out_real(o, "seconds", s->seconds);
 	ff_out_bool(o, "interrupted", s->interrupted);
+}
+
+/* Of estimated costs: of the step the share that is inferred, and by which classes of kernels. */
+static void write_basis(const struct ff_summary *s, struct ff_out *o)
+{
+	if (s->measured)
+		return;
+	if (s->unmodelled)
+		ff_out_string(o, "without_model", s->unmodelled->name);
+	ff_out_real(o, "inferred_share", inferred_share(&s->plan));
+	ff_out_array(o, "inferred");
+	for (uint32_t c = 0; c < FF_KERNEL_CLASS_COUNT; c++)
+		if (s->plan.inferred.classes >> c & 1)
+			ff_out_string(o, NULL, ff_kernel_class_name((enum ff_kernel_class)c));
+	ff_out_close(o);
 }
 
 static int64_t bucket_bytes(const struct ff_summary *s, const struct ff_plan *p)
@@ -422,6 +469,7 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 		ff_out_int(o, "staleness", p->schedule.staleness);
 	if (s->codec)
 		ff_out_string(o, "compress", s->codec->name);
+	write_basis(s, o);
 	write_search(s, o);
 	ff_out_real(o, "predicted_us", us);
 	ff_out_int(o, "micro_batches", p->strategy.micro_batches);

@@ -15,6 +15,7 @@ struct ff_plan {
 	struct ff_strategy strategy;
 	struct ff_schedule schedule;
 	struct ff_simulation simulation;
+	struct ff_inferred inferred; /* of the step */
 	uint32_t short_device; /* first whose memory does not do; FF_NONE: it fits */
 	int64_t short_limit;   /* what that device has */
 };
@@ -24,6 +25,7 @@ struct ff_summary {
 	const struct ff_machine *machine;
 	const char *costs;               /* "analytic", "peak" or the file's name */
 	const struct ff_costs *measured; /* NULL: estimated */
+	const struct ff_device_kind *unmodelled; /* costs its peak rates; NULL: none does */
 	const char *title;               /* of the plan: "plan", or what --simulate was given */
 	const char *const *starts;       /* NULL-terminated; NULL: nothing was searched */
 	const struct ff_codec *codec;    /* that compresses gradients; NULL: nothing does */

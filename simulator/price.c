@@ -43,7 +43,7 @@ static double update_passes(const struct ff_optimizer *o, enum ff_dtype type)
 
 struct memo {
 	double us, alone_us;
-	double inferred_us; /* of `us`, what no measurement of such a device says */
+	struct ff_inferred inferred; /* of `us` */
 	int64_t workspace_bytes;
 };
 
@@ -366,7 +366,7 @@ static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t
 		*ret = *found;
 		return FF_OK;
 	}
-	new.us = on_grid(ff_device_model_work_us(model_of(p, device), w, &new.inferred_us));
+	new.us = on_grid(ff_device_model_work_us(model_of(p, device), w, &new.inferred));
 	new.alone_us = new.us;
 	code = memo_add(p, hash, new, err);
 	if (code == FF_OK)
@@ -427,14 +427,14 @@ int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 	return code;
 }
 
-int ff_price_inferred(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
-		struct ff_error *err)
+int ff_price_inferred(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
+		struct ff_inferred *ret, struct ff_error *err)
 {
 	struct memo memo;
 	int code = price(p, w, device, &memo, err);
 
 	if (code == FF_OK)
-		*us = memo.inferred_us;
+		*ret = memo.inferred;
 	return code;
 }
 

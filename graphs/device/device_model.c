@@ -192,21 +192,22 @@ double ff_device_model_us(
 }
 
 double ff_device_model_work_us(
-		const struct ff_device_model *m, const struct ff_work *w, double *inferred_us)
+		const struct ff_device_model *m, const struct ff_work *w, struct ff_inferred *ret)
 {
 	struct ff_kernel_shape s[FF_MOST_KERNELS];
 	uint32_t n = ff_work_kernels(w, s);
-	double us = 0, guessed = 0;
+	struct ff_inferred guessed = {0, 0};
+	double us = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		bool inferred;
 		double each = ff_device_model_us(m, &s[i], &inferred);
 
 		us += each;
-		guessed += inferred ? each : 0;
+		guessed.us += inferred ? each : 0;
+		guessed.classes |= (uint32_t)inferred << s[i].class;
 	}
-	if (inferred_us)
-		*inferred_us = guessed;
+	*ret = guessed;
 	return us;
 }
 

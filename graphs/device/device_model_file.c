@@ -54,13 +54,10 @@ const struct ff_parameter_row *const ff_model_parameters[FF_KERNEL_CLASS_COUNT] 
 		[FF_KERNEL_RECURRENT] = of_recurrent,
 };
 
-static const struct {
-	const char *name;
-	bool typed;
-} classes[FF_KERNEL_CLASS_COUNT] = {
-#define CLASS(e, name, typed) [e] = {#name, typed},
-		FF_KERNEL_CLASSES(CLASS)
-#undef CLASS
+static const bool is_typed[FF_KERNEL_CLASS_COUNT] = {
+#define TYPED(e, name, typed) [e] = typed,
+		FF_KERNEL_CLASSES(TYPED)
+#undef TYPED
 };
 
 static int read_parameters(const struct ff_json *v, const struct ff_parameter_row *row, double *ret,
@@ -105,8 +102,8 @@ static const struct ff_json *find_class(
 {
 	char key[64];
 
-	snprintf(key, sizeof(key), classes[class].typed ? "%s.%s" : "%s", classes[class].name,
-			ff_dtype_name(type));
+	snprintf(key, sizeof(key), is_typed[class] ? "%s.%s" : "%s",
+			ff_kernel_class_name((enum ff_kernel_class) class), ff_dtype_name(type));
 	return ff_json_get(all, key);
 }
 
@@ -137,11 +134,12 @@ static int read_classes(const struct ff_json *root, struct ff_device_model *m, s
 		const struct ff_json *shorter = find_class(all, c, FF_BF16);
 
 		if (!plain)
-			return ff_json_fail(all, err, "the class \"%s\" is missing%s", classes[c].name,
-					classes[c].typed ? " in float32" : "");
+			return ff_json_fail(all, err, "the class \"%s\" is missing%s",
+					ff_kernel_class_name((enum ff_kernel_class)c),
+					is_typed[c] ? " in float32" : "");
 		if (!shorter && m->flops_per_s[1] > m->flops_per_s[0])
 			return ff_json_fail(all, err, "the class \"%s\" is missing in bfloat16",
-					classes[c].name);
+					ff_kernel_class_name((enum ff_kernel_class)c));
 		code = read_class(plain, (enum ff_kernel_class)c, &m->class[c][0], err);
 		if (code == FF_OK)
 			code = read_class(shorter ? shorter : plain, (enum ff_kernel_class)c,

@@ -1,6 +1,17 @@
 /* Kernels of a part by class and shape, as rows say.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/kernel_shape.h"
 
+const char *ff_kernel_class_name(enum ff_kernel_class c)
+{
+	static const char *const names[FF_KERNEL_CLASS_COUNT] = {
+#define NAME(e, name, typed) [e] = #name,
+			FF_KERNEL_CLASSES(NAME)
+#undef NAME
+	};
+
+	return names[c];
+}
+
 struct ff_kernel_shape ff_kernel_of_bytes(const struct ff_work *w, enum ff_kernel_class class)
 {
 	return (struct ff_kernel_shape){.class = class,

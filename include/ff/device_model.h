@@ -38,9 +38,15 @@ int ff_device_model_load(
  * rests on what was not measured on such a device. */
 double ff_device_model_us(
 		const struct ff_device_model *m, const struct ff_kernel_shape *s, bool *inferred);
-/* All kernels of a part; `inferred_us` of it, where not NULL, is inferred. */
-double ff_device_model_work_us(
-		const struct ff_device_model *m, const struct ff_work *w, double *inferred_us);
+/* What of a time rests on no measurement of such a device, and which classes (a bit each) that is.
+ */
+struct ff_inferred {
+	double us;
+	uint32_t classes;
+};
+/* All kernels of a part. */
+double ff_device_model_work_us(const struct ff_device_model *m, const struct ff_work *w,
+		struct ff_inferred *inferred);
 /* Of `bytes` that cross the memory bus. */
 double ff_device_model_stream_us(const struct ff_device_model *m, double bytes);
 

@@ -27,6 +27,9 @@ enum ff_kernel_class {
 /* What a convolution computes: the output, or the gradient of the image or of the filters. */
 enum ff_conv_pass { FF_CONV_FORWARD, FF_CONV_IMAGE, FF_CONV_FILTER, FF_CONV_PASSES };
 
+/* "stream", as files of models say. */
+const char *ff_kernel_class_name(enum ff_kernel_class c);
+
 struct ff_kernel_shape {
 	enum ff_kernel_class class;
 	enum ff_dtype type;  /* computed in */

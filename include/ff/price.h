@@ -4,6 +4,7 @@
 #define FF_PRICE_H
 
 #include "ff/costs.h"
+#include "ff/device_model.h"
 #include "ff/schedule.h"
 
 struct ff_pricer;
@@ -48,8 +49,8 @@ int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 int ff_price_part(struct ff_pricer *p, const struct ff_work *w, uint32_t node, uint32_t n_parts,
 		uint32_t device, double *us, struct ff_error *err);
 /* Of what ff_price_work says, what rests on no measurement of such a device: by a model. */
-int ff_price_inferred(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
-		struct ff_error *err);
+int ff_price_inferred(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
+		struct ff_inferred *ret, struct ff_error *err);
 /* A kind of devices that has no model, where those were asked for, and so costs what its peak
  * rates say; NULL: there is none. */
 const struct ff_device_kind *ff_price_unmodelled(const struct ff_pricer *p);

@@ -19,6 +19,11 @@ struct ff_simulation {
 int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_arena *a,
 		struct ff_simulation *ret, struct ff_error *err);
 
+/* What of the step rests on no measurement of such devices: of the device that computes so for
+ * longest. */
+int ff_simulation_inferred(const struct ff_schedule *s, struct ff_pricer *p, struct ff_arena *a,
+		struct ff_inferred *ret, struct ff_error *err);
+
 /* One span for each task and device that it occupies; for ff_trace_write. */
 int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation *sim,
 		struct ff_arena *a, struct ff_span **spans, uint32_t *n, struct ff_error *err);
