@@ -1,0 +1,258 @@
+/* Models of devices: files, which one a kind has, and times of whatever shape.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "ff/device_model.h"
+#include "ff/philox.h"
+#include "operator/example.h"
+
+static const char *const kinds[] = {"K80", "P100-16GB", "V100-16GB", "V100-32GB", "T4",
+		"A100-PCIE-40GB", "A100-40GB", "A100-80GB", "H100-PCIE-80GB", "H100-80GB",
+		"H200-141GB", "B200-180GB"};
+#define N_KINDS (sizeof(kinds) / sizeof(*kinds))
+
+static const struct ff_device_model *model_of(const char *kind, struct ff_arena *a)
+{
+	const struct ff_device_kind k = {.name = kind};
+	const struct ff_device_model *m;
+	struct ff_error err;
+
+	ck_assert_msg(ff_device_model_find(&k, a, &m, &err) == FF_OK, "%s", err.text);
+	return m;
+}
+
+static void check_pass(const struct ff_device_model *m, const struct ff_graph *g, uint32_t node,
+		enum ff_pass pass)
+{
+	const struct ff_node *n = &g->nodes[node];
+	struct ff_kernel_shape s[FF_MOST_KERNELS];
+	struct ff_region box = {.rank = n->n_dims};
+	struct ff_inferred inferred;
+	struct ff_work w;
+	uint32_t kernels;
+	double us;
+
+	for (uint32_t i = 0; i < n->n_dims; i++)
+		box.hi[i] = n->dim[i].extent;
+	ff_work_fill(g, node, &box, pass, &w);
+	kernels = ff_work_kernels(&w, s);
+	us = ff_device_model_work_us(m, &w, &inferred);
+	ck_assert_uint_le(kernels, FF_MOST_KERNELS);
+	ck_assert_msg(isfinite(us) && (kernels ? us > 0 : us == 0), "%s on %s: %g us",
+			ff_op_row(n->op)->name, m->name, us);
+	ck_assert(inferred.us >= 0 && inferred.us <= us * (1 + 1e-9));
+	ck_assert_int_eq(inferred.us > 0, inferred.classes > 0);
+}
+
+START_TEST(every_row)
+{
+	struct ff_arena a;
+	uint32_t rows = 0;
+
+	ff_arena_init(&a);
+	for (size_t k = 0; k < N_KINDS; k++)
+		for (int op = 0; op < FF_OP_COUNT; op++) {
+			uint32_t flags = ff_op_row((enum ff_op)op)->flags, node;
+			struct ff_error err;
+			struct ff_graph g;
+
+			if (flags & (FF_OP_SOURCE | FF_OP_UPDATE | FF_OP_PRELUDE))
+				continue;
+			ck_assert_msg(ff_op_example((enum ff_op)op, &a, &g, &node, &err) == FF_OK,
+					"%s", err.text);
+			for (uint32_t i = 0; i < g.n_nodes; i++)
+				for (int pass = 0; pass < 2 && ff_node_is_computed(&g, i); pass++)
+					check_pass(model_of(kinds[k], &a), &g, i,
+							(enum ff_pass)pass);
+			rows++;
+		}
+	ck_assert_uint_gt(rows, N_KINDS * 50);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* From nothing to more than any device has. */
+static double drawn(struct ff_random *r)
+{
+	return floor(exp2(ff_random_below(r, 31)) * (1 + ff_random_below(r, 8) / 8.0));
+}
+
+static struct ff_kernel_shape drawn_shape(struct ff_random *r)
+{
+	struct ff_kernel_shape s = {
+			.class = (enum ff_kernel_class)ff_random_below(r, FF_KERNEL_CLASS_COUNT),
+			.type = ff_random_below(r, 2) ? FF_BF16 : FF_F32,
+			.m = drawn(r),
+			.n = drawn(r),
+			.k = drawn(r),
+			.count = floor(sqrt(drawn(r))),
+			.share = ff_random_below(r, 5) / 4.0,
+			.back = ff_random_below(r, 2),
+			.pass = (enum ff_conv_pass)ff_random_below(r, FF_CONV_PASSES),
+			.taps = ff_random_below(r, 2) ? 9 : 1,
+			.stride = ff_random_below(r, 2) ? 4 : 1};
+
+	s.winograd = s.taps > 1 && s.stride == 1;
+	s.bytes = s.count * (s.m * s.k + s.n * s.k + s.m * s.n) * 4;
+	return s;
+}
+
+START_TEST(any_shape)
+{
+	struct ff_random r = {.seed = ff_test_seed(31), .stream = 1};
+	uint32_t met[FF_KERNEL_CLASS_COUNT] = {0};
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	for (size_t k = 0; k < N_KINDS; k++) {
+		const struct ff_device_model *m = model_of(kinds[k], &a);
+
+		for (uint32_t i = 0; i < ff_test_rounds(3000); i++) {
+			struct ff_kernel_shape s = drawn_shape(&r);
+			double us = ff_device_model_us(m, &s, NULL);
+
+			ck_assert_msg(isfinite(us) && us > 0, "%s on %s: %g us",
+					ff_kernel_class_name(s.class), kinds[k], us);
+			/* never faster than its peak, but for Winograd's fewer operations */
+			if (s.class == FF_KERNEL_PRODUCT)
+				ck_assert_double_ge(us * 1.2e-6,
+						2 * s.m * s.n * s.k * s.count /
+								m->flops_per_s[s.type == FF_BF16]);
+			met[s.class]++;
+		}
+	}
+	ck_assert_uint_eq(ff_test_unmet(met, FF_KERNEL_CLASS_COUNT), FF_KERNEL_CLASS_COUNT);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* Twice the batch never takes less. */
+static struct ff_kernel_shape of_twice(struct ff_kernel_shape s)
+{
+	s.bytes *= 2;
+	if (s.class == FF_KERNEL_ATTENTION)
+		s.count *= 2;
+	else if (s.class == FF_KERNEL_CONVOLUTION && s.pass == FF_CONV_FILTER)
+		s.k *= 2;
+	else
+		s.m *= 2;
+	return s;
+}
+
+START_TEST(monotone_in_batch)
+{
+	struct ff_random r = {.seed = ff_test_seed(32), .stream = 1};
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	for (size_t k = 0; k < N_KINDS; k++) {
+		const struct ff_device_model *m = model_of(kinds[k], &a);
+
+		for (uint32_t i = 0; i < ff_test_rounds(3000); i++) {
+			struct ff_kernel_shape s = drawn_shape(&r), twice;
+			double us, more;
+
+			s.k = 4 * ceil(s.k / 4); /* as aligned as twice of it */
+			if (s.class == FF_KERNEL_CONVOLUTION && s.pass == FF_CONV_FILTER)
+				s.k *= 2;
+			twice = of_twice(s);
+			us = ff_device_model_us(m, &s, NULL);
+			more = ff_device_model_us(m, &twice, NULL);
+			ck_assert_msg(more >= us * (1 - 1e-9), "%s on %s: %g us, of twice %g",
+					ff_kernel_class_name(s.class), kinds[k], us, more);
+		}
+	}
+	ff_arena_finish(&a);
+}
+END_TEST
+
+START_TEST(which_model)
+{
+	const struct ff_device_kind unknown = {.name = "abacus"}, path = {.name = "../models/T4"};
+	const struct ff_device_kind named = {.name = "some card", .model = "T4"};
+	const struct ff_device_kind missing = {.name = "some card", .model = "T5"};
+	const struct ff_device_model *m;
+	struct ff_machine machine;
+	struct ff_error err;
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	ck_assert_int_eq(ff_device_model_find(&unknown, &a, &m, &err), FF_OK);
+	ck_assert_ptr_null(m);
+	ck_assert_int_eq(ff_device_model_find(&path, &a, &m, &err), FF_OK);
+	ck_assert_ptr_null(m);
+	ck_assert_int_eq(ff_device_model_find(&named, &a, &m, &err), FF_OK);
+	ck_assert_str_eq(m->name, "T4");
+	ck_assert_int_eq(ff_device_model_find(&missing, &a, &m, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, "there is no model \"T5\""));
+	ck_assert_int_eq(ff_machine_load("p100x16", &a, &machine, &err), FF_OK);
+	ck_assert_int_eq(ff_device_model_find(machine.kinds, &a, &m, &err), FF_OK);
+	ck_assert_str_eq(m->name, "P100-16GB");
+	ff_arena_finish(&a);
+}
+END_TEST
+
+#define BOUND                                                                                      \
+	"{\"basis\": \"measured\", \"parameters\": {\"floor_us\": 2, \"share\": 1, \"backward\": " \
+	"1}}"
+#define ROOT                                                                                       \
+	"\"format\": \"ffsoap-device-model\", \"version\": 1, \"name\": \"n\", \"source\": "       \
+	"\"s\", "                                                                                  \
+	"\"multiprocessors\": 4, \"flops_per_s\": 1e12, \"memory_bytes_per_s\": 1e11"
+
+static const struct {
+	const char *text, *why;
+} bad[] = {
+		{"{" ROOT "}", "classes"},
+		{"{" ROOT ", \"classes\": {}}", "the class \"stream\" is missing"},
+		{"{" ROOT ", \"classes\": {\"steam\": {}}}", "there is no such class of kernels"},
+		{"{" ROOT ", \"surplus\": 1, \"classes\": {}}", "surplus"},
+		{"{" ROOT ", \"classes\": {\"stream\": 3}}", "expected an object"},
+		{"{" ROOT
+		 ", \"classes\": {\"stream\": {\"basis\": \"guessed\", \"parameters\": {}}}}",
+				"expected \"measured\" or \"inferred from\""},
+		{"{" ROOT ", \"classes\": {\"stream\": {\"basis\": \"measured\", \"parameters\": "
+		 "{\"floor_us\": 2, \"share\": 0, \"backward\": 1}}}}",
+				"share"},
+		{"{" ROOT ", \"classes\": {\"stream\": {\"basis\": \"measured\", \"parameters\": "
+		 "{\"floor_us\": 2, \"share\": 1}}}}",
+				"backward"},
+		{"{" ROOT ", \"classes\": {\"stream\": " BOUND ", \"softmax\": " BOUND
+		 ", \"norm\": " BOUND ", \"pool\": " BOUND ", \"lookup\": " BOUND "}}",
+				"the class \"product\" is missing in float32"},
+		{"{\"format\": \"ffsoap-machine\", \"version\": 1}", "format"},
+};
+
+START_TEST(bad_files)
+{
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct ff_device_model m;
+		struct ff_error err = {0};
+		struct ff_arena a;
+
+		ff_arena_init(&a);
+		ck_assert_int_eq(ff_device_model_parse("m.json", bad[i].text, strlen(bad[i].text),
+						 &a, &m, &err),
+				FF_E_INPUT);
+		ck_assert_msg(strstr(err.text, bad[i].why) && strstr(err.text, "m.json"),
+				"%s: expected %s", err.text, bad[i].why);
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("device_model");
+	TCase *t = tcase_create("device_model");
+
+	tcase_add_test(t, every_row);
+	tcase_add_test(t, any_shape);
+	tcase_add_test(t, monotone_in_batch);
+	tcase_add_test(t, which_model);
+	tcase_add_test(t, bad_files);
+	suite_add_tcase(s, t);
+	return ff_check_main(s);
+}
