@@ -64,7 +64,14 @@ NEAREST = {
 }
 SAME_CHIP = {"V100-32GB": ["V100-16GB"], "A100-40GB": ["A100-80GB"], "H200-141GB": ["H100-80GB"]}
 # measured on a slower card of the same chip: FLOP/s of that one, of which the shares are
-MEASURED_ON = {"P100-16GB": (9.3e12, "on the PCIe card of 9.3 TFLOP/s (NVIDIA Tesla P100 PCIe datasheet PB-08248)")}
+MEASURED_ON = {"P100-16GB": (9.3e12, "by its times on the PCIe card of 9.3 TFLOP/s (NVIDIA Tesla P100 PCIe datasheet PB-08248)")}
+
+# classes of which forward alone was measured, and what stands for their gradients
+ASSUMED_BACK = {
+    "softmax": "forward: 2.6 to 2.95 times its time in operators of BERT and GPT (NeuSight), by 1.5 times its bytes",
+    "norm": "forward, by its bytes",
+    "attention": "forward: 2.5 times the products, at four fifths of the rate",
+}
 
 PASSES = ["forward", "image", "filter"]
 PRODUCT = {"floor_us": 4, "memory": .8, "startup": 50, "waves": .7, "split_us": 3, "unaligned": .8, "batched": .7, "tile_256x128": .9,
@@ -383,7 +390,6 @@ def infer_backward(models, kind, other):
             ratio = theirs["parameters"][name] / theirs["parameters"][f"forward_{form}"]
             mine["parameters"][name] = float(f"{mine['parameters'][f'forward_{form}'] * ratio:.4g}")
     for form in "pointwise", "strided":  # 3 x 3 side by side is all there is
-        ratio = theirs["parameters"][f"forward_{form}"] / theirs["parameters"]["forward_window"]
         for which in PASSES:
             ratio = theirs["parameters"][f"{which}_{form}"] / theirs["parameters"]["forward_window"]
             mine["parameters"][f"{which}_{form}"] = float(f"{mine['parameters']['forward_window'] * ratio:.4g}")
@@ -399,6 +405,8 @@ def complete(models):
             origin, known = infer(models, kind, key)
             if origin in SAME_CHIP.get(kind, []):
                 c["basis"], c["source"] = "measured", f"on {origin}, the same chip at the same clocks"
+                if "backward" in known:
+                    c["backward"] = known["backward"]
             else:
                 c["basis"] = f"inferred from {origin}"
             if known:
@@ -437,6 +445,8 @@ def main():
         on = [MEASURED_ON[kind][1]] if kind in MEASURED_ON else []
         c.update(basis="measured", source="; ".join([source for source, _ in named] + on), rows=sum(map(len, sources)),
                  error=round(mean([mean(off) for off in fitted]), 3))
+        if which.split(".")[0] in ASSUMED_BACK:
+            c["backward"] = f"inferred from {ASSUMED_BACK[which.split('.')[0]]}"
         held = held_out(tool, models[kind], which, sources) if options.check else fitted
         for (source, rows), near, far in zip(named, fitted, held):
             figures.append({"kind": kind, "class": which, "source": source, "rows": len(rows),

@@ -168,6 +168,11 @@ static double memory_us(
 	return v[FF_BY_FLOOR] + bytes_us(m, s->bytes, share);
 }
 
+static bool is_back(const struct ff_kernel_shape *s)
+{
+	return s->back || (s->class == FF_KERNEL_CONVOLUTION && s->pass != FF_CONV_FORWARD);
+}
+
 double ff_device_model_us(
 		const struct ff_device_model *m, const struct ff_kernel_shape *s, bool *inferred)
 {
@@ -176,7 +181,7 @@ double ff_device_model_us(
 	const double *of = m->class[FF_KERNEL_PRODUCT][t].v;
 
 	if (inferred)
-		*inferred = c->inferred;
+		*inferred = is_back(s) ? c->back_inferred : c->inferred;
 	switch (s->class) {
 	case FF_KERNEL_PRODUCT:
 		return c->v[FF_OF_FLOOR] + product_us(m, c->v, s, 1);

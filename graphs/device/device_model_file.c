@@ -74,26 +74,38 @@ static int read_parameters(const struct ff_json *v, const struct ff_parameter_ro
 	return code == FF_OK ? ff_json_only(all, keys, err) : code;
 }
 
-/* "basis" is "measured", or "inferred from" another kind. */
+/* "measured", or "inferred from" another kind. */
+static int read_basis(
+		const struct ff_json *v, const char *key, bool *inferred, struct ff_error *err)
+{
+	static const char prefix[] = "inferred from ";
+	const char *basis;
+	int code = ff_json_string(v, key, &basis, err);
+
+	if (code < 0)
+		return code;
+	*inferred = strcmp(basis, "measured") != 0;
+	if (*inferred && strncmp(basis, prefix, strlen(prefix)) != 0)
+		return ff_json_fail(ff_json_get(v, key), err,
+				"expected \"measured\" or \"inferred from\" something");
+	return FF_OK;
+}
+
 static int read_class(const struct ff_json *v, enum ff_kernel_class class,
 		struct ff_model_class *ret, struct ff_error *err)
 {
-	static const char *const keys[] = {"basis", "source", "rows", "error", "parameters", NULL};
-	static const char inferred[] = "inferred from ";
-	const char *basis;
+	static const char *const keys[] = {
+			"basis", "source", "rows", "error", "backward", "parameters", NULL};
 	int code = v->type == FF_JSON_OBJECT ? ff_json_only(v, keys, err)
 					     : ff_json_fail(v, err, "expected an object");
 
 	if (code == FF_OK)
-		code = ff_json_string(v, "basis", &basis, err);
-	if (code < 0)
-		return code;
-	ret->known = true;
-	ret->inferred = strcmp(basis, "measured") != 0;
-	if (ret->inferred && strncmp(basis, inferred, strlen(inferred)) != 0)
-		return ff_json_fail(ff_json_get(v, "basis"), err,
-				"expected \"measured\" or \"inferred from\" something");
-	return read_parameters(v, ff_model_parameters[class], ret->v, err);
+		code = read_basis(v, "basis", &ret->inferred, err);
+	if (code == FF_OK)
+		ret->back_inferred = ret->inferred;
+	if (code == FF_OK && ff_json_get(v, "backward"))
+		code = read_basis(v, "backward", &ret->back_inferred, err);
+	return code == FF_OK ? read_parameters(v, ff_model_parameters[class], ret->v, err) : code;
 }
 
 /* "product.float32", or "stream" of both types. */

@@ -12,7 +12,7 @@
 
 /* What is known of one class of kernels, in one type. */
 struct ff_model_class {
-	bool known, inferred; /* inferred: not measured on this kind of device */
+	bool inferred, back_inferred; /* not measured on such a device: forward, gradients */
 	double v[FF_MODEL_PARAMETERS];
 };
 

@@ -143,4 +143,16 @@ for path in sorted((root / "graphs/machines/interconnects").glob("*.json")):
     del bad["kinds"][0]["ramp"]
     rejects(interconnects, bad, "no ramp inside nodes")
 
+models = validator("device-model.schema.json")
+files = sorted((root / "graphs/machines/models").glob("*.json"))
+for path in files:
+    made = json.loads(path.read_text())
+    accepts(models, made, path.name)
+    # who reads "measured" can look where
+    told = all("source" in c for c in made["classes"].values() if c["basis"] == "measured")
+    say(told and made["name"] == path.stem, f"{path.name}: sources of what was measured")
+bad = json.loads(files[0].read_text())
+bad["classes"]["stream"]["basis"] = "guessed"
+rejects(models, bad, "a basis that is none")
+
 finish()

@@ -117,6 +117,28 @@ def assert_classes_are_those_of(trace, classes):
         assert abs(us[name] - classes[name]) <= 1e-9 * us[name], (name, us[name], classes[name])
 
 
+def test_costs_by_models_and_by_peaks():
+    """Both are said in strategies and reports; a kind without a model costs what its peaks say, and is named."""
+    made = {}
+    for machine in "p100x16", "cpu2", "k80x64":
+        for costs in "analytic", "peak":
+            p = run("alexnet.json", "--machine", machine, "--devices", "2", "--costs", costs, "--simulate",
+                    "data-parallel", "-o", "plan.json", "--report", "report.json")
+            report = conforms("report.json", "search-report")
+            assert conforms("plan.json", "strategy")["costs"] == report["costs"] == costs
+            assert ("There is no model of devices of kind \"cpu\"" in p.stdout) == \
+                (costs == "analytic" and machine == "cpu2"), p.stdout
+            assert report.get("without_model") == ("cpu" if (machine, costs) == ("cpu2", "analytic") else None)
+            assert ("were not measured on such devices" in p.stdout) == (report["inferred_share"] > .1), p.stdout
+            made[machine, costs] = report
+    assert made["cpu2", "analytic"]["predicted_us"] == made["cpu2", "peak"]["predicted_us"]
+    assert made["p100x16", "analytic"]["predicted_us"] != made["p100x16", "peak"]["predicted_us"]
+    assert made["p100x16", "peak"]["inferred_share"] == 0 and made["p100x16", "peak"]["inferred"] == []
+    assert made["p100x16", "analytic"]["inferred_share"] < .1
+    assert made["k80x64", "analytic"]["inferred_share"] > .3
+    assert "convolution" in made["k80x64", "analytic"]["inferred"]
+
+
 def test_search_writes_everything():
     p = run("alexnet.json", *BASE, "--devices", "4", "--proposals", "2000", "-o", "plan.json",
             "--report", "report.json", "--trace", "trace.json")

@@ -991,7 +991,7 @@ START_TEST(optimizers_need_their_rates)
 END_TEST
 
 /* Weight and gradient are read and the weight written; each state both. */
-START_TEST(analytic_updates)
+START_TEST(peak_updates)
 {
 	static const double passes[FF_OPTIMIZER_COUNT] = {3, 5, 5, 7, 7};
 	struct world w;
@@ -1011,7 +1011,7 @@ START_TEST(analytic_updates)
 END_TEST
 
 /* Where the weights are read in bfloat16, they are written once more, half as long. */
-START_TEST(analytic_updates_rounded)
+START_TEST(peak_updates_rounded)
 {
 	struct world w;
 
@@ -1023,7 +1023,7 @@ START_TEST(analytic_updates_rounded)
 }
 END_TEST
 
-START_TEST(analytic_roofline)
+START_TEST(peak_roofline)
 {
 	struct world w;
 	struct ff_work fc;
@@ -1051,8 +1051,61 @@ START_TEST(analytic_roofline)
 }
 END_TEST
 
+/* Of devices that have a model, and of others beside them, which cost what their peaks say. */
+START_TEST(by_models)
+{
+	struct ff_pricer *models, *peaks;
+	struct ff_device_model m;
+	struct ff_inferred inferred;
+	struct ff_error err;
+	struct ff_work fc;
+	struct world w;
+	double us, again, expect, peak;
+
+	setup(&w, 2, 4, NULL);
+	w.h.node[1].kind = 1;
+	w.h.kind[0].model = "K80";
+	fc = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
+	ck_assert_int_eq(ff_device_model_load(
+					 FF_SOURCE_MACHINES "/models/K80.json", &w.arena, &m, &err),
+			FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_MODEL, NULL, NULL, NULL,
+					 &models, &err),
+			FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &peaks,
+					 &err),
+			FF_OK);
+	expect = ff_device_model_work_us(&m, &fc, &inferred);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(ff_price_work(models, &fc, 0, &us, NULL), FF_OK);
+		ck_assert_double_eq_tol(us, expect, FF_PRICE_STEP_US);
+		ck_assert_double_eq(us, round(us / FF_PRICE_STEP_US) * FF_PRICE_STEP_US);
+		ck_assert_int_eq(ff_price_work(models, &fc, 4, &again, NULL), FF_OK);
+		ck_assert_int_eq(ff_price_work(peaks, &fc, 4, &peak, NULL), FF_OK);
+		ck_assert_double_eq(again, peak);
+		ck_assert_double_ne(us, peak);
+	}
+	ck_assert_int_eq(ff_price_inferred(models, &fc, 0, &inferred, NULL), FF_OK);
+	ck_assert_uint_eq(inferred.classes, 1u << FF_KERNEL_PRODUCT);
+	ck_assert_double_eq_tol(inferred.us, us, FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(ff_price_update(models, 0, 1 << 20),
+			ff_device_model_stream_us(&m, 3.0 * (1 << 20)), FF_PRICE_STEP_US);
+	ck_assert_str_eq(ff_price_unmodelled(models)->name, w.h.kind[1].name);
+	ck_assert_ptr_null(ff_price_unmodelled(peaks));
+	ff_pricer_destroy(models);
+	ff_pricer_destroy(peaks);
+	/* one that is named has to be there */
+	w.h.kind[0].model = "K81";
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_MODEL, NULL, NULL, NULL,
+					 &models, &err),
+			FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, "there is no model \"K81\""));
+	teardown(&w);
+}
+END_TEST
+
 /* More samples never take less time, whatever was priced before. */
-START_TEST(analytic_is_monotonic)
+START_TEST(peak_is_monotonic)
 {
 	struct world w;
 
@@ -1153,10 +1206,11 @@ static Suite *suite(void)
 	tcase_add_test(t, long_names_leave_room_for_the_command);
 	tcase_add_test(t, costs_must_fit_the_machine);
 	tcase_add_test(t, optimizers_need_their_rates);
-	tcase_add_test(t, analytic_updates);
-	tcase_add_test(t, analytic_updates_rounded);
-	tcase_add_test(t, analytic_roofline);
-	tcase_add_test(t, analytic_is_monotonic);
+	tcase_add_test(t, peak_updates);
+	tcase_add_test(t, peak_updates_rounded);
+	tcase_add_test(t, peak_roofline);
+	tcase_add_test(t, by_models);
+	tcase_add_test(t, peak_is_monotonic);
 	tcase_add_test(t, memo_grows);
 	tcase_add_test(t, prices_are_whole_steps);
 	suite_add_tcase(s, t);
