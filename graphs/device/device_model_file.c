@@ -1,7 +1,8 @@
 /* Files of device models.  SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "device/device_model.h"
 
@@ -228,24 +229,43 @@ int ff_device_model_load(
 	return code;
 }
 
-/* A name is no path. */
+/* The first file of `folder`, by name, that is called `name`, or that and a dash and more: of a
+ * "P100" the model may be "P100-16GB".  A name is no path.  *ret NULL: there is none. */
+static int find_in(const char *folder, const char *name, struct ff_arena *a, const char **ret,
+		struct ff_error *err)
+{
+	const char *models = ff_arena_printf(a, "%s/models", folder);
+	struct dirent **entry;
+	size_t length = strlen(name);
+	int n, code = models ? FF_OK : ff_fail_memory(err);
+
+	*ret = NULL;
+	n = models ? scandir(models, &entry, NULL, alphasort) : -1;
+	for (int i = 0; i < n; i++) {
+		const char *file = entry[i]->d_name, *behind = file + length;
+		bool exact = !strncmp(file, name, length) && !strcmp(behind, ".json");
+		bool longer = !*ret && !strncmp(file, name, length) && *behind == '-';
+
+		if (code == FF_OK && (exact || longer)) {
+			*ret = ff_arena_printf(a, "%s/%s", models, file);
+			code = *ret ? FF_OK : ff_fail_memory(err);
+		}
+		free(entry[i]);
+	}
+	if (n >= 0)
+		free(entry);
+	return code;
+}
+
 static int find_file(const char *name, struct ff_arena *a, const char **ret, struct ff_error *err)
 {
-	*ret = NULL;
-	for (uint32_t i = 0; i < FF_MACHINE_FOLDERS && !strchr(name, '/'); i++) {
-		const char *folder = ff_machine_folder(i), *path;
+	int code = FF_OK;
 
-		if (!folder)
-			continue;
-		path = ff_arena_printf(a, "%s/models/%s.json", folder, name);
-		if (!path)
-			return ff_fail_memory(err);
-		if (!access(path, F_OK)) {
-			*ret = path;
-			return FF_OK;
-		}
-	}
-	return FF_OK;
+	*ret = NULL;
+	for (uint32_t i = 0; i < FF_MACHINE_FOLDERS && !*ret && code == FF_OK; i++)
+		if (ff_machine_folder(i))
+			code = find_in(ff_machine_folder(i), name, a, ret, err);
+	return code;
 }
 
 int ff_device_model_find(const struct ff_device_kind *kind, struct ff_arena *a,

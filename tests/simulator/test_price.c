@@ -1089,7 +1089,7 @@ START_TEST(by_models)
 	ck_assert_uint_eq(inferred.classes, 1u << FF_KERNEL_PRODUCT);
 	ck_assert_double_eq_tol(inferred.us, us, FF_PRICE_STEP_US);
 	ck_assert_double_eq_tol(ff_price_update(models, 0, 1 << 20),
-			ff_device_model_stream_us(&m, 3.0 * (1 << 20)), FF_PRICE_STEP_US);
+			ff_device_model_stream_us(&m, 5.0 * (1 << 20)), FF_PRICE_STEP_US);
 	ck_assert_str_eq(ff_price_unmodelled(models)->name, w.h.kind[1].name);
 	ck_assert_ptr_null(ff_price_unmodelled(peaks));
 	ff_pricer_destroy(models);
