@@ -143,7 +143,7 @@ for path in sorted((root / "graphs/machines/interconnects").glob("*.json")):
     del bad["kinds"][0]["ramp"]
     rejects(interconnects, bad, "no ramp inside nodes")
 
-models = validator("device-model.schema.json")
+models = validator(root / "docs/schema/device-model.schema.json")
 files = sorted((root / "graphs/machines/models").glob("*.json"))
 for path in files:
     made = json.loads(path.read_text())
