@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "device/device_model.h"
-#include "folders.h"
+#include "device/folders.h"
 
 #define MOST_RATE 1e18
 #define SHARE                                                                                      \
@@ -130,7 +130,8 @@ static int check_keys(const struct ff_json *all, struct ff_error *err)
 			known = known || find_class(all, c, FF_F32) == &all->child[i] ||
 				find_class(all, c, FF_BF16) == &all->child[i];
 		if (!known)
-			return ff_json_fail(&all->child[i], err, "there is no such class of kernels");
+			return ff_json_fail(
+					&all->child[i], err, "there is no such class of kernels");
 	}
 	return FF_OK;
 }
@@ -188,8 +189,8 @@ static int read_root(const struct ff_json *root, struct ff_arena *a, struct ff_d
 		code = ff_json_real(root, "flops_per_s", 1e6, MOST_RATE, &m.flops_per_s[0], err);
 	m.flops_per_s[1] = m.flops_per_s[0];
 	if (code == FF_OK && ff_json_get(root, "bfloat16_flops_per_s"))
-		code = ff_json_real(root, "bfloat16_flops_per_s", 1e6, MOST_RATE,
-				&m.flops_per_s[1], err);
+		code = ff_json_real(root, "bfloat16_flops_per_s", 1e6, MOST_RATE, &m.flops_per_s[1],
+				err);
 	if (code == FF_OK)
 		code = ff_json_real(root, "memory_bytes_per_s", 1e6, MOST_RATE,
 				&m.memory_bytes_per_s, err);
@@ -215,8 +216,8 @@ int ff_device_model_parse(const char *file, const char *text, size_t len, struct
 	return code;
 }
 
-int ff_device_model_load(
-		const char *path, struct ff_arena *a, struct ff_device_model *ret, struct ff_error *err)
+int ff_device_model_load(const char *path, struct ff_arena *a, struct ff_device_model *ret,
+		struct ff_error *err)
 {
 	struct ff_arena scratch;
 	const struct ff_json *root = NULL;
