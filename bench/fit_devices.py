@@ -64,7 +64,8 @@ NEAREST = {
 }
 SAME_CHIP = {"V100-32GB": ["V100-16GB"], "A100-40GB": ["A100-80GB"], "H200-141GB": ["H100-80GB"]}
 # measured on a slower card of the same chip: FLOP/s of that one, of which the shares are
-MEASURED_ON = {"P100-16GB": (9.3e12, "by its times on the PCIe card of 9.3 TFLOP/s (NVIDIA Tesla P100 PCIe datasheet PB-08248)")}
+MEASURED_ON = {"P100-16GB": (
+    9.3e12, "by its times on the PCIe card of 9.3 TFLOP/s (NVIDIA Tesla P100 PCIe datasheet PB-08248)")}
 
 # classes of which forward alone was measured, and what stands for their gradients
 ASSUMED_BACK = {
@@ -74,8 +75,9 @@ ASSUMED_BACK = {
 }
 
 PASSES = ["forward", "image", "filter"]
-PRODUCT = {"floor_us": 4, "memory": .8, "startup": 50, "waves": .7, "split_us": 3, "unaligned": .8, "batched": .7, "tile_256x128": .9,
-           "tile_128x128": .9, "tile_128x64": .8, "tile_64x64": .7, "tile_128x32": .6, "tile_32x32": .4}
+PRODUCT = {"floor_us": 4, "memory": .8, "startup": 50, "waves": .7, "split_us": 3, "unaligned": .8, "batched": .7,
+           "tile_256x128": .9, "tile_128x128": .9, "tile_128x64": .8, "tile_64x64": .7, "tile_128x32": .6,
+           "tile_32x32": .4}
 START = {
     "stream": {"floor_us": 3, "share": .8, "backward": 1},
     "softmax": {"floor_us": 3, "share": .6, "backward": .55},
@@ -85,12 +87,14 @@ START = {
     "product": PRODUCT,
     "convolution": {**PRODUCT, **{f"{p}_{form}": value for p in PASSES for form, value in
                                       (("pointwise", .9), ("window", .8), ("strided", .6), ("winograd", .6))}},
-    "attention": {"floor_us": 5, "share": .5, "startup": 100, "waves": .5, "backward": 3.2, "block_us": .5, "narrow": .5},
+    "attention": {"floor_us": 5, "share": .5, "startup": 100, "waves": .5, "backward": 3.2, "block_us": .5,
+                  "narrow": .5},
     "recurrent": {"step_us": 8, "share": .9, "backward": 1.1},
 }
 TYPED = ["product", "convolution", "attention", "recurrent"]
 LIMITS = {"waves": (0, 1), "tile": (.02, 1.1), "memory": (.2, 1.2), "share": (.02, 1.2), "startup": (0, 2000),
-          "split_us": (.1, 20), "block_us": (.01, 20), "narrow": (.01, 2), "unaligned": (.2, 1), "batched": (.05, 1), "floor_us": (.5, 40)}
+          "split_us": (.1, 20), "block_us": (.01, 20), "narrow": (.01, 2), "unaligned": (.2, 1),
+          "batched": (.05, 1), "floor_us": (.5, 40)}
 
 
 def read(folder, name):
@@ -282,7 +286,7 @@ class Fit:
     def move(self, name, step):
         old = self.parameters[name]
         low, high = LIMITS.get(name.split("_1")[0].split("_2")[0].split("_6")[0].split("_3")[0], (1e-3, 50))
-        new = old + step * (.5 if step > 0 else .5) if name == "waves" else max(old, 1e-3) * math.exp(step)
+        new = old + step / 2 if name == "waves" else max(old, 1e-3) * math.exp(step)
         self.parameters[name] = min(max(new, low), high)
         return old
 
