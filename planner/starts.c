@@ -144,6 +144,45 @@ static bool is_due(const struct ff_chain *c, const char *const *starts, uint32_t
 	return is_mine(c, starts, i, n);
 }
 
+/* Whether a start is one strategy, made at once. */
+static bool is_plain(const char *name)
+{
+	return !saves_memory(name) && strcmp(name, "elimination") != 0 &&
+	       strcmp(name, "pipeline") != 0 && strcmp(name, "random") != 0;
+}
+
+/* Makes a plain start current, with the buckets that are best for it. */
+static int look_at(struct ff_chain *c, const char *name, struct ff_arena *a, struct ff_error *err)
+{
+	struct ff_evaluation at;
+	struct ff_strategy start;
+	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
+
+	if (code == FF_OK)
+		code = ff_init_strategy(
+				name, c->space, c->graph, c->machine, c->opt->seed, a, &start, err);
+	if (code < 0)
+		return code;
+	start.bucket_bytes = c->opt->bucket_bytes;
+	code = ff_evaluator_set(c->evaluator, &start, &at, err);
+	if (code == FF_OK && c->opt->bucket_bytes)
+		code = ff_buckets_tune(c->evaluator, &start, c->opt->bucket_bytes, &at, err);
+	return code == FF_OK ? ff_chain_go_to(c, &start, err) : code;
+}
+
+/* A look at each of this chain's plain starts, before any is walked: on large graphs the budget may
+ * end within the first, and what comes of it is to be no worse than any. */
+static int look_at_starts(struct ff_chain *c, const char *const *starts, uint32_t n,
+		struct ff_arena *a, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
+		if (is_due(c, starts, i, n) && is_plain(starts[i]))
+			code = look_at(c, starts[i], a, err);
+	return code;
+}
+
 /* What each of `n_due` starts may take: of the budget, and in proposals.  Starts that save memory,
  * where it is needed, take as much besides. */
 static void share_out(struct ff_chain *c, uint32_t n_due)
@@ -168,6 +207,10 @@ static int walk_starts(struct ff_chain *c, struct ff_arena *a, struct ff_error *
 	for (uint32_t i = 0; i < n; i++)
 		n_due += is_due(c, starts, i, n) && !saves_memory(starts[i]);
 	share_out(c, n_due);
+	if (c->run.n == 1)
+		code = look_at_starts(c, starts, n, a, err);
+	if (code < 0)
+		return code;
 	for (uint32_t i = 0; i < n && (n_done == 0 || !ff_chain_in_hurry(c)); i++) {
 		if (!is_due(c, starts, i, n))
 			continue;

@@ -293,6 +293,17 @@ def test_zero_3_costs_one_half_more():
     assert max(three["memory_bytes"]) < max(one["memory_bytes"]) < max(data["memory_bytes"])
 
 
+def test_no_plain_start_is_better():
+    """However short the search: each is looked at with buckets of its own before any is walked."""
+    zoo("gpt2", "--batch", "64", "--set", "layers=4", "--set", "dtype=bfloat16", "-o", "gpt.json")
+    search = ["gpt.json", "--machine", "a100x256", "--devices", "64", "--costs", "peak", "--optimizer", "adamw"]
+    run(*search, "--proposals", "20", "--report", "r.json", "-o", "x.json")
+    found = json.loads(read("r.json"))["predicted_us"]
+    for name in ("data-parallel", "expert", "single", "zero-1"):
+        run(*search, "--simulate", name, "--report", "r.json")
+        assert found <= 1.0001 * json.loads(read("r.json"))["predicted_us"], name
+
+
 def test_buckets_are_tuned():
     """Where a message takes long, so few that they are worth it; a plan's own are kept."""
     slow = {"format": "ffsoap-machine", "version": 1, "name": "slow", "overlap": True,
