@@ -72,7 +72,6 @@ MOST = 30
 # Structs of more fields, and why.
 WIDE = {
     "ff_schedule": "a record of flat tables: lowering writes it once, and nobody changes it",
-    "ff_lowering": "to be parted",
 }
 # Folders of more files, and why.
 CROWDED = {

@@ -34,7 +34,7 @@ const struct ff_clock *ff_clock_before(const struct ff_lowering *l, uint32_t tas
 	uint16_t one;
 	uint32_t n = ff_task_devices(&l->r, &l->r.tasks[task], &list, &one);
 
-	return &l->born[l->first_clock[task] + ff_device_index(list, n, device)];
+	return &l->clocks.born[l->clocks.first[task] + ff_device_index(list, n, device)];
 }
 
 void ff_clock_tick(struct ff_lowering *l)
@@ -46,9 +46,9 @@ void ff_clock_tick(struct ff_lowering *l)
 	uint16_t one, another;
 	uint32_t n = ff_task_devices(&l->r, t, &device, &one);
 
-	l->first_clock[me] = l->n_clocks;
+	l->clocks.first[me] = l->clocks.n;
 	for (uint32_t i = 0; i < n; i++) {
-		struct ff_clock *lane = &l->lane_clock[comm][device[i]], now = *lane;
+		struct ff_clock *lane = &l->clocks.lane[comm][device[i]], now = *lane;
 
 		for (uint32_t k = 0; k < t->n_deps && !l->failed; k++) {
 			uint32_t dep = l->deps.v[t->first_dep + k];
@@ -56,13 +56,13 @@ void ff_clock_tick(struct ff_lowering *l)
 			uint32_t at = ff_device_index(other, count, device[i]);
 
 			if (at != FF_NONE)
-				clock_max(&now, &l->clock[l->first_clock[dep] + at]);
+				clock_max(&now, &l->clocks.done[l->clocks.first[dep] + at]);
 		}
-		l->born[l->n_clocks] = now;
+		l->clocks.born[l->clocks.n] = now;
 		if (comm)
 			now.comm = lane->comm + 1;
 		else
 			now.compute = lane->compute + 1;
-		l->clock[l->n_clocks++] = *lane = now;
+		l->clocks.done[l->clocks.n++] = *lane = now;
 	}
 }

@@ -290,7 +290,7 @@ static int allocate(struct device *d, struct sliced *tasks, struct sliced *buffe
 	d->near = ff_arena_array(a, l->r.n_buffers, sizeof(*d->near));
 	d->placed = ff_arena_array(a, l->r.n_buffers, sizeof(*d->placed));
 	tasks->start = ff_arena_array(a, (size_t)devices + 1, sizeof(*tasks->start));
-	tasks->id = ff_arena_array(a, l->n_clocks, sizeof(*tasks->id));
+	tasks->id = ff_arena_array(a, l->clocks.n, sizeof(*tasks->id));
 	buffers->start = ff_arena_array(a, (size_t)devices + 1, sizeof(*buffers->start));
 	buffers->id = ff_arena_array(a, l->r.n_buffers, sizeof(*buffers->id));
 	return d->number && d->item && d->in && d->begin && d->near && d->placed && tasks->start &&

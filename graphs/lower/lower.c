@@ -305,10 +305,11 @@ static int reserve(struct ff_lowering *l, struct ff_error *err)
 	l->r.tasks = ff_arena_array(l->a, tasks, sizeof(*l->r.tasks));
 	l->r.buffers = ff_arena_array(l->a, buffers, sizeof(*l->r.buffers));
 	l->life = ff_arena_array(l->scratch, buffers, sizeof(*l->life));
-	l->first_clock = ff_arena_array(l->scratch, tasks, sizeof(*l->first_clock));
-	l->clock = ff_arena_array(l->scratch, clocks, sizeof(*l->clock));
-	l->born = ff_arena_array(l->scratch, clocks, sizeof(*l->born));
-	return l->r.tasks && l->r.buffers && l->life && l->first_clock && l->clock && l->born
+	l->clocks.first = ff_arena_array(l->scratch, tasks, sizeof(*l->clocks.first));
+	l->clocks.done = ff_arena_array(l->scratch, clocks, sizeof(*l->clocks.done));
+	l->clocks.born = ff_arena_array(l->scratch, clocks, sizeof(*l->clocks.born));
+	return l->r.tasks && l->r.buffers && l->life && l->clocks.first && l->clocks.done &&
+					       l->clocks.born
 			       ? FF_OK
 			       : ff_fail_memory(err);
 }
@@ -499,9 +500,9 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 	for (int i = 0; i < 2; i++) {
 		l->moved[i] = ff_arena_array(
 				s, (size_t)edges * l->r.n_instances, sizeof(**l->moved));
-		l->lane_clock[i] = ff_arena_array(s, devices, sizeof(**l->lane_clock));
+		l->clocks.lane[i] = ff_arena_array(s, devices, sizeof(**l->clocks.lane));
 		l->place[i] = ff_arena_array(s, nodes, sizeof(**l->place));
-		if (!l->moved[i] || !l->lane_clock[i] || !l->place[i])
+		if (!l->moved[i] || !l->clocks.lane[i] || !l->place[i])
 			return ff_fail_memory(err);
 	}
 	l->limited = ff_arena_array(s, FF_PREFETCH_DISTANCE * (size_t)devices, sizeof(*l->limited));

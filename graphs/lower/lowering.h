@@ -14,6 +14,15 @@ struct ff_clock {
 	uint32_t compute, comm;
 };
 
+/* clocks.c: those of all tasks. */
+struct ff_clocks {
+	uint32_t *first;          /* by task: of its devices' clocks */
+	struct ff_clock *done;    /* when it is done; by `first` + position of the device */
+	struct ff_clock *born;    /* before it starts; likewise */
+	struct ff_clock *lane[2]; /* by device: of its compute and communication lane */
+	uint32_t n;
+};
+
 /* A buffer while it is being placed. */
 struct ff_life {
 	struct ff_clock born; /* known to be done before its first task starts */
@@ -57,13 +66,9 @@ struct ff_lowering {
 	uint32_t *limited; /* by device: its last FF_PREFETCH_DISTANCE limited computes, last first;
 			      or FF_NONE */
 
-	uint32_t *first_clock;  /* by task: of its devices' clocks */
-	struct ff_clock *clock; /* when it is done; by first_clock + position of the device */
-	struct ff_clock *born;  /* before it starts; likewise */
-	uint32_t n_clocks;
-	struct ff_clock *lane_clock[2]; /* by device: of its compute and communication lane */
-	struct ff_life *life;           /* by buffer */
-	bool failed;                    /* out of memory somewhere */
+	struct ff_clocks clocks;
+	struct ff_life *life; /* by buffer */
+	bool failed;          /* out of memory somewhere */
 };
 
 /* What is moved at an edge in a phase. */

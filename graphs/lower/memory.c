@@ -51,7 +51,7 @@ void ff_buffer_use(struct ff_lowering *l, uint32_t buffer)
 		return;
 	l->r.buffers[buffer].last = task;
 	at = ff_device_index(list, n, l->r.buffers[buffer].device);
-	done = &l->clock[l->first_clock[task] + at];
+	done = &l->clocks.done[l->clocks.first[task] + at];
 	if (ff_on_comm_lane(l, t))
 		l->life[buffer].last.comm = done->comm;
 	else
