@@ -39,7 +39,7 @@ STAS = "stas00/ml-engineering"
 LINE = {"nvswitch-3": 300e3, "nvswitch-4": 450e3, "nvswitch-5": 900e3, "nvlink-2": 25e3, "nvlink-bridge": 300e3,
         "pcie-3": 15.75e3, "pcie-4": 31.5e3, "pcie-5": 63e3}
 # How many rings of one link each close among the first so many devices of a DGX-1 with V100; where none does a chain
-# is left (simulator/mesh.c finds both).
+# is left (simulator/price/mesh.c finds both).
 MESH = {2: (1, 0), 3: (2, 1), 4: (4, 2), 5: (0, 1), 6: (2, 1), 7: (4, 2), 8: (6, 3)}
 KINDS = {"all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter": "reduce-scatter",
          "alltoall": "all-to-all"}
@@ -448,7 +448,7 @@ def read(path):
 
 def save_results(path, figures):
     entry = {"id": "collectives-held-out", "machine": "tables", "date": datetime.date.today().isoformat(),
-             "what": "Collectives of NCCL as simulator/nccl.c prices them, against tables that the constants were not "
+             "what": "Collectives of NCCL as simulator/price/nccl.c prices them, against tables that the constants were not "
                      "fitted to: every other size of a table, and whole tables",
              "command": "bench/fit_collectives.py FOLDER --check --results FILE",
              "wanted": "a mean absolute error of 15 % from 1 MiB on, 30 % below", "figures": figures,

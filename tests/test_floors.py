@@ -27,7 +27,9 @@ UNDER = {
     "graphs/lower": ["graphs/move"],
     "graphs/zoo": ["graphs/operator"],
     "graphs/import": ["graphs/operator"],
-    "simulator": ["graphs/lower"],
+    "simulator/price": ["graphs/lower"],
+    "simulator/evaluate": ["simulator/price"],
+    "simulator": ["simulator/evaluate"],
     "planner": ["simulator"],
     "runtime/data": ["graphs/lower"],
     "runtime/kernels": ["graphs/lower"],
@@ -79,7 +81,7 @@ CROWDED = {
     "graphs/operator/rows": "a file for each operator",
     "graphs/import": "a file for each kind of ONNX's operators",
     "graphs/lower": "to be parted",
-    "simulator": "to be parted",
+    "simulator/evaluate": "one evaluator, in a file for each part of its state",
     "planner": "to be parted",
 }
 ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort"}

@@ -2,7 +2,7 @@
  * node.  usage: collectives MACHINE.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "../../simulator/links.h"
+#include "../../simulator/price/links.h"
 
 static void show(const struct ff_wired *w, enum ff_move_kind kind, const char *name, uint32_t each)
 {

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "../../simulator/home.h"
+#include "../../simulator/evaluate/home.h"
 #include "check_main.h"
 #include "ff/evaluate.h"
 #include "ff/simulate.h"

@@ -3,7 +3,7 @@
  * parameters brought again; step time to the bit and memory to the byte are those of an
  * evaluator that does not fold and of a fresh lowering and simulation.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../../simulator/home.h"
+#include "../../simulator/evaluate/home.h"
 #include "check_main.h"
 #include "ff/simulate.h"
 #include "simulator/drawn.h"

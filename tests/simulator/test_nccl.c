@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../simulator/links.h"
+#include "../../simulator/price/links.h"
 #include "check_main.h"
 #include "ff/block.h"
 
