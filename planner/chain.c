@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ff/cli.h"
-#include "propose.h"
+#include "propose/propose.h"
 
 #define BETA_PER_NODE 64.0  /* preset: what one operator can change is so much less of the whole */
 #define TUNE_EVERY 16       /* proposals between changes of beta, */

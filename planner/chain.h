@@ -4,8 +4,8 @@
 #define FF_PLANNER_CHAIN_H
 
 #include "elite.h"
-#include "order.h"
-#include "phases.h"
+#include "propose/order.h"
+#include "propose/phases.h"
 #include "pool.h"
 
 #define FF_BETA_RANGE 8.0    /* annealing goes from beta / range to beta * range */

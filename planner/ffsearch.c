@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "buckets.h"
+#include "hand/buckets.h"
 #include "ff/block.h"
 #include "ff/graph_file.h"
 #include "ff/paths.h"

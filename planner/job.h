@@ -5,7 +5,7 @@
 
 #include "ff/cli.h"
 #include "ff/codec.h"
-#include "grid.h"
+#include "hand/grid.h"
 #include "summary.h"
 
 #define FF_PRESET_SECONDS 30.0

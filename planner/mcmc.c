@@ -17,7 +17,7 @@
 
 #include "chain.h"
 #include "ff/cli.h"
-#include "propose.h"
+#include "propose/propose.h"
 
 #define HEATS 5               /* kinds of rounds, each 4 times as hot as the one before */
 #define FOCUS_LEAST 4         /* operators in a row that a round is about */

@@ -7,7 +7,7 @@
 
 #include "ff/nearest.h"
 #include "job.h"
-#include "megatron.h"
+#include "hand/megatron.h"
 
 const struct ff_command ff_job_command = {
 		.name = "ffsearch",

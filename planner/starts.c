@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "buckets.h"
+#include "hand/buckets.h"
 #include "chain.h"
-#include "grid.h"
+#include "hand/grid.h"
 
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
 #define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */

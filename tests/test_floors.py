@@ -30,7 +30,11 @@ UNDER = {
     "simulator/price": ["graphs/lower"],
     "simulator/evaluate": ["simulator/price"],
     "simulator": ["simulator/evaluate"],
-    "planner": ["simulator"],
+    "planner/space": ["simulator"],
+    "planner/propose": ["planner/space"],
+    "planner/hand": ["planner/propose"],
+    "planner/exact": ["planner/propose"],
+    "planner": ["planner/hand", "planner/exact"],
     "runtime/data": ["graphs/lower"],
     "runtime/kernels": ["graphs/lower"],
     "runtime/process": ["graphs/lower"],
@@ -69,7 +73,7 @@ UNDER = {
 }
 WITHIN = {"graphs/operator/rows": "graphs/operator"}
 SUFFIXES = (".c", ".cu", ".h", ".cuh")
-ROOTS = ("include", "graphs", "runtime", "runtime/cuda/core")  # what -I names
+ROOTS = ("include", "graphs", "planner", "runtime", "runtime/cuda/core")  # what -I names
 MOST = 30
 # Structs of more fields, and why.
 WIDE = {
@@ -82,7 +86,6 @@ CROWDED = {
     "graphs/import": "a file for each kind of ONNX's operators",
     "graphs/lower": "to be parted",
     "simulator/evaluate": "one evaluator, in a file for each part of its state",
-    "planner": "to be parted",
 }
 ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort"}
 

@@ -1,10 +1,10 @@
 /* Strategies as people write them by hand.  SPDX-License-Identifier: Apache-2.0 */
-#include "../../planner/megatron.h"
+#include "../../planner/hand/megatron.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "../../planner/repeats.h"
+#include "../../planner/hand/repeats.h"
 #include "../check_main.h"
 #include "ff/micro.h"
 #include "ff/zoo.h"

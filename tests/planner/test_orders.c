@@ -6,11 +6,11 @@
 
 #include "../check_main.h"
 
-#include "../../planner/blocks.h"
-#include "../../planner/candidates.h"
-#include "../../planner/order.h"
-#include "../../planner/phases.h"
-#include "../../planner/propose.h"
+#include "../../planner/propose/blocks.h"
+#include "../../planner/exact/candidates.h"
+#include "../../planner/propose/order.h"
+#include "../../planner/propose/phases.h"
+#include "../../planner/propose/propose.h"
 #include "ff/node_class.h"
 #include "ff/zoo.h"
 #include "fixture.h"

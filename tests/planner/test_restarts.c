@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../planner/elite.h"
-#include "../../planner/order.h"
+#include "../../planner/propose/order.h"
 #include "ff/node_class.h"
 #include "ff/simulate.h"
 #include "ff/zoo.h"

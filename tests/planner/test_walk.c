@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../planner/eliminate.h"
-#include "../../planner/extras.h"
-#include "../../planner/propose.h"
+#include "../../planner/exact/eliminate.h"
+#include "../../planner/propose/extras.h"
+#include "../../planner/propose/propose.h"
 #include "ff/cli.h"
 #include "ff/simulate.h"
 #include "ff/zoo.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extras.h"
+#include "propose/extras.h"
 #include "ff/micro.h"
 #include "ff/nearest.h"
 #include "repeats.h"

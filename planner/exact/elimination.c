@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "additive.h"
-#include "extras.h"
+#include "propose/extras.h"
 
 #define LEAST_US_PER_BYTE 1e-7
 #define TIMES 4.0    /* from one price of memory to the next, until something fits */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "megatron.h"
-#include "space.h"
+#include "space/space.h"
 #include "stages.h"
 
 enum start {

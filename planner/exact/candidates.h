@@ -5,7 +5,7 @@
 
 #include "eliminate.h"
 #include "ff/block.h"
-#include "space.h"
+#include "space/space.h"
 
 /* One config of a class of operators. */
 struct ff_candidate {

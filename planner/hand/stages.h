@@ -3,7 +3,7 @@
 #ifndef FF_PLANNER_STAGES_H
 #define FF_PLANNER_STAGES_H
 
-#include "space.h"
+#include "space/space.h"
 
 /* `stages` is at most the number of devices. */
 int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,

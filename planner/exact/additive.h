@@ -4,7 +4,7 @@
 #define FF_PLANNER_ADDITIVE_H
 
 #include "eliminate.h"
-#include "space.h"
+#include "space/space.h"
 
 struct ff_additive;
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extras.h"
+#include "propose/extras.h"
 #include "ff/micro.h"
-#include "phases.h"
+#include "propose/phases.h"
 
 /* The largest number of micro-batches up to `most` that leaves `parts` samples in each;
  * 1 where none does. */
