@@ -44,7 +44,8 @@ static int read_shape(char *line, struct ff_kernel_shape *s, struct ff_error *er
 			strcmp(ff_kernel_class_name((enum ff_kernel_class)c), word) != 0)
 		c++;
 	if (!word || c == FF_KERNEL_CLASS_COUNT)
-		return ff_fail(err, FF_E_INPUT, "\"%.40s\" is no class of kernels", word ? word : "");
+		return ff_fail(err, FF_E_INPUT, "\"%.40s\" is no class of kernels",
+				word ? word : "");
 	s->class = (enum ff_kernel_class)c;
 	while (code == FF_OK && (word = strtok(NULL, " \n")))
 		code = read_word(word, s, err);

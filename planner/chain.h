@@ -4,9 +4,9 @@
 #define FF_PLANNER_CHAIN_H
 
 #include "elite.h"
+#include "pool.h"
 #include "propose/order.h"
 #include "propose/phases.h"
-#include "pool.h"
 
 #define FF_BETA_RANGE 8.0    /* annealing goes from beta / range to beta * range */
 #define FF_STARTS_SHARE 0.25 /* of the budget or of a run, for the starts */

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "hand/buckets.h"
 #include "ff/block.h"
 #include "ff/graph_file.h"
 #include "ff/paths.h"
 #include "ff/process.h"
+#include "hand/buckets.h"
 #include "job.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "ff/nearest.h"
-#include "job.h"
 #include "hand/megatron.h"
+#include "job.h"
 
 const struct ff_command ff_job_command = {
 		.name = "ffsearch",

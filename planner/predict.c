@@ -1,8 +1,8 @@
 /* What a job predicts: one strategy, and what plans are compared with.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "hand/buckets.h"
 #include "ff/block.h"
 #include "ff/clock.h"
+#include "hand/buckets.h"
 #include "job.h"
 
 #define BASELINE_SHARE 0.1 /* of the budget, for data parallelism that fits */

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hand/buckets.h"
 #include "chain.h"
+#include "hand/buckets.h"
 #include "hand/grid.h"
 
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */

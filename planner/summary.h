@@ -16,19 +16,19 @@ struct ff_plan {
 	struct ff_schedule schedule;
 	struct ff_simulation simulation;
 	struct ff_inferred inferred; /* of the step */
-	uint32_t short_device; /* first whose memory does not do; FF_NONE: it fits */
-	int64_t short_limit;   /* what that device has */
+	uint32_t short_device;       /* first whose memory does not do; FF_NONE: it fits */
+	int64_t short_limit;         /* what that device has */
 };
 
 struct ff_summary {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	const char *costs;               /* "analytic", "peak" or the file's name */
-	const struct ff_costs *measured; /* NULL: estimated */
+	const char *costs;                       /* "analytic", "peak" or the file's name */
+	const struct ff_costs *measured;         /* NULL: estimated */
 	const struct ff_device_kind *unmodelled; /* costs its peak rates; NULL: none does */
-	const char *title;               /* of the plan: "plan", or what --simulate was given */
-	const char *const *starts;       /* NULL-terminated; NULL: nothing was searched */
-	const struct ff_codec *codec;    /* that compresses gradients; NULL: nothing does */
+	const char *title;            /* of the plan: "plan", or what --simulate was given */
+	const char *const *starts;    /* NULL-terminated; NULL: nothing was searched */
+	const struct ff_codec *codec; /* that compresses gradients; NULL: nothing does */
 	struct ff_plan plan, data_parallel;
 	/* What the plan is compared with: data parallelism, or where that does not fit, what it
 	 * comes to then (grid.h), if anything fits; and its name. */

@@ -108,7 +108,9 @@ static double convolution_us(
 		const struct ff_device_model *m, const double *v, const struct ff_kernel_shape *s)
 {
 	const double *factor = &v[FF_CONV_FACTOR + FF_CONV_FORMS * (int)s->pass];
-	int form = s->stride > 1 ? FF_CONV_STRIDED : s->taps > 1 ? FF_CONV_WINDOW : FF_CONV_POINTWISE;
+	int form = s->stride > 1 ? FF_CONV_STRIDED
+		   : s->taps > 1 ? FF_CONV_WINDOW
+				 : FF_CONV_POINTWISE;
 	double us = product_us(m, v, s, factor[form]);
 	struct ff_kernel_shape w = *s;
 

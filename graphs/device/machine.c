@@ -224,8 +224,8 @@ int ff_machine_read(const struct ff_json *root, uint32_t n_nodes, struct ff_aren
 	if (nodes->n < 1)
 		return ff_json_fail(nodes, err, "expected at least one node");
 	if (n_nodes && nodes->n != 1)
-		return ff_json_fail(nodes, err, "expected a single kind of nodes, as %u are asked for",
-				n_nodes);
+		return ff_json_fail(nodes, err,
+				"expected a single kind of nodes, as %u are asked for", n_nodes);
 	p.m.nodes = ff_arena_array(a, FF_MAX_DEVICES, sizeof(p.m.nodes[0]));
 	if (!p.m.nodes)
 		return ff_fail_memory(err);

@@ -31,8 +31,8 @@ int ff_device_model_parse(const char *file, const char *text, size_t len, struct
  * machines; of "P100" one of "P100-16GB", too.  *ret NULL: there is none. */
 int ff_device_model_find(const struct ff_device_kind *kind, struct ff_arena *a,
 		const struct ff_device_model **ret, struct ff_error *err);
-int ff_device_model_load(
-		const char *path, struct ff_arena *a, struct ff_device_model *ret, struct ff_error *err);
+int ff_device_model_load(const char *path, struct ff_arena *a, struct ff_device_model *ret,
+		struct ff_error *err);
 
 /* Microseconds, above 0 and finite whatever the shape; *inferred, where not NULL: whether that
  * rests on what was not measured on such a device. */

@@ -16,15 +16,16 @@ enum ff_protocol { FF_PROTOCOL_LL, FF_PROTOCOL_LL128, FF_PROTOCOL_SIMPLE, FF_PRO
 
 struct ff_hop {
 	double base_us; /* once */
-	double hop_us;  /* for each that one waits for another; of messages, for each but the first */
+	double hop_us;  /* for each that one waits for another; of messages, for each but the first
+			 */
 	double share;   /* of the line rate; 0: there is no such protocol */
 };
 
 struct ff_interconnect {
 	const char *name;
-	bool between;       /* of nodes, not inside one */
-	double ramp;        /* how much of latency and wire time chunks fail to hide from each other */
-	double own;         /* of what a ring has of each device: what that costs beside being sent */
+	bool between; /* of nodes, not inside one */
+	double ramp;  /* how much of latency and wire time chunks fail to hide from each other */
+	double own;   /* of what a ring has of each device: what that costs beside being sent */
 	struct ff_hop collective[FF_PROTOCOL_COUNT], message[FF_PROTOCOL_COUNT];
 	struct {
 		double base_us, share; /* share 0: it does not */

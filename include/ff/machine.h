@@ -35,8 +35,8 @@ struct ff_machine {
 	uint32_t n_devices, n_nodes, n_kinds;
 	struct ff_device_kind *kinds;
 	struct ff_machine_node *nodes;
-	uint32_t *node_of; /* n_devices */
-	bool overlap;      /* communication runs beside compute */
+	uint32_t *node_of;     /* n_devices */
+	bool overlap;          /* communication runs beside compute */
 	uint32_t n_more_lanes; /* of nodes' shared cards but the first */
 };
 

@@ -72,8 +72,8 @@ struct ff_operand {
 
 struct ff_graph;
 struct ff_node;
-struct ff_derive; /* graphs/operator/derive.h */
-struct ff_work;   /* ff/work.h */
+struct ff_derive;       /* graphs/operator/derive.h */
+struct ff_work;         /* ff/work.h */
 struct ff_kernel_shape; /* ff/kernel_shape.h */
 
 enum ff_op_flags {

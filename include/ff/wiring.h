@@ -12,7 +12,8 @@ struct ff_link {
 	bool shared; /* one at a time: all its users queue (a PCIe root, a NIC) */
 };
 
-/* Links of a node that stand one by one, so many between two devices; `otherwise` for the others. */
+/* Links of a node that stand one by one, so many between two devices; `otherwise` for the others.
+ */
 struct ff_mesh {
 	uint32_t n_devices;
 	uint8_t links[FF_MOST_PAIRED][FF_MOST_PAIRED];
@@ -23,7 +24,7 @@ struct ff_mesh {
 /* What prices as NCCL has them know of a node.  All zero: nothing. */
 struct ff_wiring {
 	const struct ff_interconnect *inside, *between; /* NULL: the file does not say */
-	const struct ff_mesh *mesh;                    /* NULL: any two are joined alike */
+	const struct ff_mesh *mesh;                     /* NULL: any two are joined alike */
 	uint32_t cards;     /* that share the network's bandwidth; at most one a device counts */
 	uint32_t devices;   /* that the node has, though of a part there are fewer */
 	uint32_t more_lane; /* of its second card, beyond those that all nodes have */

@@ -6,7 +6,8 @@
 #include "ff/strategy.h"
 
 /* Doubles or halves the buckets of `s` as long as its step gets shorter by a hundredth or more, and
- * it fits, up to ff_buckets_most.  *at: its evaluation, before and after.  `e` is left with another strategy. */
+ * it fits, up to ff_buckets_most.  *at: its evaluation, before and after.  `e` is left with another
+ * strategy. */
 int ff_buckets_tune(struct ff_evaluator *e, struct ff_strategy *s, int64_t preset_bytes,
 		struct ff_evaluation *at, struct ff_error *err);
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "propose/extras.h"
 #include "ff/micro.h"
 #include "ff/nearest.h"
+#include "propose/extras.h"
 #include "repeats.h"
 #include "stages.h"
 #include "tensor.h"

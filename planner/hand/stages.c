@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "propose/extras.h"
 #include "ff/micro.h"
+#include "propose/extras.h"
 #include "propose/phases.h"
 
 /* The largest number of micro-batches up to `most` that leaves `parts` samples in each;

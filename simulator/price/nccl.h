@@ -11,9 +11,9 @@
 /* Who takes part, and what each node has for it.  Bytes a microsecond, in one direction. */
 struct ff_nccl_group {
 	uint32_t n, nodes, each, fewest; /* the most of a node, and the fewest */
-	double line, ring;       /* inside: of a device, of all rings that links close together */
-	double chain;            /* of an array summed along a chain and brought back */
-	double network;          /* of the node's cards beside the group's devices */
+	double line, ring; /* inside: of a device, of all rings that links close together */
+	double chain;      /* of an array summed along a chain and brought back */
+	double network;    /* of the node's cards beside the group's devices */
 	bool network_sums;
 	const struct ff_interconnect *inside, *between;
 };

@@ -57,8 +57,8 @@ struct state {
 struct ff_pricer {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	enum ff_estimate estimate;    /* without costs */
-	const struct ff_costs *costs; /* NULL: nothing was measured */
+	enum ff_estimate estimate;            /* without costs */
+	const struct ff_costs *costs;         /* NULL: nothing was measured */
 	const struct ff_device_model **model; /* by kind; NULL: by its peak rates */
 	const char *costs_path, *graph_path;
 	const struct ff_optimizer *optimizer;

@@ -11,7 +11,7 @@ struct ff_wired {
 	struct ff_mesh_ways **ways;       /* by node; NULL: any two are joined alike */
 	struct ff_card_tally {
 		double out_bytes, in_bytes;
-	} *card;        /* a node's from its first device's on; zero between moves */
+	} * card;       /* a node's from its first device's on; zero between moves */
 	double *inside; /* by node: bytes on shared links; zero between moves */
 };
 

@@ -170,8 +170,7 @@ START_TEST(by_name)
 			{"dgx-a100-40", "A100-40GB", 8, 8, 40},
 			{"dgx-a100-80", "A100-80GB", 8, 8, 80},
 			{"p4d.24xlarge", "A100-40GB", 8, 4, 40},
-			{"dgx-h100", "H100-80GB", 8, 8, 80},
-			{"dgx-h200", "H200-141GB", 8, 8, 141},
+			{"dgx-h100", "H100-80GB", 8, 8, 80}, {"dgx-h200", "H200-141GB", 8, 8, 141},
 			{"dgx-b200", "B200-180GB", 8, 8, 180}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -290,13 +289,13 @@ START_TEST(cards)
 }
 END_TEST
 
-#define WIRED(inside, network)                                                                 \
-	"{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"m\",\"overlap\":true,"              \
-	"\"kinds\":[{\"name\":\"k\",\"flops_per_s\":1,\"memory_bytes_per_s\":1,"                     \
-	"\"memory_bytes\":1}],\"nodes\":[{\"count\":2,\"devices\":4,\"kind\":\"k\",\"inside\":{"      \
-	"\"latency_us\":1,\"bytes_per_s\":1e9" inside "},\"network\":{\"latency_us\":1,"             \
+#define WIRED(inside, network)                                                                     \
+	"{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"m\",\"overlap\":true,"            \
+	"\"kinds\":[{\"name\":\"k\",\"flops_per_s\":1,\"memory_bytes_per_s\":1,"                   \
+	"\"memory_bytes\":1}],\"nodes\":[{\"count\":2,\"devices\":4,\"kind\":\"k\",\"inside\":{"   \
+	"\"latency_us\":1,\"bytes_per_s\":1e9" inside "},\"network\":{\"latency_us\":1,"           \
 	"\"bytes_per_s\":1e9" network "}}]}"
-#define OTHERWISE                                                                              \
+#define OTHERWISE                                                                                  \
 	",\"otherwise\":{\"latency_us\":1,\"bytes_per_s\":1e9,\"interconnect\":\"pcie-3\"}"
 
 START_TEST(wired)
@@ -305,25 +304,29 @@ START_TEST(wired)
 		const char *text, *error; /* NULL: none */
 	} cases[] = {{WIRED("", ""), NULL},
 			{WIRED(",\"interconnect\":\"pcie-3\"", ",\"cards\":2,\"sums\":true"), NULL},
-			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[0,1,2],[2,3,1]]" OTHERWISE,
+			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[0,1,2],[2,3,1]"
+			       "]" OTHERWISE,
 					 ",\"interconnect\":\"infiniband\""),
 					NULL},
 			{WIRED(",\"interconnect\":\"nvswitch-33\"", ""),
 					"no interconnect \"nvswitch-33\" inside nodes"},
-			{WIRED(",\"interconnect\":\"nvswitch-33\"", ""), "did you mean nvswitch-3?"},
+			{WIRED(",\"interconnect\":\"nvswitch-33\"", ""),
+					"did you mean nvswitch-3?"},
 			{WIRED(",\"interconnect\":\"infiniband\"", ""),
 					"no interconnect \"infiniband\" inside nodes"},
 			{WIRED("", ",\"interconnect\":\"pcie-3\""), "between nodes"},
 			{WIRED(",\"interconnect\":3", ""), "expected the name of an interconnect"},
 			{WIRED("", ",\"cards\":0"), "cards"}, {WIRED("", ",\"sums\":1"), "sums"},
-			{WIRED(",\"pairs\":[[0,1,2]]" OTHERWISE, ""), "an \"interconnect\" beside it"},
+			{WIRED(",\"pairs\":[[0,1,2]]" OTHERWISE, ""),
+					"an \"interconnect\" beside it"},
 			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[0,1,2]]", ""),
 					"\"otherwise\""},
 			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[0,4,2]]" OTHERWISE, ""),
 					"pairs[0][1]"},
 			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[1,1,2]]" OTHERWISE, ""),
 					"expected two devices"},
-			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[0,1,2],[1,0,1]]" OTHERWISE,
+			{WIRED(",\"interconnect\":\"nvlink-2\",\"pairs\":[[0,1,2],[1,0,1]"
+			       "]" OTHERWISE,
 					 ""),
 					"this pair is taken"}};
 
@@ -335,7 +338,8 @@ START_TEST(wired)
 
 		ff_arena_init(&a);
 		code = ff_machine_parse("m", cases[i].text, strlen(cases[i].text), &a, &m, &err);
-		ck_assert_msg(code == (cases[i].error ? FF_E_INPUT : FF_OK), "%zu: %s", i, err.text);
+		ck_assert_msg(code == (cases[i].error ? FF_E_INPUT : FF_OK), "%zu: %s", i,
+				err.text);
 		if (cases[i].error)
 			ck_assert_msg(strstr(err.text, cases[i].error), "%zu: %s", i, err.text);
 		else

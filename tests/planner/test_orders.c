@@ -6,8 +6,8 @@
 
 #include "../check_main.h"
 
-#include "../../planner/propose/blocks.h"
 #include "../../planner/exact/candidates.h"
+#include "../../planner/propose/blocks.h"
 #include "../../planner/propose/order.h"
 #include "../../planner/propose/phases.h"
 #include "../../planner/propose/propose.h"

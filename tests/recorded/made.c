@@ -91,7 +91,8 @@ static int read_words(const char *line, struct ff_arena *a, struct words *w, str
 
 /* ---- the machine ---- */
 
-/* Of this folder, where what those of graphs/machines/ learn of wires changes nothing, or of that. */
+/* Of this folder, where what those of graphs/machines/ learn of wires changes nothing, or of that.
+ */
 static int load_machine(const struct words *w, struct made *m, struct ff_error *err)
 {
 	const char *path = ff_arena_printf(&m->arena, "%s/%s.json", FF_RECORDED, w->machine);
@@ -227,7 +228,7 @@ static int set_updates(const struct words *w, struct made *m, struct ff_error *e
 		own = how == UPDATE_MIXED ? (enum update)ff_random_below(&r, UPDATE_MIXED) : how;
 		set_update(&g->nodes[i], own, n++, m->machine.n_devices, &m->strategy.config[i]);
 		m->strategy.recompute[i] = w->again && (m->strategy.config[i].n_parts ||
-							       m->strategy.config[i].flat);
+								       m->strategy.config[i].flat);
 	}
 	return code;
 }

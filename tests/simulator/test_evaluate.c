@@ -540,8 +540,8 @@ static void open_walk(struct walk *w)
 	w->seen->kinds += w->h.node[nodes - 1].kind;
 	w->seen->measured += measured;
 	w->seen->rounded += w->g.dtype == FF_BF16;
-	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, hand_estimate(&w->h), w->costs, "c", "g", &w->p,
-				      &w->err) == FF_OK,
+	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, hand_estimate(&w->h), w->costs, "c", "g",
+				      &w->p, &w->err) == FF_OK,
 			"%s", w->err.text);
 	ff_pricer_set_by_nodes(w->p, w->bucket % 2);
 	if (w->bucket % 5 < 3)

@@ -138,7 +138,7 @@ static struct sides sides_of(const struct ff_work *w, bool transposed)
 		s.coarse *= ff_region_size(coarse, i);
 	}
 	s.bytes = (double)(ff_region_volume(fine) + ff_region_volume(coarse) +
-			   ff_region_volume(&w->in[1])) *
+				  ff_region_volume(&w->in[1])) *
 		  (double)ff_dtype_bytes(s.type);
 	return s;
 }

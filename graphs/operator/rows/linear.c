@@ -70,7 +70,8 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
 {
 	uint32_t dims = w->box.rank, n = 0;
-	double rows = 1, p = ff_region_size(&w->box, dims - 2), r = ff_region_size(&w->box, dims - 1);
+	double rows = 1, p = ff_region_size(&w->box, dims - 2),
+	       r = ff_region_size(&w->box, dims - 1);
 	enum ff_dtype type = ff_work_type(w);
 
 	for (uint32_t i = 0; i + 2 < dims; i++)
@@ -82,8 +83,8 @@ static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
 	if (w->node->n_in > 1 && w->need_din[1])
 		ret[n++] = ff_kernel_product(type, 1, p, r, rows);
 	if (w->node->n_in > 2 && w->need_din[2])
-		ret[n++] = (struct ff_kernel_shape){.type = type,
-				.bytes = rows * p * (double)ff_dtype_bytes(type)};
+		ret[n++] = (struct ff_kernel_shape){
+				.type = type, .bytes = rows * p * (double)ff_dtype_bytes(type)};
 	return n;
 }
 

@@ -125,7 +125,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
 			.count = count,                                                            \
 			.derive = derive,                                                          \
-			.kernel_class = FF_KERNEL_POOL, \
+			.kernel_class = FF_KERNEL_POOL,                                            \
 			.example = FF_EXAMPLE({                                                    \
 				"in" : [[__VA_ARGS__]],                                            \
 				"kernel" : 3,                                                      \

@@ -230,7 +230,8 @@ static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
 			.n_attrs = sizeof(rows) / sizeof((rows)[0]),                               \
 			.param = {"weight", "bias"},                                               \
 			.count = count_##row,                                                      \
-			.derive = derive_##row, .kernels = kernels,                                                    \
+			.derive = derive_##row,                                                    \
+			.kernels = kernels,                                                        \
 			.example = FF_EXAMPLE({"in" : [[ 4, 6, 24 ]]})}
 
 ROW(rnn, "tanh recurrence over the steps of a sequence", 2, attrs, FF_OP_BACKWARD_OUT);

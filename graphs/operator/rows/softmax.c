@@ -136,7 +136,7 @@ const struct ff_op_row ff_op_log_soft_statistics = {.name = "log_soft_statistics
 			.prelude_name = "statistics",                                              \
 			.prelude = (before),                                                       \
 			.derive = derive,                                                          \
-			.kernel_class = FF_KERNEL_SOFTMAX, \
+			.kernel_class = FF_KERNEL_SOFTMAX,                                         \
 			.flops = flops}
 
 SOFTMAX(softmax, FF_OP_SOFT_STATISTICS, "exp(x) by its sum along an axis");

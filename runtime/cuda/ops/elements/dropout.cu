@@ -1,9 +1,9 @@
 /* Dropout: element i of the whole tensor (row-major, whatever the split) is kept when its
  * Philox number is at least p.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dropout.h"
 #include "cuda/core/philox.cuh"
 #include "cuda/core/real.cuh"
+#include "dropout.h"
 
 template <class T> FF_KERNEL void mask(struct ff_dropout d, const T *in, T *out)
 {

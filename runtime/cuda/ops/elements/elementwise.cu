@@ -1,7 +1,7 @@
 /* Functions of one element, and sums of several.  SPDX-License-Identifier: Apache-2.0 */
-#include "elementwise.h"
 #include "cuda/core/functions.cuh"
 #include "cuda/core/real.cuh"
+#include "elementwise.h"
 
 /* ---- functions of one element ---- */
 

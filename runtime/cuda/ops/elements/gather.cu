@@ -1,7 +1,7 @@
 /* Elements of an axis in another order; the gradient of each is the sum over where it went.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "gather.h"
 #include "cuda/core/real.cuh"
+#include "gather.h"
 
 /* Element `i` of rows of `n`, `inner` wide: which row of which outer one, and where in it. */
 struct spot {

@@ -1,7 +1,7 @@
 /* The largest of windows of images that are stored channels last.  Gradients are gathered, so
  * that windows that overlap add up in a fixed order.  SPDX-License-Identifier: Apache-2.0 */
-#include "pool.h"
 #include "cuda/core/real.cuh"
+#include "pool.h"
 
 FF_DEVICE int64_t taps_of(const struct ff_windows &w)
 {

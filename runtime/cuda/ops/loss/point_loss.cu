@@ -1,9 +1,9 @@
 /* Losses that compare each element with a target's: the mean and the gradient, as
  * runtime/cpu/ops/loss/point_loss.c has them.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "point_loss.h"
 #include "cuda/core/functions.cuh"
 #include "cuda/core/real.cuh"
+#include "point_loss.h"
 
 #define MOST 1024 /* blocks that add up, and threads of the one that adds up theirs */
 #define EACH 4096 /* elements of a block, or more */

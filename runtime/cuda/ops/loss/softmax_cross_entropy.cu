@@ -1,8 +1,8 @@
 /* The loss: the statistics of each label's logits, the mean over all labels, the gradient; as
  * runtime/cpu/ops/loss/softmax_cross_entropy.c has them.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "softmax_cross_entropy.h"
 #include "cuda/core/real.cuh"
+#include "softmax_cross_entropy.h"
 
 #define WIDE 256     /* classes from which a position has a block of its own */
 #define LANES 32     /* threads of a position with fewer */

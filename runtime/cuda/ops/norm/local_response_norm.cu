@@ -1,6 +1,6 @@
 /* Local response normalisation: a thread an element.  SPDX-License-Identifier: Apache-2.0 */
-#include "local_response_norm.h"
 #include "cuda/core/real.cuh"
+#include "local_response_norm.h"
 
 FF_DEVICE void find(const struct ff_response &r, int64_t i, int64_t *in, int64_t *out)
 {

@@ -1,8 +1,8 @@
 /* Layer, RMS and group norm: a block a row, and for the gradients of weights one for 32 of
  * them and a share of the rows.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "norm.h"
 #include "cuda/core/real.cuh"
+#include "norm.h"
 
 #define ACROSS 32
 #define DOWN 8

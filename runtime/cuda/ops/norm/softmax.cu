@@ -1,8 +1,8 @@
 /* Softmax along an axis, its logarithm, and their preludes.  A block has as many rows as it is
  * wide; threads of one column share a row.  SPDX-License-Identifier: Apache-2.0 */
-#include "softmax.h"
 #include "cuda/core/functions.cuh"
 #include "cuda/core/real.cuh"
+#include "softmax.h"
 
 /* The same for all threads of a column, whatever each of them has found. */
 FF_DEVICE float join_column(float *part, float x, bool largest)

@@ -1,7 +1,7 @@
 /* Cells of recurrences: a thread a feature of a sample.  SPDX-License-Identifier: Apache-2.0 */
-#include "recurrent.h"
 #include "cuda/core/functions.cuh"
 #include "cuda/core/real.cuh"
+#include "recurrent.h"
 
 #include "kernels/cells.h"
 

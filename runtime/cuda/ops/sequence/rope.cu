@@ -1,7 +1,7 @@
 /* Rotary position embedding: a thread has one angle of a row, of all its heads.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "rope.h"
 #include "cuda/core/real.cuh"
+#include "rope.h"
 
 template <class T> FF_KERNEL void turn(struct ff_rope r, const T *x, T *y)
 {

@@ -1,8 +1,8 @@
 /* Which places go to which experts: places choose, a thread each, and then a block for every
  * sample and expert gives its slots to those that chose it, in order.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "route.h"
 #include "cuda/core/real.cuh"
+#include "route.h"
 
 /* Choices from the best on, -1 where there is none that is a number; zeros all over. */
 template <class T> FF_KERNEL void choose(struct ff_route r, const T *in, int32_t *choice, T *out)

@@ -1,7 +1,7 @@
 /* What lies between attention's parts and cuDNN's graphs of it: masks, logarithms, and rows of
  * which a sum is known.  SPDX-License-Identifier: Apache-2.0 */
-#include "sdpa.h"
 #include "cuda/core/real.cuh"
+#include "sdpa.h"
 
 #define LANES 32 /* threads that have a row */
 #define PICKS 3  /* elements that carry a row's sum: 8 bits each */
@@ -117,7 +117,7 @@ FF_KERNEL void stand_in(struct ff_attention a, const float *pair_slopes, const u
 	/* of rows that see nothing every weight is to be 0 */
 	if (here && threadIdx.x == 0)
 		stats[row] = pair_slopes[2 * row + 1] != -INFINITY ? pair_slopes[2 * row + 1]
-								  : -MASKED;
+								   : -MASKED;
 }
 
 /* ---- launches ---- */
