@@ -1,0 +1,203 @@
+/* Prices of what is computed: as measured, by a model of the device, or by its peak rates, each
+ * found once.  docs/simulator.md derives the formulas.  SPDX-License-Identifier: Apache-2.0 */
+#include "pricer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(FF_KEY_BYTES <= FF_COST_KEY_BYTES, "every work's key must fit a cost's");
+
+static const struct ff_priced *memo_find(const struct ff_pricer *p, uint64_t hash)
+{
+	uint32_t at, i = ff_table_first(&p->table, hash, &at);
+
+	return i == FF_NONE ? NULL : &p->memo[i];
+}
+
+static int memo_add(struct ff_pricer *p, uint64_t hash, struct ff_priced new, struct ff_error *err)
+{
+	if (!p->memo || p->table.n == p->memo_cap) {
+		uint32_t cap = p->memo_cap ? 2 * p->memo_cap : 1024;
+		struct ff_priced *memo = realloc(p->memo, cap * sizeof(*memo));
+
+		if (!memo)
+			return ff_fail_memory(err);
+		p->memo = memo;
+		p->memo_cap = cap;
+	}
+	p->memo[p->table.n] = new;
+	return ff_table_put(&p->table, hash, p->table.n) < 0 ? ff_fail_memory(err) : FF_OK;
+}
+
+/* The whole command must fit behind the key, so a very long key is cut. */
+static int missing_cost(const struct ff_pricer *p, const char *key, struct ff_error *err)
+{
+	char command[FF_ERROR_TEXT / 2];
+	int used, room, length;
+
+	snprintf(command, sizeof(command), "run ffprof %s --machine %s -o %s", p->graph_path,
+			p->machine->name, p->costs_path);
+	used = (int)(strlen(command) + strnlen(p->costs_path, 128));
+	room = FF_ERROR_TEXT - 40 - used;
+	length = (int)strlen(key);
+	return ff_fail(err, FF_E_INPUT, "%.128s has no cost for \"%.*s%s\": %s", p->costs_path,
+			length < room ? length : room - 3, key, length < room ? "" : "...",
+			command);
+}
+
+/* The roofline (Williams, Waterman, Patterson 2009): bound by arithmetic or by
+ * memory, whichever takes longer. */
+static double roofline_us(const struct ff_device_kind *kind, const struct ff_work *w)
+{
+	double peak = ff_device_flops_per_s(kind, ff_work_type(w));
+	double flops_us = (double)ff_work_flops(w) * 1e6 / peak;
+	double bytes_us = (double)ff_work_bytes(w) * 1e6 / kind->memory_bytes_per_s;
+
+	return FF_LAUNCH_US + fmax(flops_us, bytes_us);
+}
+
+/* By a model: kernels are worth the memo. */
+static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
+		struct ff_priced *ret, struct ff_error *err)
+{
+	uint64_t hash = ff_hash_mix(ff_work_hash(w), ff_pricer_kind(p, device));
+	const struct ff_priced *found = memo_find(p, hash);
+	struct ff_priced new = {0};
+	int code;
+
+	if (found) {
+		*ret = *found;
+		return FF_OK;
+	}
+	new.us = ff_price_on_grid(
+			ff_device_model_work_us(ff_pricer_model(p, device), w, &new.inferred));
+	new.alone_us = new.us;
+	code = memo_add(p, hash, new, err);
+	if (code == FF_OK)
+		*ret = new;
+	return code;
+}
+
+/* What `w` costs; measured costs, which are of one kind of device, are taken into
+ * the memo. */
+static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
+		struct ff_priced *ret, struct ff_error *err)
+{
+	const struct ff_priced *found;
+	const struct ff_cost *cost;
+	struct ff_priced new = {0};
+	int64_t passed_bytes;
+	char key[FF_KEY_BYTES];
+	uint64_t hash;
+	int code;
+
+	if (ff_pricer_model(p, device))
+		return price_by_model(p, w, device, ret, err);
+	if (!p->costs) { /* less work than to look it up */
+		new.us = ff_price_on_grid(roofline_us(ff_device_kind(p->machine, device), w));
+		new.alone_us = new.us;
+		*ret = new;
+		return FF_OK;
+	}
+	passed_bytes = ff_passed_node(&p->passed, ff_pricer_micro(p, w->graph),
+			(uint32_t)(w->node - w->graph->nodes), w->pass);
+	hash = ff_hash_mix(ff_work_hash(w), (uint64_t)passed_bytes);
+	found = memo_find(p, hash);
+	if (found) {
+		*ret = *found;
+		return FF_OK;
+	}
+	ff_work_key(w, key);
+	cost = ff_costs_find(p->costs, key, passed_bytes);
+	if (!cost)
+		return missing_cost(p, key, err);
+	new.us = ff_price_on_grid(cost->median_us);
+	new.alone_us = cost->alone_us > 0 ? ff_price_on_grid(cost->alone_us) : new.us;
+	new.workspace_bytes = cost->workspace_bytes;
+	code = memo_add(p, hash, new, err);
+	if (code == FF_OK)
+		*ret = new;
+	return code;
+}
+
+int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
+		struct ff_error *err)
+{
+	struct ff_priced memo;
+	int code = price(p, w, device, &memo, err);
+
+	if (code == FF_OK)
+		*us = memo.us;
+	return code;
+}
+
+int ff_price_inferred(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
+		struct ff_inferred *ret, struct ff_error *err)
+{
+	struct ff_priced memo;
+	int code = price(p, w, device, &memo, err);
+
+	if (code == FF_OK)
+		*ret = memo.inferred;
+	return code;
+}
+
+const struct ff_device_kind *ff_price_unmodelled(const struct ff_pricer *p)
+{
+	const struct ff_machine *m = p->machine;
+
+	for (uint32_t i = 0; i < m->n_devices; i++)
+		if (!p->costs && p->estimate == FF_ESTIMATE_MODEL && !ff_pricer_model(p, i))
+			return ff_device_kind(m, i);
+	return NULL;
+}
+
+uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node)
+{
+	uint64_t hash = p->costs && p->alone[node];
+
+	for (uint32_t m = 1; m <= FF_MAX_MICRO_BATCHES && p->costs; m++)
+		for (int pass = 0; pass < 2 && p->graph->batch % (int32_t)m == 0; pass++)
+			hash = ff_hash_mix(hash, (uint64_t)ff_passed_node(&p->passed, m, node,
+								 (enum ff_pass)pass));
+	return hash;
+}
+
+int ff_price_part(struct ff_pricer *p, const struct ff_work *w, uint32_t node, uint32_t n_parts,
+		uint32_t device, double *us, struct ff_error *err)
+{
+	/* of several micro-batches others may be under way */
+	bool alone = n_parts == 1 && p->alone[node] && w->graph->batch == p->graph->batch;
+	struct ff_priced memo;
+	int code = price(p, w, device, &memo, err);
+
+	if (code == FF_OK)
+		*us = alone ? memo.alone_us : memo.us;
+	return code;
+}
+
+int ff_price_least(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
+		struct ff_error *err)
+{
+	struct ff_priced memo;
+	int code = price(p, w, device, &memo, err);
+
+	if (code == FF_OK)
+		*us = fmin(memo.us, memo.alone_us);
+	return code;
+}
+
+int64_t ff_price_workspace(void *p, const struct ff_work *w)
+{
+	struct ff_pricer *pricer = p;
+	struct ff_priced memo;
+
+	if (!pricer->costs)
+		return ff_scratch_bytes(&pricer->scratch, w);
+	/* A cost that is missing is reported by whoever asks for its time. */
+	if (price(pricer, w, 0, &memo, NULL) != FF_OK)
+		return 0;
+	return memo.workspace_bytes;
+}
