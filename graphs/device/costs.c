@@ -92,23 +92,23 @@ static bool is_nearer(int64_t a, int64_t b, int64_t bytes)
 
 /* The entry of that key that was measured most alike. */
 static uint32_t find_entry(
-		const struct ff_costs *c, const char *key, uint64_t hash, int64_t passed_bytes)
+		const struct ff_costs *c, const char *key, uint64_t hash, int64_t reuse_bytes)
 {
 	uint32_t at, i, best = FF_NONE;
 
 	for (i = ff_table_first(&c->table, hash, &at); i != FF_NONE;
 			i = ff_table_next(&c->table, hash, &at))
 		if (!strcmp(c->entry[i]->key, key) &&
-				(best == FF_NONE || is_nearer(c->entry[i]->passed_bytes,
-								    c->entry[best]->passed_bytes,
-								    passed_bytes)))
+				(best == FF_NONE || is_nearer(c->entry[i]->reuse_bytes,
+								    c->entry[best]->reuse_bytes,
+								    reuse_bytes)))
 			best = i;
 	return best;
 }
 
-const struct ff_cost *ff_costs_find(const struct ff_costs *c, const char *key, int64_t passed_bytes)
+const struct ff_cost *ff_costs_find(const struct ff_costs *c, const char *key, int64_t reuse_bytes)
 {
-	uint32_t i = find_entry(c, key, ff_fnv1a(key, strlen(key)), passed_bytes);
+	uint32_t i = find_entry(c, key, ff_fnv1a(key, strlen(key)), reuse_bytes);
 
 	return i == FF_NONE ? NULL : c->entry[i];
 }
@@ -155,9 +155,9 @@ static int check_cost(const struct ff_cost *cost, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT,
 				"\"%.200s\" has %u samples, of which %u cannot be disturbed",
 				cost->key, cost->samples, cost->disturbed);
-	if (cost->workspace_bytes < 0 || cost->passed_bytes < 0)
+	if (cost->workspace_bytes < 0 || cost->reuse_bytes < 0)
 		return ff_fail(err, FF_E_INPUT, "%s of \"%.200s\" must not be negative",
-				cost->passed_bytes < 0 ? "passed_bytes" : "workspace_bytes",
+				cost->reuse_bytes < 0 ? "reuse_bytes" : "workspace_bytes",
 				cost->key);
 	return FF_OK;
 }
@@ -175,8 +175,8 @@ int ff_costs_put(struct ff_costs *c, const struct ff_cost *cost, struct ff_error
 	if (code < 0)
 		return code;
 	hash = ff_fnv1a(cost->key, strlen(cost->key));
-	i = find_entry(c, cost->key, hash, cost->passed_bytes);
-	if (i != FF_NONE && c->entry[i]->passed_bytes == cost->passed_bytes) {
+	i = find_entry(c, cost->key, hash, cost->reuse_bytes);
+	if (i != FF_NONE && c->entry[i]->reuse_bytes == cost->reuse_bytes) {
 		key = c->entry[i]->key;
 		*c->entry[i] = *cost;
 		c->entry[i]->key = key;
@@ -223,36 +223,36 @@ const char *ff_rate_name(enum ff_rate_kind k)
 
 /* Whether `a` was measured more like it than `b`: the size of samples counts first. */
 static bool is_rate_nearer(const struct ff_rate *a, const struct ff_rate *b, int64_t sample_bytes,
-		int64_t passed_bytes)
+		int64_t reuse_bytes)
 {
 	if (a->sample_bytes != b->sample_bytes)
 		return is_nearer(a->sample_bytes, b->sample_bytes, sample_bytes);
-	return is_nearer(a->passed_bytes, b->passed_bytes, passed_bytes);
+	return is_nearer(a->reuse_bytes, b->reuse_bytes, reuse_bytes);
 }
 
 const struct ff_rate *ff_costs_load_rate(const struct ff_costs *c, enum ff_rate_kind k,
-		int64_t sample_bytes, int64_t passed_bytes)
+		int64_t sample_bytes, int64_t reuse_bytes)
 {
 	const struct ff_rates *r = &c->rates[k];
 	const struct ff_rate *best = NULL;
 
 	for (uint32_t i = 0; i < r->n; i++)
-		if (!best || is_rate_nearer(&r->rate[i], best, sample_bytes, passed_bytes))
+		if (!best || is_rate_nearer(&r->rate[i], best, sample_bytes, reuse_bytes))
 			best = &r->rate[i];
 	return best;
 }
 
 const struct ff_rate *ff_costs_rate(
-		const struct ff_costs *c, enum ff_rate_kind k, int64_t passed_bytes)
+		const struct ff_costs *c, enum ff_rate_kind k, int64_t reuse_bytes)
 {
-	return ff_costs_load_rate(c, k, 0, passed_bytes);
+	return ff_costs_load_rate(c, k, 0, reuse_bytes);
 }
 
 /* How they are sorted. */
 static bool is_before(const struct ff_rate *a, const struct ff_rate *b)
 {
 	return a->sample_bytes != b->sample_bytes ? a->sample_bytes < b->sample_bytes
-						  : a->passed_bytes < b->passed_bytes;
+						  : a->reuse_bytes < b->reuse_bytes;
 }
 
 int ff_costs_set_rate(

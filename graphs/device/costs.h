@@ -18,7 +18,7 @@ struct ff_costs {
 	struct ff_comm_cost **comm;
 	uint32_t n_comm, cap_comm;
 	struct ff_rates {
-		struct ff_rate *rate; /* ascending by sample_bytes, then passed_bytes */
+		struct ff_rate *rate; /* ascending by sample_bytes, then reuse_bytes */
 		uint32_t n, cap;
 	} rates[FF_RATE_COUNT];
 	struct ff_rate link;

@@ -7,7 +7,7 @@
 #include "costs.h"
 
 #define COSTS_FORMAT "ffsoap-costs"
-#define COSTS_VERSION 4
+#define COSTS_VERSION 5
 #define MAX_BYTES_PER_S 1e18
 
 /* "disturbed", which only figures have that something disturbed. */
@@ -25,7 +25,7 @@ static int read_disturbed(const struct ff_json *object, uint32_t *ret, struct ff
 
 static int read_passed(const struct ff_json *object, int64_t *ret, struct ff_error *err)
 {
-	return ff_json_int(object, "passed_bytes", 0, (int64_t)FF_COST_MAX_BYTES, ret, err);
+	return ff_json_int(object, "reuse_bytes", 0, (int64_t)FF_COST_MAX_BYTES, ret, err);
 }
 
 /* What a line is, besides what went by before it was measured. */
@@ -55,18 +55,18 @@ static int read_link(const struct ff_json *object, struct ff_rate *ret, struct f
 static int read_rate(struct ff_costs *c, enum ff_rate_kind k, const struct ff_json *at,
 		struct ff_error *err)
 {
-	static const char *const keys[] = {"passed_bytes", "latency_us", "bytes_per_s",
+	static const char *const keys[] = {"reuse_bytes", "latency_us", "bytes_per_s",
 			"short_bytes_per_s", "sample_bytes", "disturbed", NULL};
 	const struct ff_rate *known;
 	struct ff_rate rate;
 	double short_bytes_per_s = 0;
-	int64_t passed_bytes = 0, sample_bytes = 0;
+	int64_t reuse_bytes = 0, sample_bytes = 0;
 	int code = ff_json_only(at, keys, err);
 
 	if (code == FF_OK)
 		code = read_line(at, &rate, err);
 	if (code == FF_OK)
-		code = read_passed(at, &passed_bytes, err);
+		code = read_passed(at, &reuse_bytes, err);
 	if (code == FF_OK && ff_json_get(at, "short_bytes_per_s"))
 		code = ff_json_real(at, "short_bytes_per_s", 1, MAX_BYTES_PER_S, &short_bytes_per_s,
 				err);
@@ -75,13 +75,12 @@ static int read_rate(struct ff_costs *c, enum ff_rate_kind k, const struct ff_js
 				err);
 	if (code != FF_OK)
 		return code;
-	known = ff_costs_load_rate(c, k, sample_bytes, passed_bytes);
-	if (known && known->passed_bytes == passed_bytes && known->sample_bytes == sample_bytes)
+	known = ff_costs_load_rate(c, k, sample_bytes, reuse_bytes);
+	if (known && known->reuse_bytes == reuse_bytes && known->sample_bytes == sample_bytes)
 		return ff_json_fail(at, err,
-				"expected each passed_bytes once, but %" PRId64
-				" stands here again",
-				passed_bytes);
-	rate.passed_bytes = passed_bytes;
+				"expected each reuse_bytes once, but %" PRId64 " stands here again",
+				reuse_bytes);
+	rate.reuse_bytes = reuse_bytes;
 	rate.sample_bytes = sample_bytes;
 	rate.short_bytes_per_us = short_bytes_per_s / 1e6;
 	return ff_costs_set_rate(c, k, rate, err);
@@ -117,7 +116,7 @@ static int place(const struct ff_json *at, const struct ff_error *why, struct ff
 
 static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
 {
-	static const char *const keys[] = {"key", "passed_bytes", "median_us", "p10_us", "p90_us",
+	static const char *const keys[] = {"key", "reuse_bytes", "median_us", "p10_us", "p90_us",
 			"alone_us", "samples", "disturbed", "workspace_bytes", NULL};
 	const struct ff_cost *known;
 	struct ff_error why = {0};
@@ -128,7 +127,7 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 	if (code == FF_OK)
 		code = ff_json_string(at, "key", &cost.key, err);
 	if (code == FF_OK)
-		code = read_passed(at, &cost.passed_bytes, err);
+		code = read_passed(at, &cost.reuse_bytes, err);
 	if (code == FF_OK)
 		code = ff_json_real(at, "median_us", 0, FF_COST_MAX_US, &cost.median_us, err);
 	if (code == FF_OK)
@@ -146,12 +145,12 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 				&cost.workspace_bytes, err);
 	if (code != FF_OK)
 		return code;
-	known = ff_costs_find(c, cost.key, cost.passed_bytes);
-	if (known && known->passed_bytes == cost.passed_bytes)
+	known = ff_costs_find(c, cost.key, cost.reuse_bytes);
+	if (known && known->reuse_bytes == cost.reuse_bytes)
 		return ff_json_fail(ff_json_get(at, "key"), err,
-				"expected each key once with each passed_bytes, but \"%.200s\" "
+				"expected each key once with each reuse_bytes, but \"%.200s\" "
 				"with %" PRId64 " stands here again",
-				cost.key, cost.passed_bytes);
+				cost.key, cost.reuse_bytes);
 	cost.samples = (uint32_t)samples;
 	code = ff_costs_put(c, &cost, &why);
 	return code != FF_OK ? place(at, &why, err) : FF_OK;
@@ -391,7 +390,8 @@ static int read_members(struct ff_costs *c, const struct ff_json *root, struct f
 static int check_version(const struct ff_json *root, struct ff_error *err)
 {
 	static const char *const unsaid[COSTS_VERSION] = {NULL, "what they were measured on",
-			"what caches held", "what a device takes while its node's others wait"};
+			"what caches held", "what a device takes while its node's others wait",
+			"reuse_bytes, which they called otherwise"};
 	const struct ff_json *format, *version;
 
 	if (root->type != FF_JSON_OBJECT)
@@ -496,7 +496,7 @@ static void write_rates(struct ff_out *o, const char *key, const struct ff_rates
 	ff_out_array(o, key);
 	for (uint32_t i = 0; i < r->n; i++) {
 		ff_out_object(o, NULL);
-		ff_out_int(o, "passed_bytes", r->rate[i].passed_bytes);
+		ff_out_int(o, "reuse_bytes", r->rate[i].reuse_bytes);
 		if (r->rate[i].sample_bytes)
 			ff_out_int(o, "sample_bytes", r->rate[i].sample_bytes);
 		write_line(o, r->rate[i]);
@@ -542,7 +542,7 @@ static void write_entry(struct ff_out *o, const struct ff_cost *cost)
 {
 	ff_out_object(o, NULL);
 	ff_out_string(o, "key", cost->key);
-	ff_out_int(o, "passed_bytes", cost->passed_bytes);
+	ff_out_int(o, "reuse_bytes", cost->reuse_bytes);
 	ff_out_real(o, "median_us", cost->median_us);
 	ff_out_real(o, "p10_us", cost->p10_us);
 	ff_out_real(o, "p90_us", cost->p90_us);
@@ -562,7 +562,7 @@ static int by_key(const void *a, const void *b)
 	int order = strcmp(x->key, y->key);
 
 	return order ? order
-		     : (x->passed_bytes > y->passed_bytes) - (x->passed_bytes < y->passed_bytes);
+		     : (x->reuse_bytes > y->reuse_bytes) - (x->reuse_bytes < y->reuse_bytes);
 }
 
 static int by_shape(const void *a, const void *b)

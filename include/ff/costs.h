@@ -23,15 +23,15 @@ struct ff_cost {
 	uint32_t samples;
 	int64_t workspace_bytes; /* scratch of the kernel */
 	uint32_t disturbed;      /* of them: something else ran, and nothing better was had */
-	int64_t passed_bytes;    /* that went by before each sample (ff/passed.h) */
+	int64_t reuse_bytes;     /* that went by before each sample (ff/reuse.h) */
 	double alone_us; /* the median while the node's other devices wait; 0: not measured */
 };
 
 /* Time as a line: latency_us + bytes / bytes_per_us. */
 struct ff_rate {
 	double latency_us, bytes_per_us;
-	uint32_t disturbed;   /* samples behind it, as above */
-	int64_t passed_bytes; /* as above; of a link nothing */
+	uint32_t disturbed;  /* samples behind it, as above */
+	int64_t reuse_bytes; /* as above; of a link nothing */
 	/* COPY, ADD: the same in runs of FF_SHORT_RUN_BYTES; 0: not measured */
 	double short_bytes_per_us;
 	/* LOAD, LOAD_IDS: one sample of the input that was loaded; 0: not told */
@@ -116,9 +116,8 @@ int ff_costs_set_origin(struct ff_costs *c, const struct ff_origin *o, struct ff
 uint32_t ff_costs_count(const struct ff_costs *c);
 /* What was measured after as much had gone by as next to nothing else: caches are then most
  * alike.  NULL when the key was never measured. */
-const struct ff_cost *ff_costs_find(
-		const struct ff_costs *c, const char *key, int64_t passed_bytes);
-/* Adds, or replaces what has the key and passed_bytes; strings and arrays are copied. */
+const struct ff_cost *ff_costs_find(const struct ff_costs *c, const char *key, int64_t reuse_bytes);
+/* Adds, or replaces what has the key and reuse_bytes; strings and arrays are copied. */
 int ff_costs_put(struct ff_costs *c, const struct ff_cost *cost, struct ff_error *err);
 
 const struct ff_steadiness *ff_costs_steadiness(const struct ff_costs *c);
@@ -160,12 +159,12 @@ enum ff_rate_kind {
 const char *ff_rate_name(enum ff_rate_kind k);
 /* As ff_costs_find has it; NULL when that kind was never measured. */
 const struct ff_rate *ff_costs_rate(
-		const struct ff_costs *c, enum ff_rate_kind k, int64_t passed_bytes);
+		const struct ff_costs *c, enum ff_rate_kind k, int64_t reuse_bytes);
 /* Of loads: of what was measured with samples most alike in size, since looking up each sample
  * takes time of its own. */
 const struct ff_rate *ff_costs_load_rate(const struct ff_costs *c, enum ff_rate_kind k,
-		int64_t sample_bytes, int64_t passed_bytes);
-/* Adds, or replaces what has the same passed_bytes and sample_bytes. */
+		int64_t sample_bytes, int64_t reuse_bytes);
+/* Adds, or replaces what has the same reuse_bytes and sample_bytes. */
 int ff_costs_set_rate(
 		struct ff_costs *c, enum ff_rate_kind k, struct ff_rate r, struct ff_error *err);
 

@@ -40,7 +40,7 @@ void ff_pricer_set_codec(struct ff_pricer *p, const struct ff_codec *codec);
 const struct ff_codec *ff_price_codec(const struct ff_pricer *p);
 
 /* Microseconds, >= 0: as measured with caches most like those that its node finds in a step or a
- * micro-batch (ff/passed.h).  A cost that was never measured is FF_E_INPUT: the sentence names the
+ * micro-batch (ff/reuse.h).  A cost that was never measured is FF_E_INPUT: the sentence names the
  * key and the ffprof command that measures it.  Measured ones are memoised by ff_work_hash. */
 int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
 		struct ff_error *err);

@@ -250,8 +250,8 @@ static bool is_near(const struct ff_prof *p, const struct ff_prof_item *item, ui
 {
 	uint32_t m = (uint32_t)(p->graph.batch / item->graph->batch);
 
-	return ff_passed_value(&p->passed, m, item->node, item->pass, value) <=
-	       ff_passed_node(&p->passed, m, item->node, item->pass) / FAR;
+	return ff_reuse_value(&p->reuse, m, item->node, item->pass, value) <=
+	       ff_reuse_node(&p->reuse, m, item->node, item->pass) / FAR;
 }
 
 /* What tasks have touched not long ago, the last one last: what it reads that others have read or
@@ -287,10 +287,10 @@ static void add_figure(struct figures *f, const struct ff_timing *t)
 static void add_known(struct bench *b, uint32_t item)
 {
 	const struct ff_prof_item *at = &b->p->item[item];
-	const struct ff_cost *known = ff_costs_find(b->p->costs, at->key, at->passed_bytes);
+	const struct ff_cost *known = ff_costs_find(b->p->costs, at->key, at->reuse_bytes);
 	struct ff_timing t;
 
-	if (!known || known->passed_bytes != at->passed_bytes)
+	if (!known || known->reuse_bytes != at->reuse_bytes)
 		return;
 	t = (struct ff_timing){known->median_us, known->p10_us, known->p90_us, known->samples,
 			known->disturbed};
@@ -341,7 +341,7 @@ static int time_members(struct bench *b, uint32_t n, bool alone, struct ff_error
 		f[k] = &(alone ? b->alone : b->together)[m->item - b->p->item];
 		what[k] = (struct ff_timed){.run = run_kernel,
 				.arg = m,
-				.passed_bytes = m->item->passed_bytes,
+				.reuse_bytes = m->item->reuse_bytes,
 				.alone = alone,
 				.most = most_samples(b->p)};
 		find_hot(m, &what[k++]);
@@ -354,7 +354,7 @@ static int time_members(struct bench *b, uint32_t n, bool alone, struct ff_error
 
 static int put_cost(struct bench *b, const struct member *m, struct ff_error *err)
 {
-	struct ff_cost cost = {.key = m->item->key, .passed_bytes = m->item->passed_bytes};
+	struct ff_cost cost = {.key = m->item->key, .reuse_bytes = m->item->reuse_bytes};
 
 	set_cost(b, m, &cost);
 	return ff_costs_put(b->p->costs, &cost, err);
@@ -401,16 +401,16 @@ static int measure_items(struct bench *b, uint32_t first, uint32_t n, double sha
 static uint32_t count_together(const struct ff_prof *p, uint32_t first)
 {
 	const struct ff_prof_item *item = &p->item[first];
-	int64_t passed = item->passed_bytes, bytes = 0;
+	int64_t reuse_bytes = item->reuse_bytes, bytes = 0;
 	uint32_t n = 0;
 
-	while (ff_prof_keeps_nothing(p, passed) && n < FF_PROF_TOGETHER && first + n < p->n_items &&
-			item[n].passed_bytes == passed) {
+	while (ff_prof_keeps_nothing(p, reuse_bytes) && n < FF_PROF_TOGETHER &&
+			first + n < p->n_items && item[n].reuse_bytes == reuse_bytes) {
 		struct ff_work work;
 
 		fill_work(&item[n], &work);
 		bytes += ff_work_bytes(&work);
-		if (bytes > passed / FAR)
+		if (bytes > reuse_bytes / FAR)
 			break;
 		n++;
 	}
@@ -420,7 +420,7 @@ static uint32_t count_together(const struct ff_prof *p, uint32_t first)
 static bool is_disturbed(const struct ff_prof *p, uint32_t item)
 {
 	const struct ff_prof_item *at = &p->item[item];
-	const struct ff_cost *cost = ff_costs_find(p->costs, at->key, at->passed_bytes);
+	const struct ff_cost *cost = ff_costs_find(p->costs, at->key, at->reuse_bytes);
 
 	return cost && cost->disturbed;
 }

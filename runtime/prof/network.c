@@ -204,12 +204,12 @@ static int prepare(struct bench *b, int64_t most, struct ff_error *err)
 static int measure_size(struct bench *b, struct ff_timed *what, int64_t size, struct ff_timing *ret,
 		struct ff_error *err)
 {
-	int64_t step = b->p->states.passed_bytes[0];
+	int64_t step = b->p->states.reuse_bytes[0];
 
 	set_size(b, size);
 	/* Between two messages passes what makes the second, at most a step; what is sent has just
 	 * been written. */
-	what->passed_bytes = AROUND * size < step ? AROUND * size : step;
+	what->reuse_bytes = AROUND * size < step ? AROUND * size : step;
 	what->hot[0] = (struct ff_hot){b->memory[0], size};
 	return ff_prof_time(b->p, what, ret, err);
 }

@@ -9,7 +9,7 @@
 #include "ff/dataset.h"
 #include "ff/lock.h"
 #include "ff/micro.h"
-#include "ff/passed.h"
+#include "ff/reuse.h"
 #include "ff/schedule.h"
 #include "layout.h"
 #include "steady.h"
@@ -47,15 +47,15 @@ struct ff_prof_item {
 	enum ff_pass pass;
 	struct ff_config config; /* degrees only */
 	const char *key;
-	int64_t passed_bytes; /* as costs have it */
-	bool alone;           /* also while other devices wait */
+	int64_t reuse_bytes; /* as costs have it */
+	bool alone;          /* also while other devices wait */
 };
 
 /* What goes by in a step or in one of so many micro-batches, which rates are measured with; some
  * are alike. */
 #define FF_PROF_STATES 16
 struct ff_prof_states {
-	int64_t passed_bytes[FF_PROF_STATES]; /* of a step first */
+	int64_t reuse_bytes[FF_PROF_STATES]; /* of a step first */
 	uint32_t n;
 };
 
@@ -78,7 +78,7 @@ struct ff_prof {
 	const struct ff_prof_options *opt;
 	struct ff_arena arena;
 	struct ff_graph graph;
-	struct ff_passed passed; /* on it */
+	struct ff_reuse reuse; /* on it */
 	struct ff_machine machine;
 	struct ff_layout layout; /* while measuring: of the ranks */
 	struct ff_topology topology;

@@ -15,7 +15,7 @@ static const int64_t sizes[SIZES] = {4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 <<
 /* One to measure. */
 struct line {
 	enum ff_rate_kind kind;
-	int64_t passed_bytes;
+	int64_t reuse_bytes;
 	uint32_t node;        /* LOAD, LOAD_IDS: the input */
 	struct ff_rate *seen; /* in each round */
 };
@@ -244,7 +244,7 @@ static int prepare(struct bench *b, struct ff_timed *what, struct ff_error *err)
 		set_update(b);
 		what->hot[0] = (struct ff_hot){b->memory[0], b->bytes};
 		what->hot[1] = (struct ff_hot){b->memory[1], b->bytes};
-		what->since_bytes = what->passed_bytes / 2;
+		what->since_bytes = what->reuse_bytes / 2;
 	}
 	return FF_OK;
 }
@@ -266,7 +266,7 @@ static int prepare_sizes(struct ff_prof *p, const struct line *l, int32_t run_el
 				.node = l->node};
 		what[*n] = (struct ff_timed){.run = run,
 				.arg = at,
-				.passed_bytes = l->passed_bytes,
+				.reuse_bytes = l->reuse_bytes,
 				.most = ff_samples_of(FF_SAMPLES, p->rounds)};
 		if (is_load(l->kind))
 			set_load(at);
@@ -283,7 +283,7 @@ static int prepare_sizes(struct ff_prof *p, const struct line *l, int32_t run_el
 static int time_sizes(struct ff_prof *p, const struct ff_timed *what, uint32_t n,
 		struct ff_timing *ret, struct ff_error *err)
 {
-	uint32_t each = ff_prof_keeps_nothing(p, what->passed_bytes) ? n : 1;
+	uint32_t each = ff_prof_keeps_nothing(p, what->reuse_bytes) ? n : 1;
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < n && code == FF_OK && !p->end; i += each)
@@ -345,7 +345,7 @@ static int measure(struct ff_prof *p, const struct line *l, uint32_t rounds, str
 		code = measure_line(p, l, FF_SHORT_RUN_BYTES / FF_F32_BYTES, &in_short, err);
 	if (code < 0 || p->end)
 		return code;
-	rate.passed_bytes = l->passed_bytes;
+	rate.reuse_bytes = l->reuse_bytes;
 	rate.sample_bytes = is_load(l->kind) ? sample_bytes(input_value(p, l->node)) : 0;
 	rate.short_bytes_per_us = in_short.bytes_per_us;
 	rate.disturbed += in_short.disturbed;
@@ -373,11 +373,10 @@ static bool is_needed(const struct ff_prof *p, enum ff_rate_kind kind)
 static bool is_missing(const struct ff_prof *p, const struct line *l)
 {
 	int64_t sample = is_load(l->kind) ? sample_bytes(input_value(p, l->node)) : 0;
-	const struct ff_rate *known =
-			ff_costs_load_rate(p->costs, l->kind, sample, l->passed_bytes);
+	const struct ff_rate *known = ff_costs_load_rate(p->costs, l->kind, sample, l->reuse_bytes);
 
 	return !known || known->sample_bytes != sample ||
-	       !ff_prof_is_same(p, known->passed_bytes, l->passed_bytes) ||
+	       !ff_prof_is_same(p, known->reuse_bytes, l->reuse_bytes) ||
 	       (p->opt->again && known->disturbed);
 }
 
@@ -389,9 +388,9 @@ struct lines {
 	struct ff_rate seen[];
 };
 
-static void add_line(struct lines *l, enum ff_rate_kind kind, uint32_t node, int64_t passed_bytes)
+static void add_line(struct lines *l, enum ff_rate_kind kind, uint32_t node, int64_t reuse_bytes)
 {
-	struct line line = {kind, passed_bytes, node, l->seen + (size_t)l->n * l->p->rounds};
+	struct line line = {kind, reuse_bytes, node, l->seen + (size_t)l->n * l->p->rounds};
 
 	if (l->n < MOST_LINES && is_missing(l->p, &line))
 		l->line[l->n++] = line;
@@ -414,7 +413,7 @@ static void add_loads(struct lines *l, enum ff_rate_kind kind)
 					       sample_bytes(input_value(l->p, l->line[k].node)) ==
 							       sample_bytes(t));
 		if (!seen)
-			add_line(l, kind, i, l->p->states.passed_bytes[0]);
+			add_line(l, kind, i, l->p->states.reuse_bytes[0]);
 	}
 }
 
@@ -427,9 +426,9 @@ static void add_kind(struct lines *l, enum ff_rate_kind kind)
 	uint32_t n = in_all ? s->n : kind != FF_RATE_ADD;
 
 	if (kind == FF_RATE_COPY || kind == FF_RATE_ADD)
-		add_line(l, kind, FF_NONE, FF_PASSED_NEAR);
+		add_line(l, kind, FF_NONE, FF_REUSE_NEAR);
 	for (uint32_t i = 0; i < n; i++)
-		add_line(l, kind, FF_NONE, s->passed_bytes[i]);
+		add_line(l, kind, FF_NONE, s->reuse_bytes[i]);
 }
 
 static void find_lines(struct lines *l)

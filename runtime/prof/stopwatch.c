@@ -93,7 +93,7 @@ static int choose(struct group *g, struct ff_error *err)
 		code = run_together(p, g->take[i].what, &s, err);
 	}
 	if (code == FF_OK && many)
-		code = ff_prof_sweep(p, g->take->what->passed_bytes, &s.memory_us, err);
+		code = ff_prof_sweep(p, g->take->what->reuse_bytes, &s.memory_us, err);
 	for (uint32_t i = 0; i < g->n && code == FF_OK && many; i++)
 		if (wants_many(g->take[i].what)) {
 			code = run_once(p, g->take[i].what, &s, err);
@@ -136,7 +136,7 @@ static int take_one(struct group *g, const struct ff_timed *what, double memory_
 static int take_turn(struct group *g, uint32_t turn, struct ff_error *err)
 {
 	double memory_us;
-	int code = ff_prof_sweep(g->p, g->take->what->passed_bytes, &memory_us, err);
+	int code = ff_prof_sweep(g->p, g->take->what->reuse_bytes, &memory_us, err);
 
 	for (uint32_t i = 0; i < g->n && code == FF_OK; i++)
 		if (g->take[i].steady.more > turn)

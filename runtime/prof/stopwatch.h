@@ -16,7 +16,7 @@ struct ff_timed {
 	int (*run)(void *arg, struct ff_error *err);
 	int (*before)(void *arg, struct ff_error *err); /* NULL, or what is given just before it */
 	void *arg;
-	int64_t passed_bytes;      /* that go by before each time; 0: those of a step */
+	int64_t reuse_bytes;       /* that go by before each time; 0: those of a step */
 	struct ff_hot hot[FF_HOT]; /* what tasks have just written */
 	int64_t since_bytes;       /* that go by after that */
 	bool slowest;              /* the slowest rank's time, not the ranks' mean */

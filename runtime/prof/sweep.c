@@ -1,7 +1,7 @@
 /* Caches as training has them.  A kernel in a loop of its own finds all its data in
  * the cache; in a step it finds what the task before it wrote, and much else
  * has gone by.  So before every sample as many bytes go by as have been touched since its node
- * was last computed (ff/passed.h), and then what would just have been written is.
+ * was last computed (ff/reuse.h), and then what would just have been written is.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sweep.h"
 
@@ -16,26 +16,26 @@ static int64_t most_bytes(const struct ff_prof *p)
 	return p->caches.bytes > 0 ? p->caches.bytes : PRESET_CACHE;
 }
 
-static int64_t sweep_bytes(const struct ff_prof *p, int64_t passed_bytes)
+static int64_t sweep_bytes(const struct ff_prof *p, int64_t reuse_bytes)
 {
 	int64_t most = most_bytes(p);
 
-	return passed_bytes / 2 < most ? passed_bytes / 2 : most;
+	return reuse_bytes / 2 < most ? reuse_bytes / 2 : most;
 }
 
-bool ff_prof_is_same(const struct ff_prof *p, int64_t passed_bytes, int64_t other_bytes)
+bool ff_prof_is_same(const struct ff_prof *p, int64_t reuse_bytes, int64_t other_bytes)
 {
-	return sweep_bytes(p, passed_bytes) == sweep_bytes(p, other_bytes);
+	return sweep_bytes(p, reuse_bytes) == sweep_bytes(p, other_bytes);
 }
 
-bool ff_prof_keeps_nothing(const struct ff_prof *p, int64_t passed_bytes)
+bool ff_prof_keeps_nothing(const struct ff_prof *p, int64_t reuse_bytes)
 {
-	return passed_bytes > most_bytes(p);
+	return reuse_bytes > most_bytes(p);
 }
 
-static void make_room(struct ff_prof *p, int64_t passed_bytes)
+static void make_room(struct ff_prof *p, int64_t reuse_bytes)
 {
-	int64_t bytes = sweep_bytes(p, passed_bytes);
+	int64_t bytes = sweep_bytes(p, reuse_bytes);
 
 	p->caches.sweep_bytes = bytes > p->caches.sweep_bytes ? bytes : p->caches.sweep_bytes;
 }
@@ -44,11 +44,11 @@ int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)
 {
 	int code = FF_OK;
 
-	make_room(p, FF_PASSED_NEAR);
+	make_room(p, FF_REUSE_NEAR);
 	for (uint32_t i = 0; i < p->states.n; i++)
-		make_room(p, p->states.passed_bytes[i]);
+		make_room(p, p->states.reuse_bytes[i]);
 	for (uint32_t i = 0; i < p->n_items; i++)
-		make_room(p, p->item[i].passed_bytes);
+		make_room(p, p->item[i].reuse_bytes);
 	for (int i = 0; i < 2 && code == FF_OK; i++)
 		code = p->backend->memory.alloc(
 				p->dev, (size_t)p->caches.sweep_bytes, &p->caches.sweep[i], err);
@@ -108,10 +108,10 @@ static int run_sweep(void *arg, struct ff_error *err)
 	return carry(s->p, s->p->caches.sweep[0], s->p->caches.sweep[1], s->bytes, true, err);
 }
 
-int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, double *us, struct ff_error *err)
+int ff_prof_sweep(struct ff_prof *p, int64_t reuse_bytes, double *us, struct ff_error *err)
 {
 	struct sweep sweep = {
-			p, sweep_bytes(p, passed_bytes ? passed_bytes : p->states.passed_bytes[0])};
+			p, sweep_bytes(p, reuse_bytes ? reuse_bytes : p->states.reuse_bytes[0])};
 	int code = ff_watch_time(&p->watch, run_sweep, &sweep, us, err);
 
 	if (sweep.bytes != p->caches.swept_bytes) /* other times are no measure */

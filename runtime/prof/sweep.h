@@ -6,9 +6,9 @@
 
 /* Beyond as many bytes more make nothing colder, so that what was measured at one such
  * figure holds at another. */
-bool ff_prof_is_same(const struct ff_prof *p, int64_t passed_bytes, int64_t other_bytes);
+bool ff_prof_is_same(const struct ff_prof *p, int64_t reuse_bytes, int64_t other_bytes);
 /* Whether more than caches hold goes by, so that they keep nothing. */
-bool ff_prof_keeps_nothing(const struct ff_prof *p, int64_t passed_bytes);
+bool ff_prof_keeps_nothing(const struct ff_prof *p, int64_t reuse_bytes);
 /* Memory for it, once dev and stream are there. */
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err);
 void ff_prof_sweep_close(struct ff_prof *p);
@@ -18,9 +18,9 @@ struct ff_hot {
 	int64_t bytes;
 };
 #define FF_HOT 8
-/* Leaves the caches as they are when `passed_bytes` (0: those of a step) have gone by.  Always the
+/* Leaves the caches as they are when `reuse_bytes` (0: those of a step) have gone by.  Always the
  * same for as many: what it took, *us, is a reference too. */
-int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, double *us, struct ff_error *err);
+int ff_prof_sweep(struct ff_prof *p, int64_t reuse_bytes, double *us, struct ff_error *err);
 /* And then as when what is `hot` was written, the last one last, and `since_bytes` have gone by
  * since (0: none). */
 int ff_prof_rewrite(struct ff_prof *p, const struct ff_hot hot[FF_HOT], int64_t since_bytes,

@@ -25,9 +25,9 @@ struct list {
 };
 
 /* Whether the work's key is new with so much gone by; it is not the next time. */
-static int is_new(struct list *l, int64_t passed_bytes, bool alone, bool *ret)
+static int is_new(struct list *l, int64_t reuse_bytes, bool alone, bool *ret)
 {
-	uint64_t hash = ff_hash_mix(ff_work_hash(l->work), (uint64_t)passed_bytes ^ alone);
+	uint64_t hash = ff_hash_mix(ff_work_hash(l->work), (uint64_t)reuse_bytes ^ alone);
 	uint32_t at;
 
 	*ret = ff_table_first(&l->seen, hash, &at) == FF_NONE;
@@ -52,7 +52,7 @@ static int add_item(struct list *l, const struct ff_prof_item *item)
 /* What goes by before the node; beyond the caches, the least that is. */
 static int64_t find_passed(const struct list *l, uint32_t node, enum ff_pass pass)
 {
-	int64_t bytes = ff_passed_node(&l->p->passed, l->micro_batches, node, pass);
+	int64_t bytes = ff_reuse_node(&l->p->reuse, l->micro_batches, node, pass);
 
 	while (bytes > 1 && ff_prof_is_same(l->p, bytes, bytes / 2))
 		bytes /= 2;
@@ -65,8 +65,8 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 	/* only whole batches are waited for; docs/simulator.md, "Alone" */
 	bool alone = c->n_parts == 1 && l->alone[node] && l->graph->batch == l->p->graph.batch &&
 		     l->p->machine.n_devices > 1;
-	int64_t passed_bytes = find_passed(l, node, pass);
-	struct ff_prof_item item = {l->graph, node, part, pass, *c, NULL, passed_bytes, alone};
+	int64_t reuse_bytes = find_passed(l, node, pass);
+	struct ff_prof_item item = {l->graph, node, part, pass, *c, NULL, reuse_bytes, alone};
 	const struct ff_cost *known;
 	char key[FF_KEY_BYTES];
 	struct ff_region box;
@@ -75,11 +75,11 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 
 	ff_config_box(&l->graph->nodes[node], c, part, &box);
 	ff_work_fill(l->graph, node, &box, pass, l->work);
-	if ((code = is_new(l, passed_bytes, alone, &fresh)) < 0 || !fresh)
+	if ((code = is_new(l, reuse_bytes, alone, &fresh)) < 0 || !fresh)
 		return code;
 	ff_work_key(l->work, key);
-	known = ff_costs_find(l->p->costs, key, passed_bytes);
-	if (known && ff_prof_is_same(l->p, known->passed_bytes, passed_bytes) &&
+	known = ff_costs_find(l->p->costs, key, reuse_bytes);
+	if (known && ff_prof_is_same(l->p, known->reuse_bytes, reuse_bytes) &&
 			!(known->disturbed && l->p->opt->again) && (!alone || known->alone_us > 0))
 		return FF_OK;
 	item.config.list = NULL;
@@ -123,13 +123,13 @@ static int add_splits(struct list *l)
 static void add_state(struct list *l, uint32_t micro_batches)
 {
 	struct ff_prof_states *s = &l->p->states;
-	int64_t bytes = ff_passed_bytes(&l->p->passed, micro_batches);
+	int64_t bytes = ff_reuse_bytes(&l->p->reuse, micro_batches);
 
 	for (uint32_t i = 0; i < s->n; i++)
-		if (ff_prof_is_same(l->p, s->passed_bytes[i], bytes))
+		if (ff_prof_is_same(l->p, s->reuse_bytes[i], bytes))
 			return;
 	if (s->n < FF_PROF_STATES)
-		s->passed_bytes[s->n++] = bytes;
+		s->reuse_bytes[s->n++] = bytes;
 }
 
 /* From here on works are those of one of so many micro-batches. */
@@ -195,8 +195,8 @@ static int by_passed(const void *x, const void *y)
 {
 	const struct ff_prof_item *a = x, *b = y;
 
-	if (a->passed_bytes != b->passed_bytes)
-		return a->passed_bytes < b->passed_bytes ? -1 : 1;
+	if (a->reuse_bytes != b->reuse_bytes)
+		return a->reuse_bytes < b->reuse_bytes ? -1 : 1;
 	return strcmp(a->key, b->key);
 }
 
@@ -210,7 +210,7 @@ int ff_prof_list(struct ff_prof *p, struct ff_error *err)
 		return ff_fail_memory(err);
 	code = ff_alone_find(&p->graph, &p->arena, &l.alone, err);
 	if (code == FF_OK)
-		code = ff_passed_find(&p->graph, p->machine.n_devices, &p->arena, &p->passed, err);
+		code = ff_reuse_find(&p->graph, p->machine.n_devices, &p->arena, &p->reuse, err);
 	p->states.n = 0;
 	if (code == FF_OK)
 		add_state(&l, 1);

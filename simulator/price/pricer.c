@@ -61,26 +61,26 @@ static int check_costs(const struct ff_pricer *p, struct ff_error *err)
 	return check_rates(p, p->optimizer, err);
 }
 
-static uint8_t add_state(struct ff_pricer *p, int64_t passed_bytes)
+static uint8_t add_state(struct ff_pricer *p, int64_t reuse_bytes)
 {
 	struct ff_price_state *s = &p->state[p->n_states];
 
 	for (uint32_t i = 0; i < p->n_states; i++)
-		if (p->state[i].passed_bytes == passed_bytes)
+		if (p->state[i].reuse_bytes == reuse_bytes)
 			return (uint8_t)i;
-	s->passed_bytes = passed_bytes;
+	s->reuse_bytes = reuse_bytes;
 	for (int k = 0; k < FF_RATE_COUNT; k++)
-		s->rate[k] = ff_costs_rate(p->costs, (enum ff_rate_kind)k, passed_bytes);
+		s->rate[k] = ff_costs_rate(p->costs, (enum ff_rate_kind)k, reuse_bytes);
 	return (uint8_t)p->n_states++;
 }
 
 static int fill_states(struct ff_pricer *p, struct ff_error *err)
 {
-	int code = ff_passed_find(p->graph, p->machine->n_devices, &p->arena, &p->passed, err);
+	int code = ff_reuse_find(p->graph, p->machine->n_devices, &p->arena, &p->reuse, err);
 
 	for (uint32_t m = 1; m <= FF_MAX_MICRO_BATCHES && code == FF_OK; m++)
 		if (p->graph->batch % (int32_t)m == 0)
-			p->state_of[m] = add_state(p, ff_passed_bytes(&p->passed, m));
+			p->state_of[m] = add_state(p, ff_reuse_bytes(&p->reuse, m));
 	return code;
 }
 

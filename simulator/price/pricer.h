@@ -6,8 +6,8 @@
 #include "ff/device_model.h"
 #include "ff/hash.h"
 #include "ff/micro.h"
-#include "ff/passed.h"
 #include "ff/price.h"
+#include "ff/reuse.h"
 #include "ff/scratch.h"
 #include "links.h"
 
@@ -24,10 +24,10 @@ struct ff_priced {
 
 /* What goes by when batches are cut into so many micro-batches, and the rates that go with it. */
 struct ff_price_state {
-	int64_t passed_bytes;
+	int64_t reuse_bytes;
 	const struct ff_rate *rate[FF_RATE_COUNT];
 };
-#define FF_PRICE_STATES (2 * 64) /* as ff_passed_bytes rounds: two for each power of two */
+#define FF_PRICE_STATES (2 * 64) /* as ff_reuse_bytes rounds: two for each power of two */
 
 struct ff_pricer {
 	const struct ff_graph *graph;
@@ -46,8 +46,8 @@ struct ff_pricer {
 	struct ff_priced *memo;
 	uint32_t memo_cap;
 	struct ff_arena arena;
-	bool *alone;             /* by node */
-	struct ff_passed passed; /* if measured */
+	bool *alone;           /* by node */
+	struct ff_reuse reuse; /* if measured */
 	uint32_t n_states;
 	struct ff_price_state state[FF_PRICE_STATES];
 	uint8_t state_of[FF_MAX_MICRO_BATCHES + 1];

@@ -97,7 +97,7 @@ static double local_us(const struct ff_pricer *p, const struct ff_graph *g,
 	double worst;
 
 	if (p->costs)
-		r = mv->gradients || k == FF_RATE_ADD ? ff_costs_rate(p->costs, k, FF_PASSED_NEAR)
+		r = mv->gradients || k == FF_RATE_ADD ? ff_costs_rate(p->costs, k, FF_REUSE_NEAR)
 						      : ff_pricer_state(p, g)->rate[k];
 	worst = slowest_us(p, mv, r, memory_passes[k], bytes);
 	if (r && bytes)
@@ -245,10 +245,10 @@ static double load_us(const struct ff_pricer *p, const struct ff_graph *g, const
 	each = bytes / ff_region_size(&mv->region, 0);
 	if (p->costs && mv->type == FF_I32)
 		r = ff_costs_load_rate(p->costs, FF_RATE_LOAD_IDS, each,
-				ff_pricer_state(p, g)->passed_bytes);
+				ff_pricer_state(p, g)->reuse_bytes);
 	if (p->costs && !r)
 		r = ff_costs_load_rate(
-				p->costs, FF_RATE_LOAD, each, ff_pricer_state(p, g)->passed_bytes);
+				p->costs, FF_RATE_LOAD, each, ff_pricer_state(p, g)->reuse_bytes);
 	return slowest_us(p, mv, r, memory_passes[FF_RATE_LOAD], bytes);
 }
 

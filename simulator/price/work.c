@@ -88,7 +88,7 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 	const struct ff_priced *found;
 	const struct ff_cost *cost;
 	struct ff_priced new = {0};
-	int64_t passed_bytes;
+	int64_t reuse_bytes;
 	char key[FF_KEY_BYTES];
 	uint64_t hash;
 	int code;
@@ -101,16 +101,16 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 		*ret = new;
 		return FF_OK;
 	}
-	passed_bytes = ff_passed_node(&p->passed, ff_pricer_micro(p, w->graph),
+	reuse_bytes = ff_reuse_node(&p->reuse, ff_pricer_micro(p, w->graph),
 			(uint32_t)(w->node - w->graph->nodes), w->pass);
-	hash = ff_hash_mix(ff_work_hash(w), (uint64_t)passed_bytes);
+	hash = ff_hash_mix(ff_work_hash(w), (uint64_t)reuse_bytes);
 	found = memo_find(p, hash);
 	if (found) {
 		*ret = *found;
 		return FF_OK;
 	}
 	ff_work_key(w, key);
-	cost = ff_costs_find(p->costs, key, passed_bytes);
+	cost = ff_costs_find(p->costs, key, reuse_bytes);
 	if (!cost)
 		return missing_cost(p, key, err);
 	new.us = ff_price_on_grid(cost->median_us);
@@ -160,7 +160,7 @@ uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node)
 
 	for (uint32_t m = 1; m <= FF_MAX_MICRO_BATCHES && p->costs; m++)
 		for (int pass = 0; pass < 2 && p->graph->batch % (int32_t)m == 0; pass++)
-			hash = ff_hash_mix(hash, (uint64_t)ff_passed_node(&p->passed, m, node,
+			hash = ff_hash_mix(hash, (uint64_t)ff_reuse_node(&p->reuse, m, node,
 								 (enum ff_pass)pass));
 	return hash;
 }

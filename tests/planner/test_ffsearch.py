@@ -190,8 +190,8 @@ MACHINE = {"processor": "abacus", "kernels": "beads 1", "mpi": "drums 2", "cores
 
 def write_costs(path, graph, machine, devices=1, **members):
     """A cost file in which every kernel of one device takes 100 us: with one, all that a search may need."""
-    rate = [{"passed_bytes": 1024, "latency_us": 1, "bytes_per_s": 1e9}]
-    costs = {"format": "ffsoap-costs", "version": 4, "device_kind": "P100", "machine": MACHINE,
+    rate = [{"reuse_bytes": 1024, "latency_us": 1, "bytes_per_s": 1e9}]
+    costs = {"format": "ffsoap-costs", "version": 5, "device_kind": "P100", "machine": MACHINE,
              "rates": dict.fromkeys(("copy", "add", "accumulate", "update", "load"), rate), "entries": [],
              **members}
     for _ in range(200):  # it names what is missing, one at a time
@@ -202,7 +202,7 @@ def write_costs(path, graph, machine, devices=1, **members):
         key = re.search(r'"([^"]+\.(?:forward|backward)[^"]*)"', p.stderr)
         if p.returncode != 2 or not key:
             return p
-        costs["entries"].append({"key": key.group(1), "passed_bytes": 1024, "median_us": 100, "p10_us": 100,
+        costs["entries"].append({"key": key.group(1), "reuse_bytes": 1024, "median_us": 100, "p10_us": 100,
                                  "p90_us": 100, "samples": 5, "workspace_bytes": 0})
     raise AssertionError("more than 200 kernels")
 
@@ -611,7 +611,7 @@ def test_bad_optimizers():
     refuse(2, 'four.json has no "update_adamw" rate: run ffprof lenet.json', *args,
            "--optimizer", "adamw")
     costs = json.loads(read("four.json"))
-    costs["rates"]["update_adamw"] = [{"passed_bytes": 9, "latency_us": 1, "bytes_per_s": 5e8}]
+    costs["rates"]["update_adamw"] = [{"reuse_bytes": 9, "latency_us": 1, "bytes_per_s": 5e8}]
     write("five.json", json.dumps(costs))
     args[6] = "five.json"
     run(*args, "--optimizer", "adamw")

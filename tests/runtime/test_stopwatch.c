@@ -63,7 +63,7 @@ static void open_prof(struct ff_prof *p)
 	rank_us = 0;
 	p->tally.rank_us = &rank_us;
 	p->backend = ff_backend_find("cpu");
-	p->states = (struct ff_prof_states){.passed_bytes = {PASSED}, .n = 1};
+	p->states = (struct ff_prof_states){.reuse_bytes = {PASSED}, .n = 1};
 	code = ff_comm_local(1, &p->comm, &err);
 	if (code == FF_OK)
 		code = p->backend->device.open(0, &p->dev, &err);
@@ -97,7 +97,7 @@ static void set_works(struct work *w, struct ff_timed *what, struct record *to,
 		w[i] = (struct work){to, (char)('a' + i), {30, 30}, 0};
 		what[i] = (struct ff_timed){.run = run_work,
 				.arg = &w[i],
-				.passed_bytes = PASSED,
+				.reuse_bytes = PASSED,
 				.most = most[i]};
 	}
 }

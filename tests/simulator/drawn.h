@@ -46,7 +46,7 @@ static inline void put_odd_cost(
 	/* with caches after much more, everything takes longer */
 	for (int i = 0; i < ODD_STATES; i++) {
 		ck_assert_int_eq(ff_costs_put(costs, &cost, NULL), FF_OK);
-		cost.passed_bytes = cost.passed_bytes ? 4 * cost.passed_bytes : 4096;
+		cost.reuse_bytes = cost.reuse_bytes ? 4 * cost.reuse_bytes : 4096;
 		cost.median_us = cost.p90_us = us * (1 + ff_random_below(&state, 100));
 		cost.alone_us = us * ff_random_below(&state, 100);
 	}

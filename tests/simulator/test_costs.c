@@ -161,7 +161,7 @@ START_TEST(finds_what_was_measured_most_alike)
 		struct ff_cost x = cost("relu.forward b", (double)passed[i] + 1);
 		struct ff_rate r = {(double)passed[i], 1, 0, passed[i]};
 
-		x.passed_bytes = passed[i];
+		x.reuse_bytes = passed[i];
 		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
 		ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_COPY, r, NULL), FF_OK);
 	}
@@ -169,7 +169,7 @@ START_TEST(finds_what_was_measured_most_alike)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		int64_t asked = cases[i].asked, found = cases[i].found;
 
-		ck_assert_int_eq(ff_costs_find(c, "relu.forward b", asked)->passed_bytes, found);
+		ck_assert_int_eq(ff_costs_find(c, "relu.forward b", asked)->reuse_bytes, found);
 		ck_assert_double_eq(ff_costs_find(c, "relu.forward b", asked)->median_us,
 				(double)found + 1);
 		ck_assert_double_eq(
@@ -211,7 +211,7 @@ START_TEST(round_trip_is_exact_and_sorted)
 	const char *conv, *linear;
 	struct ff_cost after = cost("linear.backward c", 5);
 
-	after.passed_bytes = 4096;
+	after.reuse_bytes = 4096;
 	ck_assert_int_eq(ff_costs_put(c, &after, NULL), FF_OK);
 	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){1, 60, 0, 4096, 7}, NULL);
 	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){1, 60, 0, 4096, 0, 9}, NULL);
@@ -248,10 +248,10 @@ END_TEST
 
 #define NAMES "\"processor\":\"p\",\"kernels\":\"k\",\"mpi\":\"m\""
 #define COUNTS "\"cores\":1,\"threads\":1,\"ranks\":2,\"hosts\":1"
-#define KIND "{\"format\":\"ffsoap-costs\",\"version\":4,\"device_kind\":\"cpu\","
+#define KIND "{\"format\":\"ffsoap-costs\",\"version\":5,\"device_kind\":\"cpu\","
 #define HEAD KIND "\"machine\":{" NAMES "," COUNTS "},"
 #define ENTRY(key, median, p10, p90, samples, space)                                               \
-	"{\"key\":" key ",\"passed_bytes\":0,\"median_us\":" median ",\"p10_us\":" p10             \
+	"{\"key\":" key ",\"reuse_bytes\":0,\"median_us\":" median ",\"p10_us\":" p10              \
 	",\"p90_us\":" p90 ",\"samples\":" samples ",\"workspace_bytes\":" space "}"
 #define ENTRIES(e) HEAD "\"entries\":[" e "]}"
 #define COMM(c) HEAD "\"comm\":[" c "],\"entries\":[]}"
@@ -263,15 +263,17 @@ static const struct {
 } bad_files[] = {
 		{"[]", "", "expected an object"},
 		{"{\"format\":\"ffsoap-graph\",\"version\":1}", "format", "ffsoap-costs"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":5}", "version", "4"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":6}", "version", "5"},
 		{"{\"format\":\"ffsoap-costs\",\"version\":1}", "version",
 				"what they were measured on"},
 		{"{\"format\":\"ffsoap-costs\",\"version\":2}", "version",
 				"do not say what caches held: remove the file and measure again"},
 		{"{\"format\":\"ffsoap-costs\",\"version\":3}", "version",
 				"what a device takes while its node's others wait"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":4,\"entries\":[]}", "", "device_kind"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":4,\"device_kind\":\"\",\"entries\":[]}",
+		{"{\"format\":\"ffsoap-costs\",\"version\":4}", "version",
+				"do not say reuse_bytes, which they called otherwise"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":5,\"entries\":[]}", "", "device_kind"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":5,\"device_kind\":\"\",\"entries\":[]}",
 				"device_kind", "name of a device kind"},
 		{KIND "\"entries\":[]}", "", "machine"},
 		{KIND "\"machine\":{" NAMES "},\"entries\":[]}", "machine", "cores"},
@@ -291,9 +293,9 @@ static const struct {
 		{HEAD "\"rates\":[],\"entries\":[]}", "rates", "expected an object"},
 		{HEAD "\"rates\":{\"cpoy\":{}},\"entries\":[]}", "rates", "cpoy"},
 		{HEAD "\"rates\":{\"copy\":{}},\"entries\":[]}", "rates.copy", "expected an array"},
-		{RATE("{\"latency_us\":1,\"bytes_per_s\":5}"), "rates.copy[0]", "passed_bytes"},
-		{RATE("{\"latency_us\":1,\"bytes_per_s\":5,\"passed_bytes\":8},"
-		      "{\"latency_us\":2,\"bytes_per_s\":5,\"passed_bytes\":8}"),
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":5}"), "rates.copy[0]", "reuse_bytes"},
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":5,\"reuse_bytes\":8},"
+		      "{\"latency_us\":2,\"bytes_per_s\":5,\"reuse_bytes\":8}"),
 				"rates.copy[1]", "8 stands here again"},
 		{RATE("3"), "rates.copy[0]", "expected an object"},
 		{RATE("{\"latency_us\":1}"), "rates.copy[0]", "bytes_per_s"},
@@ -337,9 +339,9 @@ static const struct {
 		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"nodes\":1,\"bytes\":[1],\"us\":[1]}"),
 				"comm[0].nodes", "1"},
 		{ENTRIES("7"), "entries[0]", "expected an object"},
-		{ENTRIES("{\"key\":\"a\"}"), "entries[0]", "passed_bytes"},
-		{ENTRIES("{\"key\":\"a\",\"passed_bytes\":-1}"), "entries[0].passed_bytes", "-1"},
-		{ENTRIES("{\"key\":\"a\",\"passed_bytes\":0}"), "entries[0]", "median_us"},
+		{ENTRIES("{\"key\":\"a\"}"), "entries[0]", "reuse_bytes"},
+		{ENTRIES("{\"key\":\"a\",\"reuse_bytes\":-1}"), "entries[0].reuse_bytes", "-1"},
+		{ENTRIES("{\"key\":\"a\",\"reuse_bytes\":0}"), "entries[0]", "median_us"},
 		{ENTRIES(ENTRY("\"\"", "1", "1", "1", "1", "0")), "entries[0]", "key"},
 		{ENTRIES(ENTRY("3", "1", "1", "1", "1", "0")), "entries[0].key",
 				"expected a string"},
@@ -394,7 +396,7 @@ START_TEST(refuses_long_keys)
 	memset(text + n, 'k', FF_COST_KEY_BYTES);
 	n += FF_COST_KEY_BYTES;
 	n += (size_t)snprintf(text + n, sizeof(text) - n,
-			"\",\"passed_bytes\":0,\"median_us\":1,\"p10_us\":1,\"p90_us\":1,"
+			"\",\"reuse_bytes\":0,\"median_us\":1,\"p10_us\":1,\"p90_us\":1,"
 			"\"samples\":1,"
 			"\"workspace_bytes\":0}]}");
 	check_bad(text, n, "entries[0]", "key");

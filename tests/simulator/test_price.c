@@ -1,7 +1,7 @@
 /* Prices against hand numbers.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/micro.h"
-#include "ff/passed.h"
 #include "ff/price.h"
+#include "ff/reuse.h"
 
 #include "hand.h"
 
@@ -769,7 +769,7 @@ START_TEST(micro_batches_have_caches_of_their_own)
 	struct ff_graph g, micro[2];
 	struct ff_cost cost = {.samples = 1};
 	char key[FF_KEY_BYTES];
-	struct ff_passed passed;
+	struct ff_reuse passed;
 	struct ff_work work;
 	struct world w;
 	int64_t bytes[3];
@@ -778,9 +778,9 @@ START_TEST(micro_batches_have_caches_of_their_own)
 	setup(&w, 1, 1, c);
 	ff_pricer_destroy(w.p);
 	hand_graph(&w.arena, 512, 1024, 12, &g);
-	ck_assert_int_eq(ff_passed_find(&g, 1, &w.arena, &passed, NULL), FF_OK);
+	ck_assert_int_eq(ff_reuse_find(&g, 1, &w.arena, &passed, NULL), FF_OK);
 	for (uint32_t i = 0; i < 3; i++) {
-		bytes[i] = ff_passed_node(
+		bytes[i] = ff_reuse_node(
 				&passed, micro_batches[i], ff_graph_find(&g, "fc"), FF_FORWARD);
 		ck_assert(i == 0 || bytes[i] < bytes[i - 1]);
 	}
@@ -793,9 +793,9 @@ START_TEST(micro_batches_have_caches_of_their_own)
 	ff_work_key(&work, key);
 	cost.key = key;
 	for (uint32_t i = 0; i < 3; i += 2) {
-		int64_t of_rate = ff_passed_bytes(&passed, micro_batches[i]);
+		int64_t of_rate = ff_reuse_bytes(&passed, micro_batches[i]);
 
-		cost.passed_bytes = bytes[i];
+		cost.reuse_bytes = bytes[i];
 		cost.median_us = cost.p90_us = 7 + i;
 		ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
 		ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_ACCUMULATE,
@@ -830,7 +830,7 @@ START_TEST(equal_nodes_find_their_data_nearer_or_further)
 	static const char *const names[LAYERS] = {"a", "b", "c", "d", "e", "f"};
 	struct ff_costs *c = hand_costs("fast");
 	struct ff_builder *build;
-	struct ff_passed passed;
+	struct ff_reuse passed;
 	struct ff_graph g;
 	struct world w;
 	uint32_t in[2];
@@ -845,7 +845,7 @@ START_TEST(equal_nodes_find_their_data_nearer_or_further)
 	in[1] = ff_builder_add(build, FF_OP_INPUT, "y", &y, NULL, 0);
 	ff_builder_add(build, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
 	ck_assert_int_eq(ff_builder_finish(build, &g, NULL), FF_OK);
-	ck_assert_int_eq(ff_passed_find(&g, 1, &w.arena, &passed, NULL), FF_OK);
+	ck_assert_int_eq(ff_reuse_find(&g, 1, &w.arena, &passed, NULL), FF_OK);
 	ck_assert_int_eq(ff_pricer_create(&g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
 			FF_OK);
 	for (uint32_t i = 0; i < 2 * LAYERS; i++) {
@@ -857,8 +857,8 @@ START_TEST(equal_nodes_find_their_data_nearer_or_further)
 
 		ff_work_key(&work, key);
 		cost.key = key;
-		cost.passed_bytes = ff_passed_node(&passed, 1, node, pass);
-		cost.median_us = cost.p90_us = (double)(cost.passed_bytes >> 10);
+		cost.reuse_bytes = ff_reuse_node(&passed, 1, node, pass);
+		cost.median_us = cost.p90_us = (double)(cost.reuse_bytes >> 10);
 		ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
 	}
 	for (uint32_t i = 0; i < LAYERS; i++) {

@@ -171,7 +171,7 @@ check 'profile where caches are small' status 0 ranks mpirun -q --allow-run-as-r
 	--machine cpu2 --micro-batches 2 -o small.json $small
 check 'soon keep nothing' python3 - <<TXT
 import json
-passed = {e["passed_bytes"] for e in json.load(open("small.json"))["entries"]}
+passed = {e["reuse_bytes"] for e in json.load(open("small.json"))["entries"]}
 assert passed == {65536}, passed
 TXT
 check 'where those of ranks differ' status 0 ranks mpirun -q --allow-run-as-root --oversubscribe \
@@ -179,7 +179,7 @@ check 'where those of ranks differ' status 0 ranks mpirun -q --allow-run-as-root
 core:2 pu:1" exec "$@"' sh "$ffprof" lenet.json --machine cpu2 -o differ.json --largest 4K
 check 'all measure as for the largest' python3 - <<TXT
 import json
-passed = {e["passed_bytes"] for e in json.load(open("differ.json"))["entries"]}
+passed = {e["reuse_bytes"] for e in json.load(open("differ.json"))["entries"]}
 assert max(passed) == 262144, passed
 TXT
 check 'of the ranks of a machine' status 0 ranks "$ffprof" --topology --machine cpu2

@@ -1,16 +1,16 @@
 /* How much goes by: what a kernel finds in the caches depends on it.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PASSED_H
-#define FF_PASSED_H
+#ifndef FF_REUSE_H
+#define FF_REUSE_H
 
 #include "ff/work.h"
 
 /* Nothing has: what is read was just written, and what is written lies where something was left
  * just before, as short-lived gradients do. */
-#define FF_PASSED_NEAR ((int64_t)1 << 16)
+#define FF_REUSE_NEAR ((int64_t)1 << 16)
 
 /* Of `graph` on so many devices, by node, and one more for all nodes. */
-struct ff_passed {
+struct ff_reuse {
 	const struct ff_graph *graph;
 	uint32_t n_devices;
 	int64_t *values_bytes; /* of what earlier nodes write, and of as many gradients */
@@ -18,23 +18,23 @@ struct ff_passed {
 };
 
 /* In memory from `a`; `g` must outlive it. */
-int ff_passed_find(const struct ff_graph *g, uint32_t n_devices, struct ff_arena *a,
-		struct ff_passed *ret, struct ff_error *err);
+int ff_reuse_find(const struct ff_graph *g, uint32_t n_devices, struct ff_arena *a,
+		struct ff_reuse *ret, struct ff_error *err);
 
 /* Bytes that a device touches, near enough, in a step or, where there are several, in one of its
  * `micro_batches`: between two updates or two sums of a gradient.  Rounded to a power of the root
  * of two, so that what differs little is measured once. */
-int64_t ff_passed_bytes(const struct ff_passed *p, uint32_t micro_batches);
+int64_t ff_reuse_bytes(const struct ff_reuse *p, uint32_t micro_batches);
 
 /* The same since `node` was last computed, the other way.  Forward that is what earlier nodes touch
  * since their backward, backward what later ones do: the last node finds behind it what the first
- * one has long lost.  Rounded to a power of two, FF_PASSED_NEAR at least. */
-int64_t ff_passed_node(const struct ff_passed *p, uint32_t micro_batches, uint32_t node,
-		enum ff_pass pass);
+ * one has long lost.  Rounded to a power of two, FF_REUSE_NEAR at least. */
+int64_t ff_reuse_node(
+		const struct ff_reuse *p, uint32_t micro_batches, uint32_t node, enum ff_pass pass);
 
 /* Bytes touched between the last time that another node, the same way, had `value`, which `node`
- * reads or writes, and `node`; what ff_passed_node says where none had.  Not rounded. */
-int64_t ff_passed_value(const struct ff_passed *p, uint32_t micro_batches, uint32_t node,
+ * reads or writes, and `node`; what ff_reuse_node says where none had.  Not rounded. */
+int64_t ff_reuse_value(const struct ff_reuse *p, uint32_t micro_batches, uint32_t node,
 		enum ff_pass pass, uint32_t value);
 
 #endif

@@ -1,5 +1,5 @@
 /* Bytes between two uses of the same data.  SPDX-License-Identifier: Apache-2.0 */
-#include "ff/passed.h"
+#include "ff/reuse.h"
 
 #include "ff/backward.h"
 #include "ff/optimizer.h"
@@ -42,8 +42,8 @@ static int64_t own_parameters(const struct ff_graph *g, uint32_t node)
 	return elements;
 }
 
-int ff_passed_find(const struct ff_graph *g, uint32_t n_devices, struct ff_arena *a,
-		struct ff_passed *ret, struct ff_error *err)
+int ff_reuse_find(const struct ff_graph *g, uint32_t n_devices, struct ff_arena *a,
+		struct ff_reuse *ret, struct ff_error *err)
 {
 	size_t n = (size_t)g->n_nodes + 1;
 	int64_t *values = ff_arena_array(a, n, sizeof(*values));
@@ -55,7 +55,7 @@ int ff_passed_find(const struct ff_graph *g, uint32_t n_devices, struct ff_arena
 		values[i + 1] = values[i] + written_bytes(g, &g->nodes[i]);
 		parameters[i + 1] = parameters[i] + own_parameters(g, i);
 	}
-	*ret = (struct ff_passed){g, n_devices, values, parameters};
+	*ret = (struct ff_reuse){g, n_devices, values, parameters};
 	return FF_OK;
 }
 
@@ -66,7 +66,7 @@ int ff_passed_find(const struct ff_graph *g, uint32_t n_devices, struct ff_arena
  *
  * As data parallelism has it, near enough for any split. */
 static int64_t touched_bytes(
-		const struct ff_passed *p, uint32_t micro_batches, int64_t values, int64_t n)
+		const struct ff_reuse *p, uint32_t micro_batches, int64_t values, int64_t n)
 {
 	int64_t weights = n * ff_dtype_bytes(p->graph->dtype), gradients = n * FF_F32_BYTES;
 
@@ -76,7 +76,7 @@ static int64_t touched_bytes(
 	       ff_optimizer_bytes(ff_optimizer_preset(), p->graph->dtype, gradients);
 }
 
-int64_t ff_passed_bytes(const struct ff_passed *p, uint32_t micro_batches)
+int64_t ff_reuse_bytes(const struct ff_reuse *p, uint32_t micro_batches)
 {
 	uint32_t n = p->graph->n_nodes;
 	int64_t bytes = touched_bytes(p, micro_batches, p->values_bytes[n], p->parameters[n]);
@@ -89,19 +89,19 @@ int64_t ff_passed_bytes(const struct ff_passed *p, uint32_t micro_batches)
 
 /* By nodes from `from` up to `to`, both ways. */
 static int64_t between_bytes(
-		const struct ff_passed *p, uint32_t micro_batches, uint32_t from, uint32_t to)
+		const struct ff_reuse *p, uint32_t micro_batches, uint32_t from, uint32_t to)
 {
 	return touched_bytes(p, micro_batches, p->values_bytes[to] - p->values_bytes[from],
 			p->parameters[to] - p->parameters[from]);
 }
 
-int64_t ff_passed_node(
-		const struct ff_passed *p, uint32_t micro_batches, uint32_t node, enum ff_pass pass)
+int64_t ff_reuse_node(
+		const struct ff_reuse *p, uint32_t micro_batches, uint32_t node, enum ff_pass pass)
 {
 	int64_t bytes = pass == FF_FORWARD ? between_bytes(p, micro_batches, 0, node)
 					   : between_bytes(p, micro_batches, node + 1,
 							     p->graph->n_nodes);
-	int64_t at = FF_PASSED_NEAR;
+	int64_t at = FF_REUSE_NEAR;
 
 	while (bytes / 7 > at / 5) /* nearer to the next one, in ratio */
 		at *= 2;
@@ -137,7 +137,7 @@ static uint32_t find_behind(const struct ff_graph *g, uint32_t node, const struc
 	return first;
 }
 
-int64_t ff_passed_value(const struct ff_passed *p, uint32_t micro_batches, uint32_t node,
+int64_t ff_reuse_value(const struct ff_reuse *p, uint32_t micro_batches, uint32_t node,
 		enum ff_pass pass, uint32_t value)
 {
 	const struct ff_value *v = &p->graph->values[value];
@@ -145,7 +145,7 @@ int64_t ff_passed_value(const struct ff_passed *p, uint32_t micro_batches, uint3
 	uint32_t other = forward ? find_before(p->graph, node, v) : find_behind(p->graph, node, v);
 
 	if (other == FF_NONE)
-		return ff_passed_node(p, micro_batches, node, pass);
+		return ff_reuse_node(p, micro_batches, node, pass);
 	return forward ? between_bytes(p, micro_batches, other + 1, node) / 2
 		       : between_bytes(p, micro_batches, node + 1, other);
 }

@@ -4,13 +4,13 @@
 
 #include "check_main.h"
 #include "ff/backward.h"
-#include "ff/passed.h"
+#include "ff/reuse.h"
 #include "ff/zoo.h"
 
 struct world {
 	struct ff_arena arena;
 	struct ff_graph g;
-	struct ff_passed p;
+	struct ff_reuse p;
 	int64_t *touched; /* by value: the clock when a node last had it; -1: none did yet */
 	int64_t clock;    /* bytes touched so far */
 };
@@ -22,7 +22,7 @@ static void setup(struct world *w, const char *name, uint32_t n_devices)
 	ff_arena_init(&w->arena);
 	ck_assert_msg(ff_zoo_build(name, 0, NULL, 0, &w->arena, &w->g, &err) == FF_OK, "%s",
 			err.text);
-	ck_assert_int_eq(ff_passed_find(&w->g, n_devices, &w->arena, &w->p, NULL), FF_OK);
+	ck_assert_int_eq(ff_reuse_find(&w->g, n_devices, &w->arena, &w->p, NULL), FF_OK);
 	w->touched = malloc(w->g.n_values * sizeof(*w->touched));
 	ck_assert_ptr_nonnull(w->touched);
 }
@@ -68,8 +68,8 @@ static int64_t node_bytes(const struct world *w, uint32_t node)
 
 static void near_enough(int64_t rounded, int64_t bytes)
 {
-	if (bytes <= FF_PASSED_NEAR)
-		ck_assert_int_eq(rounded, FF_PASSED_NEAR);
+	if (bytes <= FF_REUSE_NEAR)
+		ck_assert_int_eq(rounded, FF_REUSE_NEAR);
 	else
 		ck_assert_msg((double)rounded > 0.69 * (double)bytes &&
 						(double)rounded < 1.45 * (double)bytes,
@@ -78,10 +78,10 @@ static void near_enough(int64_t rounded, int64_t bytes)
 
 static void check_value(const struct world *w, uint32_t node, enum ff_pass pass, uint32_t value)
 {
-	int64_t bytes = ff_passed_value(&w->p, 1, node, pass, value);
+	int64_t bytes = ff_reuse_value(&w->p, 1, node, pass, value);
 
 	if (w->touched[value] < 0)
-		ck_assert_int_eq(bytes, ff_passed_node(&w->p, 1, node, pass));
+		ck_assert_int_eq(bytes, ff_reuse_node(&w->p, 1, node, pass));
 	else
 		ck_assert_int_le(llabs(bytes - (w->clock - w->touched[value])), 1);
 }
@@ -95,7 +95,7 @@ static void walk_forward(struct world *w)
 	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
 		const struct ff_node *n = &w->g.nodes[i];
 
-		near_enough(ff_passed_node(&w->p, 1, i, FF_FORWARD), bytes);
+		near_enough(ff_reuse_node(&w->p, 1, i, FF_FORWARD), bytes);
 		for (uint32_t k = 0; k < n->n_data; k++)
 			check_value(w, i, FF_FORWARD, w->g.edges[n->in + k].value);
 		bytes += node_bytes(w, i);
@@ -115,7 +115,7 @@ static void walk_backward(struct world *w)
 		bool reads = ff_node_needs_grad(&w->g, i) &&
 			     ff_op_row(n->op)->flags & FF_OP_BACKWARD_IN;
 
-		near_enough(ff_passed_node(&w->p, 1, i, FF_BACKWARD), w->clock);
+		near_enough(ff_reuse_node(&w->p, 1, i, FF_BACKWARD), w->clock);
 		for (uint32_t k = 0; k < n->n_data; k++)
 			check_value(w, i, FF_BACKWARD, w->g.edges[n->in + k].value);
 		if (ff_node_is_computed(&w->g, i))
@@ -124,7 +124,7 @@ static void walk_backward(struct world *w)
 		for (uint32_t k = 0; k < n->n_data && reads; k++)
 			w->touched[w->g.edges[n->in + k].value] = w->clock;
 	}
-	near_enough(ff_passed_bytes(&w->p, 1), w->clock);
+	near_enough(ff_reuse_bytes(&w->p, 1), w->clock);
 }
 
 START_TEST(as_a_walk_has_it)
@@ -150,15 +150,15 @@ START_TEST(less_on_more_devices)
 	last = one.g.n_nodes - 1;
 	for (uint32_t i = 0; i <= last; i++)
 		for (int pass = 0; pass < 2; pass++) {
-			int64_t here = ff_passed_node(&one.p, 1, i, (enum ff_pass)pass);
+			int64_t here = ff_reuse_node(&one.p, 1, i, (enum ff_pass)pass);
 
-			ck_assert_int_ge(here, ff_passed_node(&four.p, 1, i, (enum ff_pass)pass));
-			ck_assert_int_ge(here, ff_passed_node(&one.p, 4, i, (enum ff_pass)pass));
+			ck_assert_int_ge(here, ff_reuse_node(&four.p, 1, i, (enum ff_pass)pass));
+			ck_assert_int_ge(here, ff_reuse_node(&one.p, 4, i, (enum ff_pass)pass));
 		}
-	ck_assert_int_eq(ff_passed_node(&one.p, 1, 0, FF_FORWARD), FF_PASSED_NEAR);
-	ck_assert_int_eq(ff_passed_node(&one.p, 1, last, FF_BACKWARD), FF_PASSED_NEAR);
-	ck_assert_int_lt(ff_passed_bytes(&four.p, 1), ff_passed_bytes(&one.p, 1));
-	ck_assert_int_lt(ff_passed_bytes(&one.p, 4), ff_passed_bytes(&one.p, 1));
+	ck_assert_int_eq(ff_reuse_node(&one.p, 1, 0, FF_FORWARD), FF_REUSE_NEAR);
+	ck_assert_int_eq(ff_reuse_node(&one.p, 1, last, FF_BACKWARD), FF_REUSE_NEAR);
+	ck_assert_int_lt(ff_reuse_bytes(&four.p, 1), ff_reuse_bytes(&one.p, 1));
+	ck_assert_int_lt(ff_reuse_bytes(&one.p, 4), ff_reuse_bytes(&one.p, 1));
 	teardown(&one);
 	teardown(&four);
 }
@@ -166,8 +166,8 @@ END_TEST
 
 static Suite *suite(void)
 {
-	Suite *s = suite_create("passed");
-	TCase *t = tcase_create("passed");
+	Suite *s = suite_create("reuse");
+	TCase *t = tcase_create("reuse");
 
 	tcase_add_loop_test(t, as_a_walk_has_it, 0, 5);
 	tcase_add_test(t, less_on_more_devices);
