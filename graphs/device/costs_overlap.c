@@ -1,6 +1,8 @@
 /* What overlapping costs.  SPDX-License-Identifier: Apache-2.0 */
 #include "costs.h"
 
+#include <math.h>
+
 #define MOST 16.0
 
 struct ff_overlap_cost ff_costs_overlap(const struct ff_costs *c)
@@ -10,7 +12,7 @@ struct ff_overlap_cost ff_costs_overlap(const struct ff_costs *c)
 
 void ff_costs_set_overlap(struct ff_costs *c, struct ff_overlap_cost o)
 {
-	c->overlap = o;
+	c->overlap = (struct ff_overlap_cost){fmin(o.inside, MOST), fmin(o.between, MOST)};
 }
 
 static int read_share(const struct ff_json *at, const char *key, double *ret, struct ff_error *err)

@@ -125,6 +125,7 @@ void ff_costs_set_steadiness(struct ff_costs *c, const struct ff_steadiness *s);
 const struct ff_launches *ff_costs_launch(const struct ff_costs *c);
 void ff_costs_set_launch(struct ff_costs *c, const struct ff_launches *l);
 struct ff_overlap_cost ff_costs_overlap(const struct ff_costs *c);
+/* At most 16 is kept, as a file may say: more is measured where other programs have the cores. */
 void ff_costs_set_overlap(struct ff_costs *c, struct ff_overlap_cost o);
 /* Share of the figures that rest on undisturbed samples alone, 0 to 1: of the kernels'
  * time, or of the number of rates and tables where that is less. */

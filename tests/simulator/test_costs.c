@@ -481,6 +481,9 @@ START_TEST(a_device_of_its_own)
 	ck_assert_double_eq(ff_costs_overlap(c).inside, -1);
 	ck_assert_int_eq(ff_costs_set_origin(c, &origin, NULL), FF_OK);
 	ff_costs_set_launch(c, &launch);
+	/* what was measured beside other programs is to be read again */
+	ff_costs_set_overlap(c, (struct ff_overlap_cost){28.6, -1});
+	ck_assert_double_eq(ff_costs_overlap(c).inside, 16);
 	ff_costs_set_overlap(c, (struct ff_overlap_cost){-1, 0.25});
 	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_UPLOAD, (struct ff_rate){5, 50000}, NULL),
 			FF_OK);

@@ -194,7 +194,7 @@ check 'says which' one_sentence 'threads a rank: 1, here 3'
 check 'unless told to' status 0 "$ffprof" tiny.json --machine cpu2 --devices 1 -o costs.json --replace \
 	$small
 check 'measure anew' grep -q '"ranks": 1' costs.json
-sed 's/"version": 4/"version": 2/' before.json >old.json
+sed 's/"version": 5/"version": 2/' before.json >old.json
 check 'costs of version 2' refused 'measure again with ffprof' "$ffprof" tiny.json --machine cpu2 \
 	-o old.json
 # Kernels behind the loss, which reads whole numbers, must not meet them as reals: denormal
