@@ -407,7 +407,7 @@ int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char *
 		else if (ending == ENDING_VERSION)
 			printf("%s %s\n", c->name, FF_VERSION);
 		else
-			code = list->list(err);
+			code = list->list(stdout, err);
 		if (code == FF_OK)
 			code = flush_stdout(err);
 		if (code == FF_OK)

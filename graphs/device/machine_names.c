@@ -235,23 +235,24 @@ int ff_machine_load(
 
 /* ---- listing ---- */
 
-static void show(const struct ff_machine *m)
+static void show(FILE *to, const struct ff_machine *m)
 {
 	const struct ff_machine_node *n = &m->nodes[0];
 	const struct ff_wiring *w = &n->wiring;
 
-	printf("%-16s %4u x %-2u %-16s", m->name, m->n_nodes, n->count, m->kinds[n->kind].name);
+	fprintf(to, "%-16s %4u x %-2u %-16s", m->name, m->n_nodes, n->count,
+			m->kinds[n->kind].name);
 	if (n->count > 1)
-		printf(" inside %s%s%.4g GB/s", w->inside ? w->inside->name : "",
+		fprintf(to, " inside %s%s%.4g GB/s", w->inside ? w->inside->name : "",
 				w->inside ? ", " : "", n->inside.bytes_per_us / 1e3);
 	if (w->cards)
-		printf("; between %s%s%u card%s, %.4g GB/s", w->between ? w->between->name : "",
-				w->between ? ", " : "", w->cards, w->cards == 1 ? "" : "s",
-				n->network.bytes_per_us / 1e3);
-	printf("\n");
+		fprintf(to, "; between %s%s%u card%s, %.4g GB/s",
+				w->between ? w->between->name : "", w->between ? ", " : "",
+				w->cards, w->cards == 1 ? "" : "s", n->network.bytes_per_us / 1e3);
+	fprintf(to, "\n");
 }
 
-static int list_folder(const char *folder, struct ff_error *err)
+static int list_folder(FILE *to, const char *folder, struct ff_error *err)
 {
 	struct dirent **entry;
 	int count = scandir(folder, &entry, NULL, alphasort), code = FF_OK;
@@ -269,7 +270,7 @@ static int list_folder(const char *folder, struct ff_error *err)
 
 			code = path ? ff_machine_load(path, &a, &m, err) : ff_fail_memory(err);
 			if (code == FF_OK)
-				show(&m);
+				show(to, &m);
 		}
 		ff_arena_finish(&a);
 		free(entry[k]);
@@ -279,14 +280,14 @@ static int list_folder(const char *folder, struct ff_error *err)
 	return code;
 }
 
-int ff_machine_list(struct ff_error *err)
+int ff_machine_list(FILE *to, struct ff_error *err)
 {
 	const char *first = ff_folder(0), *own = NULL;
-	int code = first ? list_folder(first, err) : FF_OK;
+	int code = first ? list_folder(to, first, err) : FF_OK;
 
 	/* the source tree's, or where that is gone the installed ones */
 	for (uint32_t i = 1; i < FF_FOLDERS && !own; i++)
 		if (!access(ff_folder(i), R_OK))
 			own = ff_folder(i);
-	return code == FF_OK && own ? list_folder(own, err) : code;
+	return code == FF_OK && own ? list_folder(to, own, err) : code;
 }

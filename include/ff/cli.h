@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ff/clock.h"
 #include "ff/error.h"
@@ -27,7 +28,8 @@ struct ff_option {
 	void *value;
 	const char *argument; /* word for the help text, e.g. "SECONDS" */
 	const char *help;
-	int (*list)(struct ff_error *err); /* prints what there is when the value is "list" */
+	/* writes what there is to `to` when the value is "list" */
+	int (*list)(FILE *to, struct ff_error *err);
 };
 struct ff_command {
 	const char *name;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ff/arena.h"
 #include "ff/dtype.h"
@@ -52,8 +53,8 @@ int ff_machine_load(
 bool ff_machine_known(const char *name);
 /* The file that the name, or the path, means; NULL where there is none, or no memory. */
 const char *ff_machine_file(const char *name, struct ff_arena *a);
-/* A line for each machine known by name, to standard output. */
-int ff_machine_list(struct ff_error *err);
+/* A line for each machine known by name. */
+int ff_machine_list(FILE *to, struct ff_error *err);
 void ff_machine_write(const struct ff_machine *m, struct ff_out *o);
 /* The first `n` devices of `m` as a machine (n <= m->n_devices, else FF_E_INPUT). */
 int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a,

@@ -1,8 +1,8 @@
 /* Collectives and messages as NCCL has them: the least of what its algorithms and protocols take,
  * by the constants of the machine's interconnects.  docs/simulator.md has the formulas.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_SIMULATOR_NCCL_H
-#define FF_SIMULATOR_NCCL_H
+#ifndef FF_SIMULATOR_NCCL_MODEL_H
+#define FF_SIMULATOR_NCCL_MODEL_H
 
 #include "ff/interconnect.h"
 #include "ff/reduce.h"
