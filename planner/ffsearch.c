@@ -276,7 +276,7 @@ static int tell_closest(
 		struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
 {
 	char what[160];
-	int code = ff_job_predict(j, &found->best, &j->summary.plan, err);
+	int code = ff_job_predict(j, &found->best, &j->arena, &j->summary.plan, err);
 
 	snprintf(what, sizeof(what),
 			"none of the strategies that %llu proposals led to fits in memory; of the "
@@ -309,7 +309,7 @@ static int search(struct ff_job *j, struct ff_error *err)
 	if (code == FF_E_NOFIT)
 		return tell_closest(j, &found, err);
 	if (code == FF_OK)
-		code = ff_job_predict(j, &found.best, &s->plan, err);
+		code = ff_job_predict(j, &found.best, &j->arena, &s->plan, err);
 	if (code < 0)
 		return code;
 	if (s->plan.simulation.step_us != found.evaluation.step_us || !ff_plan_fits(&s->plan))
@@ -374,7 +374,7 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK && ff_job_is_start(j->opt.simulate))
 		code = ff_job_tune(j, &s, err);
 	if (code == FF_OK)
-		code = ff_job_predict(j, &s, &j->summary.plan, err);
+		code = ff_job_predict(j, &s, &j->arena, &j->summary.plan, err);
 	j->summary.title = j->opt.simulate;
 	j->summary.is_data_parallel = code == FF_OK && is_data_parallel(j);
 	return code;
@@ -497,6 +497,32 @@ static void warn_of_communication(const struct ff_job *j)
 				here);
 }
 
+/* What predictions by models of devices rest on. */
+static void warn_of_models(const struct ff_job *j)
+{
+	const struct ff_summary *s = &j->summary;
+	const char *before = "";
+
+	if (s->unmodelled)
+		fprintf(stderr,
+				"%s: There is no model of devices of kind \"%s\": they cost what "
+				"their peak rates say.\n",
+				ff_job_command.name, s->unmodelled->name);
+	if (ff_inferred_share(&s->plan) <= FF_MUCH_INFERRED)
+		return;
+	fprintf(stderr,
+			"%s: %.0f %% of the step rests on kernels that were not measured on such "
+			"devices (",
+			ff_job_command.name, 100 * ff_inferred_share(&s->plan));
+	for (uint32_t c = 0; c < FF_KERNEL_CLASS_COUNT; c++)
+		if (s->plan.inferred.classes >> c & 1) {
+			fprintf(stderr, "%s%s", before,
+					ff_kernel_class_name((enum ff_kernel_class)c));
+			before = ", ";
+		}
+	fprintf(stderr, "), but inferred from others.\n");
+}
+
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
@@ -519,6 +545,8 @@ static int run(struct ff_job *j, struct ff_error *err)
 		code = open_evaluator(j, err);
 	if (code == FF_OK)
 		code = ff_job_find_baseline(j, err);
+	if (code == FF_OK)
+		code = ff_job_find_rivals(j, err);
 	if (code < 0)
 		return code;
 	s->graph = &j->in.graph;
@@ -532,12 +560,23 @@ static int run(struct ff_job *j, struct ff_error *err)
 	s->space = j->opt.space_text;
 	s->memory_limit = j->opt.memory;
 	code = j->opt.simulate ? simulate(j, err) : search(j, err);
+	if (code == FF_OK)
+		code = ff_facts_find(s->graph, s->machine, &s->plan, j->opt.memory, &j->arena,
+				&s->facts, err);
+	if (code == FF_OK)
+		code = ff_job_find_nearest(j, err);
 	if (code < 0)
 		return code;
 	warn_if_unsteady(j);
 	warn_of_communication(j);
+	warn_of_models(j);
 	table = ff_paths_piped(out, COUNT(out)) ? stderr : stdout;
-	ff_summary_print(s, table);
+	if (j->opt.list)
+		code = ff_summary_list(s, j->opt.list, table, err);
+	else
+		ff_summary_print(s, table);
+	if (code < 0)
+		return code;
 	fflush(table); /* what may go wrong from here on is said behind it, not in it */
 	if (!ff_plan_fits(&s->plan))
 		return fail_simulated(j, err);

@@ -16,7 +16,7 @@
 /* What the command line said. */
 struct ff_job_options {
 	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name;
-	const char *strategy_path, *report_path, *trace_path;
+	const char *strategy_path, *report_path, *trace_path, *list;
 	struct ff_texts init;
 	uint64_t devices, proposals, seed, jobs, average_every, staleness;
 	double seconds, beta;
@@ -58,7 +58,7 @@ struct ff_job {
 	const char *starts[33];
 	struct ff_progress progress;
 	struct ff_plan baseline; /* where data parallelism does not fit */
-	char baseline_name[FF_GRID_NAME];
+	char baseline_name[FF_GRID_NAME], nearest_name[FF_GRID_NAME];
 	struct ff_summary summary;
 };
 
@@ -69,8 +69,12 @@ int ff_job_check(struct ff_job *j, struct ff_error *err);
 /* Whether `costs` is one of the words for estimates, and which. */
 bool ff_job_estimates(const char *costs, enum ff_estimate *ret);
 /* predict.c: lowers and times `s` afresh. */
-int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan *ret,
-		struct ff_error *err);
+int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
+		struct ff_plan *ret, struct ff_error *err);
+/* rivals.c: what is tried before the search, and behind it what is written by hand most like the
+ * plan; as far as there is time. */
+int ff_job_find_rivals(struct ff_job *j, struct ff_error *err);
+int ff_job_find_nearest(struct ff_job *j, struct ff_error *err);
 /* Gives a strategy by name the buckets that are best. */
 int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err);
 /* Data parallelism with the buckets that are best; where it does not fit, what people do then. */

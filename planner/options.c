@@ -294,6 +294,9 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"experts behind them"},
 			{"-o", FF_OPTION_TEXT, &o->strategy_path, "STRATEGY",
 					"where the plan goes"},
+			{"--list", FF_OPTION_TEXT, &o->list, "PATTERN",
+					"instead of the summary a line for each operator whose "
+					"name has that in it, or matches it (\"block0.*\")"},
 			{"--report", FF_OPTION_TEXT, &o->report_path, "FILE", "figures as JSON"},
 			{"--trace", FF_OPTION_TEXT, &o->trace_path, "FILE",
 					"predicted timeline for Perfetto or chrome://tracing"},
