@@ -3,6 +3,8 @@
 #ifndef FF_PLANNER_JOB_H
 #define FF_PLANNER_JOB_H
 
+#include <signal.h>
+
 #include "ff/cli.h"
 #include "ff/codec.h"
 #include "hand/grid.h"
@@ -17,11 +19,11 @@
 struct ff_job_options {
 	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name;
 	const char *strategy_path, *report_path, *trace_path, *list;
-	struct ff_texts init;
+	struct ff_texts init, vary;
 	uint64_t devices, proposals, seed, jobs, average_every, staleness;
 	double seconds, beta;
 	int64_t memory;
-	bool clip, by_nodes;
+	bool clip, by_nodes, explain, oracle;
 	const char *space_text;
 	uint32_t what; /* FF_SPACE_* */
 };
@@ -29,8 +31,8 @@ struct ff_job_options {
 /* What was loaded. */
 struct ff_job_input {
 	struct ff_graph graph;
-	struct ff_machine machine;
-	struct ff_strategy planned; /* --simulate: the file's */
+	struct ff_machine whole, machine; /* of it the devices that are used */
+	struct ff_strategy planned;       /* --simulate: the file's */
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
 	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
@@ -81,6 +83,15 @@ int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err);
 int ff_job_find_baseline(struct ff_job *j, struct ff_error *err);
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device);
 double ff_job_now_s(void);
+/* tools.c: makes what a loaded job searches with; frees it, and the job's arena. */
+int ff_job_open(struct ff_job *j, struct ff_error *err);
+int ff_job_open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err);
+void ff_job_close(struct ff_job *j);
+/* While a plan is sought what asks for an end waits to be asked for. */
+void ff_job_hold(sigset_t *old);
+void ff_job_release(const sigset_t *old);
+/* Whether it was asked to end (Ctrl-C), which is then known for good. */
+bool ff_job_interrupted(struct ff_job *j);
 /* Whether --init takes `name`. */
 bool ff_job_is_start(const char *name);
 

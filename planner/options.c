@@ -8,6 +8,7 @@
 #include "ff/nearest.h"
 #include "hand/megatron.h"
 #include "job.h"
+#include "vary.h"
 
 const struct ff_command ff_job_command = {
 		.name = "ffsearch",
@@ -23,13 +24,18 @@ const struct ff_command ff_job_command = {
 			   "plan.json\n"
 			   "  ffsearch lm.json --machine cpu2 --costs costs.json --simulate "
 			   "plan.json\n"
+			   "  ffsearch lm.json --machine dgx-a100-40:8 --costs analytic "
+			   "--explain -o plan.json\n"
+			   "  ffsearch lm.json --machine dgx-a100-40:8 --costs analytic -o "
+			   "plan.json \\\n"
+			   "      --vary batch=512,1024 memory=40,80\n"
 			   "\n"
 			   "Ctrl-C ends a search early and keeps the best plan so far.\n"
 			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy "
 			   "fits in "
 			   "memory.\n",
 		.min_args = 1,
-		.max_args = 1,
+		.max_args = 1 + FF_MOST_KEYS,
 };
 
 static const struct {
@@ -170,7 +176,9 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 
 int ff_job_check(struct ff_job *j, struct ff_error *err)
 {
+	struct ff_variation v[FF_MOST_VARIATIONS];
 	struct ff_error inner;
+	uint32_t n;
 
 	if (!j->opt.machine_name)
 		return ff_fail(err, FF_E_INPUT,
@@ -216,7 +224,7 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 				"option --average-every: expected --simulate data-parallel beside "
 				"it, as there is nothing to search: devices have nothing but "
 				"parameters in common then");
-	if (check_words(&j->opt, err) < 0)
+	if (check_words(&j->opt, err) < 0 || ff_variations_parse(&j->opt.vary, v, &n, err) < 0)
 		return err->code;
 	if (!j->opt.simulate)
 		return check_search(j, err);
@@ -297,12 +305,23 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			{"--list", FF_OPTION_TEXT, &o->list, "PATTERN",
 					"instead of the summary a line for each operator whose "
 					"name has that in it, or matches it (\"block0.*\")"},
+			{"--explain", FF_OPTION_FLAG, &o->explain, NULL,
+					"tell the critical path, what is gained over the "
+					"baseline, and what more memory or faster links would "
+					"bring"},
+			{"--vary", FF_OPTION_TEXTS, &o->vary, "KEY=N,..",
+					"the plan, carried over and searched again, for other "
+					"values of batch, memory (GiB), devices and network "
+					"(Gbit/s a node); several KEY=N,.. may follow, each "
+					"value with all of the others"},
 			{"--report", FF_OPTION_TEXT, &o->report_path, "FILE", "figures as JSON"},
 			{"--trace", FF_OPTION_TEXT, &o->trace_path, "FILE",
 					"predicted timeline for Perfetto or chrome://tracing"},
 	};
 	struct ff_command c = ff_job_command;
+	const char *args[1 + FF_MOST_KEYS];
 	uint32_t n_args;
+	int code;
 
 	ff_optimizer_list(true, names);
 	snprintf(optimizers, sizeof(optimizers),
@@ -316,5 +335,16 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			codecs);
 	c.options = options;
 	c.n_options = sizeof(options) / sizeof(*options);
-	return ff_cli_parse(&c, argc, argv, &o->graph_path, &n_args, done, err);
+	code = ff_cli_parse(&c, argc, argv, args, &n_args, done, err);
+	if (code < 0 || *done)
+		return code;
+	o->graph_path = args[0];
+	for (uint32_t i = 1; i < n_args; i++) {
+		if (!o->vary.n || o->vary.n == 32 || !strchr(args[i], '='))
+			return ff_fail(err, FF_E_INPUT,
+					"expected one operand, GRAPH, not \"%.100s\" behind it",
+					args[i]);
+		o->vary.text[o->vary.n++] = args[i];
+	}
+	return FF_OK;
 }

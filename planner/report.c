@@ -111,5 +111,7 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_int(o, "data_parallel_comm_bytes", ff_schedule_sent_bytes(&d->schedule));
 	ff_facts_write(&s->facts, o);
 	ff_rivals_write(s->rivals, s->n_rivals, o);
+	if (s->why.asked)
+		ff_why_write(s, o);
 	ff_out_close(o);
 }

@@ -9,6 +9,21 @@
 #include "ff/costs.h"
 #include "ff/search.h"
 
+/* What the plan would come to with more of something, carried over and searched again. */
+struct ff_sensitivity {
+	const char *name;               /* "1 GiB more memory" */
+	double carried_us, searched_us; /* NAN: there was no time */
+};
+enum { FF_MORE_MEMORY, FF_MORE_INSIDE, FF_MORE_NETWORK, FF_MORE };
+
+/* --explain. */
+struct ff_why {
+	bool asked;
+	struct ff_facts against; /* of the baseline */
+	struct ff_sensitivity more[FF_MORE];
+	const char *binds; /* "computing", "memory", "links inside nodes", ... */
+};
+
 struct ff_summary {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
@@ -32,6 +47,7 @@ struct ff_summary {
 	struct ff_facts facts;          /* of the plan */
 	struct ff_rival rivals[FF_MOST_RIVALS];
 	uint32_t n_rivals;
+	struct ff_why why;
 };
 
 /* Of the step, what rests on kernels that were not measured on such devices. */
@@ -45,6 +61,7 @@ void ff_summary_print(const struct ff_summary *s, FILE *to);
  * anywhere in it). */
 int ff_summary_list(
 		const struct ff_summary *s, const char *pattern, FILE *to, struct ff_error *err);
+void ff_why_write(const struct ff_summary *s, struct ff_out *o);
 /* report.c: docs/schema/search-report.schema.json */
 void ff_summary_write(const struct ff_summary *s, struct ff_out *o);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What ffsearch tells of a plan: the summary is a screen and says what the report says, and parts add up.
-Prints TAP.  usage: test_explain.py FFSEARCH FFZOO.  SPDX-License-Identifier: Apache-2.0"""
+Prints TAP.  usage: test_explain.py FFSEARCH FFZOO MACHINES.  SPDX-License-Identifier: Apache-2.0"""
 import json
 import os
 import pathlib
@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from tap import finish, say  # noqa: E402
 
 FFSEARCH, FFZOO = map(os.path.abspath, sys.argv[1:3])
+MACHINES = pathlib.Path(sys.argv[3]).absolute()
 FOLDER = tempfile.TemporaryDirectory()
 os.chdir(FOLDER.name)
 ON_64 = ["--machine", "a100x256", "--devices", "64", "--costs", "peak"]
@@ -92,7 +93,7 @@ def adds_up(r):
 
 def test_a_screen():
     for name, proposals, *more in (("gpt2_xl", "20", "--batch", "512", "--set", "dtype=bfloat16"),
-                                   ("inception_v3", "200", "--batch", "2048"), ("nmt", "1000")):
+                                   ("inception_v3", "100", "--batch", "2048"), ("nmt", "500")):
         run(FFZOO, name, *more, "-o", name + ".json")
         text, r = search(name + ".json", *ON_64, "--optimizer", "adamw", "--proposals", proposals, "-o", "plan.json")
         lines = text.splitlines()
@@ -138,7 +139,77 @@ def test_list():
     say("no operator of graph gpt2 is called" in p.stderr, "nobody is called so", p.stderr)
 
 
+def test_why():
+    """What more of something brings, against searching again on a machine that has it."""
+    machine = json.loads((MACHINES / "a100x256.json").read_text())
+    far, gains = [], 0
+    run(FFZOO, "gpt2", "--batch", "32", "--set", "layers=2", "--set", "width=512", "--set", "heads=8", "-o", "small.json")
+    run(FFZOO, "mlp", "--batch", "256", "--set", "hidden=4096", "-o", "mlp.json")
+    run(FFZOO, "alexnet", "--batch", "256", "-o", "alexnet.json")
+    plans = [(g, d, m) for g in ("small.json", "mlp.json", "alexnet.json") for d in (8, 16, 32) for m in (None,)]
+    plans.append(("gpt.json", 16, "900M"))
+    for graph, devices, memory in plans:
+        on = ["--machine", "m.json", "--devices", str(devices), "--costs", "analytic", "--seed", "1"]
+        pathlib.Path("m.json").write_text(json.dumps(machine))
+        limit = ["--memory", memory] if memory else []
+        text, r = search(graph, *on, *limit, "--proposals", "300", "--explain", "-o", "plan.json")
+        say("critical path" in text and "binding: " + r["explain"]["binds"] in text, f"{graph} on {devices}: why", text)
+        for what in ("memory_1_gib", "inside_10_percent", "network_10_percent"):
+            told = min(us for us in r["explain"][what].values() if us is not None)
+            changed = json.loads(json.dumps(machine))
+            for key, side in (("inside_10_percent", "inside"), ("network_10_percent", "network")):
+                for n in changed["nodes"]:
+                    n[side]["bytes_per_s"] *= 1.1 if what == key else 1
+            pathlib.Path("m.json").write_text(json.dumps(changed))
+            more = limit
+            if what == "memory_1_gib" and limit:
+                more = ["--memory", str(r["memory"]["limit"] + (1 << 30))]
+            _, again = search(graph, *on, *more, "--proposals", "300", "-o", "again.json")
+            if not 0.9 < told / again["predicted_us"] < 1.1:
+                far.append(f"{graph} {devices} {what}: {told} said, {again['predicted_us']} searched again")
+            gains += told < 0.999 * r["predicted_us"]
+    say(not far, f"{3 * len(plans)} answers of ten plans are those of a new search, within a tenth", "\n".join(far))
+    say(gains > len(plans), "and more does bring something", gains)
+    say(r["explain"]["binds"] == "memory", "where memory is short it binds", r["explain"])
+
+
+def table(text):
+    """Rows of --vary."""
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.split()[:2] == ["batch", "memory"])
+    return [re.split("  +", line.strip()) for line in lines[at + 2:] if re.match(r"^ {1,8}\S", line)]
+
+
+def test_vary():
+    on = ["--machine", "a100x256", "--costs", "analytic"]
+    p = run(FFSEARCH, "gpt.json", *on, "--devices", "16", "--simulate", "megatron:2,8,1,1", "--vary", "devices=8,32",
+            "batch=64", "network=1600")
+    rows = table(p.stdout)
+    say([r[:4] for r in rows] == [["64", "-", d, "1600"] for d in ("8", "32")], "a row for each", p.stdout)
+    # carried over it is what people would write by hand there
+    machine = json.loads((MACHINES / "a100x256.json").read_text())
+    for n in machine["nodes"]:
+        n["network"]["bytes_per_s"] = 1600e9 / 8
+    pathlib.Path("m.json").write_text(json.dumps(machine))
+    run(FFZOO, "gpt2", "--batch", "64", "--set", "layers=4", "--set", "dtype=bfloat16", "-o", "gpt64.json")
+    for row, name, devices in zip(rows, ("megatron:2,4,1,1", "megatron:2,16,1,1"), ("8", "32")):
+        _, r = search("gpt64.json", "--machine", "m.json", "--devices", devices, *on[2:], "--simulate", name)
+        told = float(row[4].split()[0]) * 1e3
+        say(abs(told / r["predicted_us"] - 1) < 0.02, f"on {devices} it is {name}", (row, r["predicted_us"]))
+    p = run(FFSEARCH, "gpt.json", *on, "--devices", "8", "--proposals", "200", "-o", "plan.json", "--vary",
+            "memory=1,80", "batch=33,32")
+    rows = table(p.stdout)
+    say(len(rows) == 4 and all(r[5].endswith("ms") for r in rows[2:]) and rows[1][4] == "no memory", "searched again", p.stdout)
+    for wrong, word in ((["--vary", "color=3"], "batch=N"), (["--vary", "batch=0"], "batch=N"),
+                        (["--vary", "batch=1,x"], "batch=N"), (["extra"], "one operand"),
+                        (["--vary", "batch=" + ",".join("123456789"), "memory=" + ",".join("12345678")], "at most 64")):
+        p = run(FFSEARCH, "gpt.json", *on, "--simulate", "single", *wrong, status=2)
+        say(word in p.stderr and not p.stdout, " ".join(wrong)[:40], p.stderr)
+
+
 test_a_screen()
 test_of_all_sorts()
 test_list()
+test_why()
+test_vary()
 finish()
