@@ -11,6 +11,7 @@
 #include "ff/process.h"
 #include "hand/buckets.h"
 #include "job.h"
+#include "oracle.h"
 #include "vary.h"
 #include "why.h"
 
@@ -494,6 +495,17 @@ static int answer(struct ff_job *j, FILE *table, struct ff_error *err)
 	return code;
 }
 
+static int oracle(struct ff_job *j, struct ff_error *err)
+{
+	sigset_t old;
+	int code;
+
+	ff_job_hold(&old);
+	code = ff_oracle_print(j, stdout, err);
+	ff_job_release(&old);
+	return code;
+}
+
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
@@ -512,6 +524,8 @@ static int run(struct ff_job *j, struct ff_error *err)
 		code = ff_paths_check(out, COUNT(out), in, COUNT(in), err);
 	if (code == FF_OK)
 		code = load(j, err);
+	if (code == FF_OK && j->opt.oracle)
+		return oracle(j, err);
 	if (code == FF_OK)
 		code = ff_job_find_baseline(j, err);
 	if (code == FF_OK)

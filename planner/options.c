@@ -14,7 +14,8 @@ const struct ff_command ff_job_command = {
 		.name = "ffsearch",
 		.usage = "GRAPH --machine M --costs COSTS|analytic|peak -o STRATEGY [options]\n"
 			 "GRAPH --machine M --costs COSTS|analytic|peak --simulate STRATEGY|NAME "
-			 "[options]",
+			 "[options]\n"
+			 "GRAPH --machine M --costs COSTS|analytic|peak --oracle [options]",
 		.summary = "Searches how to split the training of GRAPH over the devices of a "
 			   "machine.",
 		.details = "  ffsearch alexnet.json --machine p100x16 --costs analytic -o "
@@ -29,6 +30,8 @@ const struct ff_command ff_job_command = {
 			   "  ffsearch lm.json --machine dgx-a100-40:8 --costs analytic -o "
 			   "plan.json \\\n"
 			   "      --vary batch=512,1024 memory=40,80\n"
+			   "  ffsearch resnet.json --machine dgx-a100-40:128 --costs analytic "
+			   "--oracle\n"
 			   "\n"
 			   "Ctrl-C ends a search early and keeps the best plan so far.\n"
 			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy "
@@ -174,6 +177,19 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 	return FF_OK;
 }
 
+static int check_oracle(const struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_job_options *o = &j->opt;
+
+	if (o->simulate || o->strategy_path || o->report_path || o->trace_path || o->list ||
+			o->explain || o->vary.n || o->init.n || o->seconds >= 0 ||
+			o->proposals != FF_NOT_GIVEN)
+		return ff_fail(err, FF_E_INPUT,
+				"option --oracle prints a table of its own: expected no plan, and "
+				"nothing that is asked about one, beside it");
+	return FF_OK;
+}
+
 int ff_job_check(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_variation v[FF_MOST_VARIATIONS];
@@ -226,6 +242,8 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 				"parameters in common then");
 	if (check_words(&j->opt, err) < 0 || ff_variations_parse(&j->opt.vary, v, &n, err) < 0)
 		return err->code;
+	if (j->opt.oracle)
+		return check_oracle(j, err);
 	if (!j->opt.simulate)
 		return check_search(j, err);
 	if (j->opt.proposals != FF_NOT_GIVEN || j->opt.seconds >= 0 || j->opt.init.n > 0 ||
@@ -314,6 +332,10 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"values of batch, memory (GiB), devices and network "
 					"(Gbit/s a node); several KEY=N,.. may follow, each "
 					"value with all of the others"},
+			{"--oracle", FF_OPTION_FLAG, &o->oracle, NULL,
+					"of pure strategies (data, spatial, channels, pipeline, "
+					"ZeRO) on 1, 2, 4 and so on up to 1,024 devices tell "
+					"where each stops scaling, and why"},
 			{"--report", FF_OPTION_TEXT, &o->report_path, "FILE", "figures as JSON"},
 			{"--trace", FF_OPTION_TEXT, &o->trace_path, "FILE",
 					"predicted timeline for Perfetto or chrome://tracing"},

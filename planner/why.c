@@ -87,7 +87,7 @@ static const char *binds(const struct ff_summary *s)
 int ff_why_find(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
-	int code = ff_facts_find(s->graph, s->machine, s->baseline, j->opt.memory, &j->arena,
+	int code = ff_facts_find(s->graph, s->machine, &s->data_parallel, j->opt.memory, &j->arena,
 			&s->why.against, err);
 
 	for (uint32_t i = 0; i < FF_MORE && code == FF_OK; i++)
@@ -163,8 +163,9 @@ static void print_against(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_facts *was = &s->why.against, *now = &s->facts;
 	char text[LINE];
+	size_t n;
 
-	fprintf(to, "\n%-26s %14.14s %14.14s %s\n", "a device's time, mean", s->baseline_name,
+	fprintf(to, "\n%-26s %14.14s %14.14s %s\n", "a device's time, mean", "data-parallel",
 			s->title, "difference");
 	for (uint32_t i = 0; i < FF_TIME_COUNT; i++)
 		if (was->times.us[i] + now->times.us[i] > 0.001 * was->step_us)
@@ -178,6 +179,9 @@ static void print_against(const struct ff_summary *s, FILE *to)
 					now->held.bytes[k], to);
 	print_bytes("memory of the fullest", was->held.all_bytes, now->held.all_bytes, to);
 	ff_shape_words(&was->shape, text, sizeof(text));
+	n = strlen(text);
+	if (!ff_plan_fits(&s->data_parallel))
+		snprintf(text + n, LINE - n, ", which does not fit");
 	ff_text_wrap("from    ", text, to);
 	ff_shape_words(&now->shape, text, sizeof(text));
 	ff_text_wrap("to      ", text, to);
@@ -229,7 +233,7 @@ void ff_why_write(const struct ff_summary *s, struct ff_out *o)
 		ff_out_real(o, "searched_us", s->why.more[i].searched_us);
 		ff_out_close(o);
 	}
-	ff_out_object(o, "baseline_times_us");
+	ff_out_object(o, "data_parallel_times_us");
 	for (uint32_t i = 0; i < FF_TIME_COUNT; i++)
 		ff_out_real(o, ff_time_class_name((enum ff_time_class)i),
 				s->why.against.times.us[i]);

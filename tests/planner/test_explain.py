@@ -207,9 +207,50 @@ def test_vary():
         say(word in p.stderr and not p.stdout, " ".join(wrong)[:40], p.stderr)
 
 
+def oracle(*args):
+    """By strategy its rows, by devices, and what is said below."""
+    out, name = {}, None
+    for line in run(FFSEARCH, *args, "--oracle").stdout.splitlines()[4:]:
+        row = re.fullmatch(r" +(\d+) +([\d.]+ (?:us|ms|s)) +([\d.]+) % +([\d.]+) % +([\d.]+ \w+)  (yes|no)", line)
+        if row:
+            out[name][0][int(row[1])] = row.groups()[1:]
+        elif line and not line.startswith(" "):
+            name = line.split(":")[0]
+            out[name] = {}, []
+        elif line:
+            out[name][1].append(line.strip())
+    return {k: (rows, " ".join(said)) for k, (rows, said) in out.items()}
+
+
+def test_oracle():
+    """Against plans by name, for a network of images, one of volumes and one of sequences."""
+    run(FFZOO, "cosmoflow", "-o", "cosmoflow.json")
+    for graph, batch in (("gpt.json", 32), ("cosmoflow.json", 4), ("alexnet.json", 256)):
+        on = ["--machine", "a100x256", "--costs", "analytic"]
+        got = oracle(graph, *on, "--devices", "64")
+        say(list(got) == ["data", "spatial", "output channel", "input channel", "pipeline", "data + filter",
+                          "data + spatial", "zero-3"], f"{graph}: strategies", list(got))
+        say(max(got["data"][0]) == min(batch, 64) and (batch > 64 or f"no more than {batch} parts" in got["data"][1]),
+            f"{graph}: samples end", got["data"])
+        wrong = []
+        for name, start in (("data", "data-parallel"), ("zero-3", "zero-3")):
+            for devices in (2, 4):
+                _, r = search(graph, *on, "--devices", str(devices), "--simulate", start)
+                if got[name][0][devices][0] != time_text(r["predicted_us"]):
+                    wrong.append(f"{name} on {devices}: {got[name][0][devices]}, {r['predicted_us']}")
+        say(not wrong, f"{graph}: steps are those of --simulate", "\n".join(wrong))
+        bad = [(k, v) for k, v in got.items() if not re.search("stops at|scales up|no more than|expected", v[1]) or
+               any(abs(float(r[1]) + float(r[2]) - 100) > 0.11 for r in v[0].values()) or
+               v[0].get(1, [0, "100.0"])[1] != "100.0"]
+        say(not bad, f"{graph}: parts and reasons", bad)
+    p = run(FFSEARCH, "gpt.json", *ON_64, "--oracle", "-o", "x.json", status=2)
+    say("a table of its own" in p.stderr, "it has no plan", p.stderr)
+
+
 test_a_screen()
 test_of_all_sorts()
 test_list()
 test_why()
 test_vary()
+test_oracle()
 finish()
