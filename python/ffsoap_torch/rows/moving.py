@@ -95,6 +95,12 @@ def expand(t, x, *_, **__):
     return x.like(dims=dims)
 
 
+@row("broadcast_tensors")
+def broadcast_tensors(t, parts):
+    """What reads them broadcasts."""
+    return parts
+
+
 @row("repeat")
 def repeat(t, x, times):
     x = as_value(t, x)
