@@ -63,6 +63,8 @@ def norm(t, x, order=2, dims=None, keep=False, dtype=None):
         raise Refused(f"is a norm of order {order}")
     x = as_value(t, x)
     y = reduce(t, "reduce_sum", x.like(t.add("pow", [x.node], exponent=2)), dims, keep)
+    # a norm of zero has no gradient, where a square root's would be infinite
+    y = y.like(t.add("clip", [y.node], min=1e-30))
     return y.like(t.add("sqrt", [y.node]))
 
 
