@@ -1,0 +1,10 @@
+"""PyTorch modules as graphs for ffsoap, and plans back into PyTorch.  Needs PyTorch 2.11 or newer.
+
+python3 -m ffsoap_torch export MODULE:FACTORY -o GRAPH --weights FILE --map FILE
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+
+class Refused(Exception):
+    """What cannot be expressed: one sentence that names the module and the line."""
