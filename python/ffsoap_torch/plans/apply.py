@@ -39,35 +39,46 @@ def laid_out(module, plan, map, inputs):
     return plan, program, layout
 
 
-def apply(module, plan, *inputs, map=None, mode="graph", strict=True):
+def sentences(layout):
+    return [f"{name}: {sentence}" for name, said in layout.said.items() for sentence in said]
+
+
+def apply(module, plan, *inputs, map=None, loss=None, targets=(), mode="graph", strict=True):
     """The module, its parameters cut and stored as the plan says, on as many processes as the plan has devices.
 
-    inputs: a batch, as the graph has it.  strict: what cannot be as planned is refused, else it is gathered
-    (computed whole by every device) and told in a warning.
+    inputs, targets: a batch, as the graph has it; map: what `export` wrote beside it; loss: a function of the
+    module's output and the targets, if the module does not return its loss.  strict: what cannot be as planned
+    is refused, else it is gathered (computed whole by every device) and told in a warning.
     """
     trace.check_version()  # gloo of 2.8 and before has no reduce-scatter
-    if mode not in ("graph", "modules"):
-        raise Refused(f"mode {mode!r}: graph or modules")
+    if mode != "graph":
+        raise Refused(f"mode {mode!r}: only graph is there")
     if not module.training:
         raise Refused("the module is in evaluation mode: call train() first")
-    plan, program, layout = laid_out(module, plan, map, inputs)
-    told = [f"{o}: {s}" for o, said in layout.said.items() for s in said]
+    if loss is not None:
+        module = trace.WithLoss(module, loss, len(inputs))
+    plan, program, layout = laid_out(module, plan, map, inputs + tuple(targets))
+    told = sentences(layout)
     if told and strict:
-        raise Refused(f"{told[0]} ({len(told)} such; strict=False gathers them)")
+        raise Refused(f"{told[0]} ({len(told)} such; strict=False allows them)")
     for sentence in told:
         warnings.warn(sentence)
     world = torch.distributed.get_world_size()
     if world != plan.devices:
         raise Refused(f"the plan is for {plan.devices} devices, there are {world} processes")
-    return Staged(module, program, layout, plan) if len(layout.stages) > 1 else Planned(
-        module, program, layout, mesh_of(layout), plan.micro_batches)
+    if len(layout.stages) > 1:
+        return Staged(module, program, layout, plan, device_kind())
+    return Planned(module, program, layout, mesh_of(layout), plan.micro_batches)
+
+
+def device_kind():
+    return torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"
 
 
 def mesh_of(layout):
     """The mesh; neighbouring axes are also one, so that what goes over both is one message."""
-    kind = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"
     names = tuple(f"a{i}" for i in range(len(layout.sizes)))
-    mesh = torch.distributed.init_device_mesh(kind, tuple(layout.sizes), mesh_dim_names=names)
+    mesh = torch.distributed.init_device_mesh(device_kind(), tuple(layout.sizes), mesh_dim_names=names)
     for i in range(len(names)):
         for j in range(i + 2, len(names) + 1):
             mesh[names[i:j]]._flatten("".join(names[i:j]))

@@ -8,6 +8,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.fx.node import map_arg
 from torch.utils.checkpoint import checkpoint
 
+from ..trace import WithLoss
 from . import local, rules
 from .layout import is_item, operands_of, shapes_of, whole
 from .moves import gradient_of, move, moved
@@ -143,6 +144,11 @@ def attribute(module, name):
     return module
 
 
+def own_name(module, name):
+    """Without what a loss around the module puts in front."""
+    return name.removeprefix("module.") if isinstance(module, WithLoss) else name
+
+
 def place_parameters(module, layout, mesh, here=lambda name: True):
     """Each as the plan stores it; tied ones stay one.  What is not here is left out."""
     names, done = {p: n for n, p in module.named_parameters()}, {None: None}
@@ -232,5 +238,5 @@ class Planned(torch.nn.Module):
 
     def weights(self):
         """Whole, by the module's names."""
-        return {name: x.full_tensor() if isinstance(x, DTensor) else x
+        return {own_name(self.module, name): x.full_tensor() if isinstance(x, DTensor) else x
                 for name, x in self.module.state_dict().items()}

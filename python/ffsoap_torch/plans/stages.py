@@ -9,7 +9,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 from torch.distributed.tensor import DTensor
 
 from .. import Refused
-from .graph_mode import Run, begin, output_of, place_parameters, results, run_nodes
+from .graph_mode import Run, begin, output_of, own_name, place_parameters, results, run_nodes
 from .layout import operands_of, shapes_of, whole
 from .moves import local_shape
 
@@ -134,7 +134,7 @@ class Staged(torch.nn.Module):
             stage = min(self.layout.reads.get(name, [0]))
             x = own[name].detach().full_tensor() if name in own else torch.empty(shape)
             distributed.broadcast(x, self.layout.stages[stage][0])
-            found[name] = x
+            found[own_name(self.module, name)] = x
         return found
 
 
