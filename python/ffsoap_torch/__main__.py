@@ -5,7 +5,8 @@ import sys
 from . import Refused
 
 # a command is a module with a function `main` of the words behind it
-COMMANDS = {"export": "a PyTorch module as a graph for ffsoap"}
+COMMANDS = {"export": "a PyTorch module as a graph for ffsoap",
+            "check": "what a plan's operators become in PyTorch"}
 
 
 def main():
