@@ -61,7 +61,7 @@ static int load(struct ff_job *j, struct ff_error *err)
 
 	if (code == FF_OK)
 		code = load_machine(j, err);
-	if (code == FF_OK && !ff_job_estimates(j->opt.costs_path, &j->in.estimate))
+	if (code == FF_OK && !ff_estimate_named(j->opt.costs_path, &j->in.estimate))
 		code = ff_costs_load(j->opt.costs_path, &j->in.costs, err);
 	if (code == FF_OK)
 		code = load_planned(j, err);

@@ -68,8 +68,6 @@ struct ff_job {
 extern const struct ff_command ff_job_command;
 int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err);
 int ff_job_check(struct ff_job *j, struct ff_error *err);
-/* Whether `costs` is one of the words for estimates, and which. */
-bool ff_job_estimates(const char *costs, enum ff_estimate *ret);
 /* predict.c: lowers and times `s` afresh. */
 int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
 		struct ff_plan *ret, struct ff_error *err);
