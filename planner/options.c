@@ -322,6 +322,9 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			{"--report", FF_OPTION_TEXT, &o->report_path, "FILE", "figures as JSON"},
 			{"--trace", FF_OPTION_TEXT, &o->trace_path, "FILE",
 					"predicted timeline for Perfetto or chrome://tracing"},
+			{"--html", FF_OPTION_TEXT, &o->html_path, "FILE",
+					"a page for people: figures, strategy, timeline, memory, "
+					"links"},
 	};
 	struct ff_command c = ff_job_command;
 	const char *args[1 + FF_MOST_KEYS];

@@ -1,7 +1,7 @@
 /* Configs carried to another node and to another number of devices.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PLANNER_CARRY_H
-#define FF_PLANNER_CARRY_H
+#ifndef FF_PLANNER_PLAN_CARRY_H
+#define FF_PLANNER_PLAN_CARRY_H
 
 #include "ff/config.h"
 #include "ff/json.h"
