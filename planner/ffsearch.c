@@ -61,7 +61,7 @@ static int load(struct ff_job *j, struct ff_error *err)
 
 	if (code == FF_OK)
 		code = load_machine(j, err);
-	if (code == FF_OK && !ff_job_estimates(j->opt.costs_path, &j->in.estimate))
+	if (code == FF_OK && !ff_estimate_named(j->opt.costs_path, &j->in.estimate))
 		code = ff_costs_load(j->opt.costs_path, &j->in.costs, err);
 	if (code == FF_OK)
 		code = load_planned(j, err);
@@ -418,6 +418,8 @@ static int save(struct ff_job *j, struct ff_error *err)
 		code = save_report(j, err);
 	if (code == FF_OK && j->opt.trace_path)
 		code = save_trace(j, err);
+	if (code == FF_OK)
+		code = ff_job_save_html(j, err);
 	return code;
 }
 
@@ -511,7 +513,8 @@ static int run(struct ff_job *j, struct ff_error *err)
 	struct ff_summary *s = &j->summary;
 	const struct ff_path out[] = {{.name = "-o", .path = j->opt.strategy_path},
 			{.name = "--report", .path = j->opt.report_path},
-			{.name = "--trace", .path = j->opt.trace_path}};
+			{.name = "--trace", .path = j->opt.trace_path},
+			{.name = "--html", .path = j->opt.html_path}};
 	const struct ff_path in[] = {{.name = "GRAPH", .path = j->opt.graph_path},
 			{.name = "--machine",
 					.path = ff_machine_file(j->opt.machine_name, &j->arena)},

@@ -18,7 +18,7 @@
 /* What the command line said. */
 struct ff_job_options {
 	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name;
-	const char *strategy_path, *report_path, *trace_path, *list;
+	const char *strategy_path, *report_path, *trace_path, *html_path, *list;
 	struct ff_texts init, vary;
 	uint64_t devices, proposals, seed, jobs, average_every, staleness;
 	double seconds, beta;
@@ -68,8 +68,6 @@ struct ff_job {
 extern const struct ff_command ff_job_command;
 int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err);
 int ff_job_check(struct ff_job *j, struct ff_error *err);
-/* Whether `costs` is one of the words for estimates, and which. */
-bool ff_job_estimates(const char *costs, enum ff_estimate *ret);
 /* predict.c: lowers and times `s` afresh. */
 int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
 		struct ff_plan *ret, struct ff_error *err);
@@ -82,6 +80,8 @@ int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err);
 /* Data parallelism with the buckets that are best; where it does not fit, what people do then. */
 int ff_job_find_baseline(struct ff_job *j, struct ff_error *err);
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device);
+/* html.c: the plan as a page, where one was asked for. */
+int ff_job_save_html(struct ff_job *j, struct ff_error *err);
 double ff_job_now_s(void);
 /* tools.c: makes what a loaded job searches with; frees it, and the job's arena. */
 int ff_job_open(struct ff_job *j, struct ff_error *err);

@@ -41,22 +41,6 @@ const struct ff_command ff_job_command = {
 		.max_args = 1 + FF_MOST_KEYS,
 };
 
-static const struct {
-	const char *name;
-	enum ff_estimate estimate;
-} estimates[] = {{"analytic", FF_ESTIMATE_MODEL}, {"peak", FF_ESTIMATE_PEAK}};
-#define N_ESTIMATES (sizeof(estimates) / sizeof(*estimates))
-
-bool ff_job_estimates(const char *costs, enum ff_estimate *ret)
-{
-	for (size_t i = 0; i < N_ESTIMATES; i++)
-		if (!strcmp(costs, estimates[i].name)) {
-			*ret = estimates[i].estimate;
-			return true;
-		}
-	return false;
-}
-
 bool ff_job_is_start(const char *name)
 {
 	uint32_t stages;
@@ -90,9 +74,8 @@ static int check_words(struct ff_job_options *o, struct ff_error *err)
 	struct ff_nearest near;
 
 	ff_nearest_init(&near, o->costs_path);
-	for (size_t i = 0; i < N_ESTIMATES; i++)
-		ff_nearest_try(&near, estimates[i].name);
-	if (!ff_job_estimates(o->costs_path, &estimate) &&
+	ff_nearest_try_choices(&near, FF_ESTIMATES);
+	if (!ff_estimate_named(o->costs_path, &estimate) &&
 			check_word(o->costs_path, ff_nearest_hint(&near), err) < 0)
 		return err->code;
 	if (o->simulate && !ff_job_is_start(o->simulate))
@@ -205,7 +188,7 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 				"option --costs is missing: expected a file that ffprof wrote, or "
 				"one of the "
 				"words analytic and peak");
-	if (j->opt.by_nodes && !ff_job_estimates(j->opt.costs_path, &j->in.estimate))
+	if (j->opt.by_nodes && !ff_estimate_named(j->opt.costs_path, &j->in.estimate))
 		return ff_fail(err, FF_E_INPUT,
 				"option --by-nodes: expected --costs analytic or peak beside it, "
 				"as a file "
@@ -339,6 +322,9 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			{"--report", FF_OPTION_TEXT, &o->report_path, "FILE", "figures as JSON"},
 			{"--trace", FF_OPTION_TEXT, &o->trace_path, "FILE",
 					"predicted timeline for Perfetto or chrome://tracing"},
+			{"--html", FF_OPTION_TEXT, &o->html_path, "FILE",
+					"a page for people: figures, strategy, timeline, memory, "
+					"links"},
 	};
 	struct ff_command c = ff_job_command;
 	const char *args[1 + FF_MOST_KEYS];
