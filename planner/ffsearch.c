@@ -551,6 +551,8 @@ static int run(struct ff_job *j, struct ff_error *err)
 				&s->facts, err);
 	if (code == FF_OK)
 		code = ff_job_find_nearest(j, err);
+	if (code == FF_OK)
+		code = ff_job_find_gains(j, err);
 	if (code < 0)
 		return code;
 	warn_if_unsteady(j);

@@ -75,6 +75,8 @@ int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_aren
  * plan; as far as there is time. */
 int ff_job_find_rivals(struct ff_job *j, struct ff_error *err);
 int ff_job_find_nearest(struct ff_job *j, struct ff_error *err);
+/* What the plan gains by each of its splits. */
+int ff_job_find_gains(struct ff_job *j, struct ff_error *err);
 /* Gives a strategy by name the buckets that are best. */
 int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err);
 /* Data parallelism with the buckets that are best; where it does not fit, what people do then. */

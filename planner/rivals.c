@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "explain/text.h"
 #include "job.h"
 
 #define RIVALS_SHARE 0.1 /* of the budget: what is not priced by then is left out */
@@ -82,5 +83,66 @@ int ff_job_find_nearest(struct ff_job *j, struct ff_error *err)
 			break;
 		code = add_rival(j, j->nearest_name, &made, err);
 	}
+	return code;
+}
+
+/* ---- what splits gain ---- */
+
+/* Splits the operators of a row as data parallelism has them.  *any: that changes some. */
+static void split_samples(const struct ff_job *j, const struct ff_split_row *row,
+		struct ff_strategy *s, bool *any)
+{
+	const struct ff_config *as = j->summary.data_parallel.strategy.config;
+	char text[FF_TEXT];
+
+	for (uint32_t i = 0; i < j->in.graph.n_nodes; i++) {
+		const struct ff_node *n = &j->in.graph.nodes[i];
+
+		if (!ff_node_needs_config(&j->in.graph, i))
+			continue;
+		ff_split_text(n, &j->summary.plan.strategy.config[i], text);
+		if (strcmp(text, row->split) != 0 || ff_config_equal(n, &s->config[i], &as[i]))
+			continue;
+		s->config[i] = as[i];
+		*any = true;
+	}
+}
+
+static int find_gain(struct ff_job *j, struct ff_split_row *row, struct ff_error *err)
+{
+	struct ff_evaluation at;
+	struct ff_strategy s;
+	struct ff_arena a;
+	struct ff_error why;
+	bool any = false;
+	int code;
+
+	ff_arena_init(&a);
+	code = ff_strategy_create(&j->in.graph, &a, &s, err);
+	if (code == FF_OK) {
+		ff_strategy_copy(&s, &j->summary.plan.strategy);
+		split_samples(j, row, &s, &any);
+	}
+	if (code == FF_OK && any) {
+		code = ff_evaluator_set(j->tools.evaluator, &s, &at, &why);
+		if (code == FF_OK)
+			row->gain_us = at.step_us - j->summary.facts.step_us;
+		else if (code != FF_E_INPUT) /* nobody has measured it */
+			*err = why;
+	}
+	ff_arena_finish(&a);
+	return code == FF_E_INPUT ? FF_OK : code;
+}
+
+int ff_job_find_gains(struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_shape *shape = &j->summary.facts.shape;
+	struct ff_splits *r = &j->summary.facts.splits;
+	int code = FF_OK;
+
+	if (!j->summary.n_rivals || shape->pipeline > 1 || shape->micro_batches > 1)
+		return FF_OK; /* samples of a stage or a micro-batch are others */
+	for (uint32_t i = 0; i < r->n && i < FF_TOLD_SPLITS && code == FF_OK && has_time(j, 1); i++)
+		code = find_gain(j, &r->row[i], err);
 	return code;
 }

@@ -9,8 +9,7 @@
 #include "explain/text.h"
 
 #define NAME_WIDTH 32
-#define LINE 512      /* bytes of a paragraph */
-#define MOST_SPLITS 6 /* rows */
+#define LINE 512 /* bytes of a paragraph */
 
 /* ---- single operators ---- */
 
@@ -250,31 +249,44 @@ static void print_shape(const struct ff_summary *s, FILE *to)
 	}
 }
 
+static void print_split(const struct ff_split_row *row, double step_us, const char *names, FILE *to)
+{
+	char gain[FF_TEXT] = "", us[FF_TEXT];
+
+	if (!isnan(row->gain_us)) {
+		ff_time_text(fabs(row->gain_us), us);
+		snprintf(gain, FF_TEXT, "%s%.40s", row->gain_us < 0 ? "-" : "", us);
+	}
+	fprintf(to, "%-22.22s %9u %4.1f %% %11.11s  %.27s\n", row->split, row->n,
+			100 * row->us / step_us, gain, names);
+}
+
 static void print_splits(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_splits *r = &s->facts.splits;
-	uint32_t n = r->n > MOST_SPLITS ? MOST_SPLITS - 1 : r->n, rest = 0;
-	double us = 0;
+	uint32_t n = r->n > FF_TOLD_SPLITS ? FF_TOLD_SPLITS - 1 : r->n;
+	struct ff_split_row rest = {.split = "others", .gain_us = NAN};
+	char ways[FF_TEXT];
 
-	fprintf(to, "\n%-26s %9s %6s  %s\n", "split", "operators", "time", "layers");
+	fprintf(to, "\n%-22s %9s %6s %11s  %s\n", "split", "operators", "time", "gains", "layers");
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct ff_split_row *row = &r->row[i];
 		bool most = i == 0 && r->n > 1 && 2 * row->n > s->facts.shape.n_operators;
 
-		if (i >= n) {
-			rest += row->n;
-			us += row->us;
+		if (i < n) {
+			print_split(row, s->facts.step_us,
+					r->n == 1 ? "all"
+					: most    ? "all others"
+						  : row->names,
+					to);
 			continue;
 		}
-		fprintf(to, "%-26.26s %9u %4.1f %%  %.33s\n", row->split, row->n,
-				100 * row->us / s->facts.step_us,
-				r->n == 1 ? "all"
-				: most    ? "all others"
-					  : row->names);
+		rest.n += row->n;
+		rest.us += row->us;
 	}
-	if (rest)
-		fprintf(to, "%-26.26s %9u %4.1f %%  in %u other ways; --list tells\n", "others",
-				rest, 100 * us / s->facts.step_us, r->n - n);
+	snprintf(ways, FF_TEXT, "in %u more ways (--list)", r->n - n);
+	if (rest.n)
+		print_split(&rest, s->facts.step_us, ways, to);
 	fprintf(to, "\n");
 }
 

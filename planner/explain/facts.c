@@ -130,6 +130,7 @@ static void write_splits(const struct ff_splits *s, struct ff_out *o)
 		ff_out_string(o, "split", s->row[i].split);
 		ff_out_int(o, "operators", s->row[i].n);
 		ff_out_real(o, "us", s->row[i].us);
+		ff_out_real(o, "gain_us", s->row[i].gain_us);
 		ff_out_string(o, "names", s->row[i].names);
 		ff_out_close(o);
 	}

@@ -2,6 +2,7 @@
  */
 #include "shape.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +171,7 @@ int ff_splits_find(const struct ff_graph *g, const struct ff_plan *p, const stru
 			k++;
 		if (k == r.n) {
 			r.row[k].split = ff_arena_strdup(a, text);
+			r.row[k].gain_us = NAN;
 			if (!r.row[k].split)
 				return ff_fail_memory(err);
 			r.n++;

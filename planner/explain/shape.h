@@ -18,12 +18,17 @@ struct ff_shape {
 	int64_t bucket_bytes;
 };
 
+#define FF_TOLD_SPLITS 6 /* rows that people are told; all others together are one */
+
 /* Operators that are split alike. */
 struct ff_split_row {
 	const char *split; /* "sample 8, out_feature 2" */
 	const char *names; /* "block0-47.mlp.fc1, head and 3 more" */
 	uint32_t n;        /* operators */
 	double us;         /* computing, a device's, in the mean */
+	/* How much longer the step would be with them split as data parallelism has them, and all
+	 * else as it is; NAN: nobody asked, or that cannot be. */
+	double gain_us;
 };
 struct ff_splits {
 	uint32_t n;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What ffsearch tells of a plan: the summary is a screen and says what the report says, and parts add up.
-Prints TAP.  usage: test_explain.py FFSEARCH FFZOO MACHINES.  SPDX-License-Identifier: Apache-2.0"""
+Prints TAP.  usage: test_explain.py FFSEARCH FFZOO MACHINES screen|questions.  SPDX-License-Identifier: Apache-2.0"""
 import json
 import os
 import pathlib
@@ -95,7 +95,8 @@ def test_a_screen():
     for name, proposals, *more in (("gpt2_xl", "20", "--batch", "512", "--set", "dtype=bfloat16"),
                                    ("inception_v3", "100", "--batch", "2048"), ("nmt", "500")):
         run(FFZOO, name, *more, "-o", name + ".json")
-        text, r = search(name + ".json", *ON_64, "--optimizer", "adamw", "--proposals", proposals, "-o", "plan.json")
+        text, r = search(name + ".json", *ON_64, "--optimizer", "adamw", "--proposals", proposals, "--init", "zero-1",
+                         "-o", "plan.json")
         lines = text.splitlines()
         say(len(lines) <= 40 and max(map(len, lines)) <= 80, f"{name}: a screen of 80 x 40",
             f"{len(lines)} lines of up to {max(map(len, lines))}\n{text}")
@@ -122,6 +123,25 @@ def test_of_all_sorts():
             f"{name}: memory by kind", r["memory"])
     text, r = search("gpt.json", *on, "--simulate", "megatron:4,2,2,4")
     say("block0-3 (x4)" in text or any("block0-3." in s["names"] for s in r["splits"]), "blocks are folded", text)
+    net = ["alexnet", "--batch", "256"]
+    run(FFZOO, *net, "-o", "alexnet.json")
+    # what a split gains is what the step takes without it
+    text, r = search("alexnet.json", *on, "--simulate", "expert", "-o", "expert.json")
+    plan, gained = json.loads(pathlib.Path("expert.json").read_text()), 0
+    run(FFSEARCH, "alexnet.json", *on, "--simulate", "data-parallel", "-o", "data.json")
+    say(run(FFZOO, *net, "--hash").stdout.strip() == plan["graph_hash"], "ffzoo --hash is what strategies carry")
+    say("no --list" in run(FFZOO, *net, "--hash", "-o", "x.json", status=2).stderr, "and writes no graph")
+    data = {o["name"]: o for o in json.loads(pathlib.Path("data.json").read_text())["operators"]}
+    row = next(s for s in r["splits"] if s["gain_us"] is not None)
+    want = dict(re.findall(r"(\w+) (\d+)", row["split"]))
+    for i, o in enumerate(plan["operators"]):
+        if {k: str(v) for k, v in o.get("degrees", {}).items() if v > 1} == want:
+            plan["operators"][i] = data[o["name"]]
+            gained += 1
+    pathlib.Path("without.json").write_text(json.dumps(plan))
+    _, without = search("alexnet.json", *on, "--simulate", "without.json")
+    say(gained == row["operators"] and without["predicted_us"] == r["predicted_us"] + row["gain_us"],
+        "what a split gains", (row, gained, without["predicted_us"] - r["predicted_us"]))
     text, r = search("gpt.json", *on[:2], "--devices", "1", *on[4:], "--simulate", "single")
     say(not adds_up(r) and not r["baselines"] and r["communication_us"] == 0, "one device", r)
 
@@ -130,7 +150,8 @@ def test_list():
     every = run(FFSEARCH, "gpt.json", *ON_64[:2], "--devices", "2", *ON_64[4:], "--simulate", "data-parallel", "--list",
                 "*").stdout.splitlines()
     graph = json.loads(pathlib.Path("gpt.json").read_text())
-    say(len(every) > len(graph["nodes"]) - 4 and re.match("operator +split +devices", every[0]), "a line each", every[:3])
+    say(len(every) > len(graph["nodes"]) - 4 and re.match("operator +split +devices", every[0]), "a line each",
+        every[:3])
     some = run(FFSEARCH, "gpt.json", *ON_64[:2], "--devices", "2", *ON_64[4:], "--simulate", "data-parallel", "--list",
                "block1.").stdout.splitlines()
     say(some[1:-1] and all(line.startswith("block1.") for line in some[1:-1]), "by a part of the name", some)
@@ -143,16 +164,16 @@ def test_why():
     """What more of something brings, against searching again on a machine that has it."""
     machine = json.loads((MACHINES / "a100x256.json").read_text())
     far, gains = [], 0
-    run(FFZOO, "gpt2", "--batch", "32", "--set", "layers=2", "--set", "width=512", "--set", "heads=8", "-o", "small.json")
+    run(FFZOO, "gpt2", "--batch", "32", "--set", "layers=2", "--set", "width=512", "--set", "heads=8", "-o",
+        "small.json")
     run(FFZOO, "mlp", "--batch", "256", "--set", "hidden=4096", "-o", "mlp.json")
-    run(FFZOO, "alexnet", "--batch", "256", "-o", "alexnet.json")
     plans = [(g, d, m) for g in ("small.json", "mlp.json", "alexnet.json") for d in (8, 16, 32) for m in (None,)]
     plans.append(("gpt.json", 16, "900M"))
     for graph, devices, memory in plans:
         on = ["--machine", "m.json", "--devices", str(devices), "--costs", "analytic", "--seed", "1"]
         pathlib.Path("m.json").write_text(json.dumps(machine))
         limit = ["--memory", memory] if memory else []
-        text, r = search(graph, *on, *limit, "--proposals", "300", "--explain", "-o", "plan.json")
+        text, r = search(graph, *on, *limit, "--proposals", "150", "--explain", "-o", "plan.json")
         say("critical path" in text and "binding: " + r["explain"]["binds"] in text, f"{graph} on {devices}: why", text)
         for what in ("memory_1_gib", "inside_10_percent", "network_10_percent"):
             told = min(us for us in r["explain"][what].values() if us is not None)
@@ -164,7 +185,7 @@ def test_why():
             more = limit
             if what == "memory_1_gib" and limit:
                 more = ["--memory", str(r["memory"]["limit"] + (1 << 30))]
-            _, again = search(graph, *on, *more, "--proposals", "300", "-o", "again.json")
+            _, again = search(graph, *on, *more, "--proposals", "150", "-o", "again.json")
             if not 0.9 < told / again["predicted_us"] < 1.1:
                 far.append(f"{graph} {devices} {what}: {told} said, {again['predicted_us']} searched again")
             gains += told < 0.999 * r["predicted_us"]
@@ -199,7 +220,8 @@ def test_vary():
     p = run(FFSEARCH, "gpt.json", *on, "--devices", "8", "--proposals", "200", "-o", "plan.json", "--vary",
             "memory=1,80", "batch=33,32")
     rows = table(p.stdout)
-    say(len(rows) == 4 and all(r[5].endswith("ms") for r in rows[2:]) and rows[1][4] == "no memory", "searched again", p.stdout)
+    say(len(rows) == 4 and all(r[5].endswith("ms") for r in rows[2:]) and rows[1][4] == "no memory", "searched again",
+        p.stdout)
     for wrong, word in ((["--vary", "color=3"], "batch=N"), (["--vary", "batch=0"], "batch=N"),
                         (["--vary", "batch=1,x"], "batch=N"), (["extra"], "one operand"),
                         (["--vary", "batch=" + ",".join("123456789"), "memory=" + ",".join("12345678")], "at most 64")):
@@ -247,10 +269,7 @@ def test_oracle():
     say("a table of its own" in p.stderr, "it has no plan", p.stderr)
 
 
-test_a_screen()
-test_of_all_sorts()
-test_list()
-test_why()
-test_vary()
-test_oracle()
+TESTS = {"screen": [test_a_screen], "questions": [test_of_all_sorts, test_list, test_why, test_vary, test_oracle]}
+for test in TESTS[sys.argv[4]]:
+    test()
 finish()
