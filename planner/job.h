@@ -85,6 +85,8 @@ int64_t ff_job_memory(const struct ff_job *j, uint32_t device);
 /* html.c: the plan as a page, where one was asked for. */
 int ff_job_save_html(struct ff_job *j, struct ff_error *err);
 double ff_job_now_s(void);
+/* Of the budget, what is left for each of `n` things that are left to do; 0: there is none. */
+double ff_job_left_s(const struct ff_job *j, uint32_t n);
 /* tools.c: makes what a loaded job searches with; frees it, and the job's arena. */
 int ff_job_open(struct ff_job *j, struct ff_error *err);
 int ff_job_open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err);

@@ -12,6 +12,15 @@ double ff_job_now_s(void)
 	return ff_clock_us() / 1e6;
 }
 
+double ff_job_left_s(const struct ff_job *j, uint32_t n)
+{
+	double left = j->opt.seconds - (ff_job_now_s() - j->from);
+
+	if (j->opt.simulate || j->opt.seconds <= 0)
+		return 0;
+	return left > 0 ? left / n : 1e-3;
+}
+
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device)
 {
 	return j->opt.memory ? j->opt.memory : ff_device_kind(&j->in.machine, device)->memory_bytes;

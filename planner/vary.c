@@ -104,9 +104,13 @@ static int search_again(struct ff_job *k, struct ff_job *j, const struct ff_stra
 {
 	static const char *const starts[] = {FF_START_PLAN, "data-parallel", "zero-1", "zero-3",
 			"frugal", "megatron", NULL};
+	/* pricing what is found takes as long as pricing what was carried, with all before it */
+	double left_s = seconds - 2 * (ff_job_now_s() - k->from);
 	const struct ff_search_options opt = {.seed = j->opt.seed,
 			.proposals = proposals,
-			.seconds = seconds,
+			.seconds = seconds <= 0    ? 0
+				   : left_s > 1e-3 ? left_s
+						   : 1e-3,
 			.plan = from,
 			.starts = from ? starts : starts + 1,
 			.progress = watch,
@@ -294,15 +298,10 @@ static void print_row(const struct ff_variation *v, const struct ff_answer *a, F
 int ff_vary_print(struct ff_job *j, FILE *to, struct ff_error *err)
 {
 	struct ff_variation v[FF_MOST_VARIATIONS];
-	double seconds = 0;
-	uint64_t proposals = 0;
+	uint64_t proposals = j->opt.simulate ? 0 : j->opt.proposals;
 	uint32_t n;
 	int code = ff_variations_parse(&j->opt.vary, v, &n, err);
 
-	if (!j->opt.simulate) {
-		proposals = j->opt.proposals;
-		seconds = j->opt.seconds / (n + 1);
-	}
 	if (code == FF_OK)
 		fprintf(to, "\n%8s%8s%8s%8s %11s %11s %10s %10s\n%8s%8s%8s%8s\n", "batch", "memory",
 				"devices", "network", "carried", "searched", "memory", "samples/s",
@@ -310,7 +309,7 @@ int ff_vary_print(struct ff_job *j, FILE *to, struct ff_error *err)
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_job_interrupted(j); i++) {
 		struct ff_answer answer;
 
-		code = ff_vary(j, &v[i], seconds, proposals, &answer, err);
+		code = ff_vary(j, &v[i], ff_job_left_s(j, n - i), proposals, &answer, err);
 		if (code == FF_OK)
 			print_row(&v[i], &answer, to);
 		fflush(to);

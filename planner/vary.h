@@ -29,8 +29,8 @@ struct ff_answer {
 int ff_variations_parse(const struct ff_texts *words, struct ff_variation ret[FF_MOST_VARIATIONS],
 		uint32_t *n, struct ff_error *err);
 
-/* Prices job `j`'s plan as `v` has it, and searches again from it with `proposals`, or for
- * `seconds` (0 of both: not).  What is impossible is told in the answer. */
+/* Prices job `j`'s plan as `v` has it, and searches again from it with `proposals`, or until
+ * `seconds` are over for all of it (0 of both: not).  What is impossible is told in the answer. */
 int ff_vary(struct ff_job *j, const struct ff_variation *v, double seconds, uint64_t proposals,
 		struct ff_answer *ret, struct ff_error *err);
 

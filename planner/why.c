@@ -27,10 +27,10 @@ static const char *const what[FF_MORE] = {
 		[FF_MORE_NETWORK] = "the network of nodes",
 };
 
-/* What the search has left in one try: all of its budget's share, or proposals. */
-static void share(const struct ff_job *j, double *seconds, uint64_t *proposals)
+/* What number `which` may take, in seconds or proposals: those behind it take as much. */
+static void share(const struct ff_job *j, uint32_t which, double *seconds, uint64_t *proposals)
 {
-	*seconds = j->opt.simulate ? 0 : SEARCH_SHARE * j->opt.seconds;
+	*seconds = fmin(ff_job_left_s(j, FF_MORE - which), SEARCH_SHARE * j->opt.seconds);
 	*proposals = j->opt.simulate ? 0 : j->opt.proposals / PROPOSALS_SHARE;
 	if (*seconds <= 0 && *proposals < LEAST_PROPOSALS)
 		*proposals = LEAST_PROPOSALS;
@@ -53,7 +53,7 @@ static int find_more(
 	else
 		v.network_times = 1.1;
 	*ret = (struct ff_sensitivity){names[which], NAN, NAN};
-	share(j, &seconds, &proposals);
+	share(j, which, &seconds, &proposals);
 	if (ff_job_interrupted(j))
 		return FF_OK;
 	code = ff_vary(j, &v, seconds, proposals, &answer, err);
