@@ -41,7 +41,8 @@ struct ff_command {
 	uint32_t min_args, max_args;
 };
 
-/* Parses argv.  --help, -h, --version and what lists print and give *done = true.  Options may
+/* Parses argv.  --help, -h, --version and what lists print and give *done = true; so does --help=man,
+ * a page in roff, and --help=bash, zsh and fish, what those shells complete by.  Options may
  * stand anywhere; "--name=value" works; "--" ends them.  Operands go to
  * `args` (room for max_args).  A bad option is FF_E_INPUT in one sentence. */
 int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char **args,
