@@ -3,7 +3,7 @@
 #ifndef FF_BASE_CLI_FORMS_H
 #define FF_BASE_CLI_FORMS_H
 
-#include "ff/cli.h"
+#include "ff/command.h"
 
 /* version.c: the version, and the libraries that the build found. */
 void ff_cli_print_version(const char *name);

@@ -1,6 +1,7 @@
 /* Completion of command lines in shells, from tables of options.  SPDX-License-Identifier:
  * Apache-2.0
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "cli_forms.h"
