@@ -63,7 +63,7 @@ static void write_fsdp(const struct ff_megatron *h, const struct ff_graph *g, FI
 				"    fully_shard(block, mesh=mesh, reshard_after_forward=%s)\n"
 				"fully_shard(model, mesh=mesh, reshard_after_forward=%s)\n",
 				reshard, reshard);
-	fprintf(to, "# %u samples a device at a time, an optimizer step every %u of them\n",
+	fprintf(to, "# %u samples a device at a time, an optimizer step behind every %u of them\n",
 			share_of(h, g), h->micro);
 }
 

@@ -194,13 +194,24 @@ static void carry_operator(struct rebase *x, uint32_t node)
 								 : source);
 }
 
-/* A parameter of which the plan says nothing lies where its readers are, and is updated there. */
+/* The operator that reads a parameter first. */
+static uint32_t reader_of(const struct ff_graph *g, uint32_t node)
+{
+	const struct ff_value *v = &g->values[g->nodes[node].out];
+
+	return ff_node_leader(g, g->edges[g->uses[v->first_use]].node);
+}
+
+/* A parameter of which the plan says nothing, though it knows who reads it, lies where its readers
+ * are, and is updated there. */
 static void carry_parameter(struct rebase *x, uint32_t node)
 {
+	const struct ff_graph *g = &x->micro;
 	const struct ff_sheet_row *row;
-	int source = find_row(x, x->micro.nodes[node].name, &row);
+	int source = find_row(x, g->nodes[node].name, &row);
 
-	if (!row)
+	if (!row || (source == FROM_LAYER &&
+				    ff_sheet_find(&x->sheet, g->nodes[reader_of(g, node)].name)))
 		return;
 	read_phases(x, node, row);
 	x->s.config[node].flat = ff_json_get(row->at, "update") != NULL;

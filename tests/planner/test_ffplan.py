@@ -128,6 +128,18 @@ def test_rebase_network():
     assert operators("back.json") == operators("tensor.json")
 
 
+def test_rebase_parameters():
+    """Of what the plan says nothing, nothing is said: not what another layer has."""
+    simulate("g.json", "dgx-a100-40:2", "zero-1", "flat.json")
+
+    def change(op, whole):
+        whole["operators"].remove(op["block2.mlp.up.weight"])
+    edit("flat.json", "some.json", change)
+    plan("rebase", "some.json", "--graph", "g.json", "-o", "same.json")
+    assert operators("same.json") == operators("some.json")
+    assert operators("same.json")["block1.mlp.up.weight"]["update"] == "flat"
+
+
 def test_rebase_less():
     """A batch of 8 has no 16 samples: that is said, and the plan is still one."""
     make("gpt2", 8, "layers=4", file="small.json")
