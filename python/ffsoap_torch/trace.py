@@ -129,5 +129,5 @@ def module_of(node, prefix):
 def line_of(node):
     """The line of the innermost frame that is not PyTorch's own."""
     frames = re.findall(r'File "([^"]+)", line (\d+), in [^\n]*\n\s*([^\n]*)', node.meta.get("stack_trace") or "")
-    own = [f for f in frames if f"{os.sep}torch{os.sep}" not in f[0]] or frames
+    own = [f for f in frames if not f[0].startswith(os.path.dirname(torch.__file__) + os.sep)] or frames
     return f"{own[-1][0]}:{own[-1][1]}: {own[-1][2].strip()}" if own else "an unknown line"

@@ -363,6 +363,12 @@ def scatter(t, x, source, dim=0, start=None, end=None, step=1):
     return concat(t, pieces, dim)
 
 
+@row("copy")
+def copy(t, x, source, non_blocking=False):
+    """What is written over all of a tensor."""
+    return source.expand(t.shape()) if isinstance(source, torch.Tensor) else expand(t, source)
+
+
 @row("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_empty", "new_full")
 def like(t, x, *args, **kwargs):
     """The shape of what is computed is known."""

@@ -135,6 +135,10 @@ def transposed(v):
 
 def product(t, a, b):
     """a [..., M, K] by b [..., K, P], both of every sample."""
+    if any(x.samples for x in a.dims[-2]) and not any(x.samples for x in flat(b.dims)):
+        # rows of samples by one matrix: each by itself
+        y = product(t, a.like(dims=[*a.dims[:-1], [], a.dims[-1]]), b.like(dims=[*b.dims[:-2], [], *b.dims[-2:]]))
+        return y.like(dims=[*y.dims[:-2], y.dims[-1]])
     if any(x.samples for d in a.dims[-2:] + b.dims[-2:] for x in d):
         raise Refused("multiplies along the axis of samples")
     rank = max(len(a.dims), len(b.dims))
