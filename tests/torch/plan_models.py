@@ -93,7 +93,7 @@ class Convolutions(nn.Module):
     def __init__(self):
         super().__init__()
         self.first, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
-        self.second, self.out = nn.Conv2d(8, 8, 3, padding=1), nn.Linear(8, 8)
+        self.second, self.out = nn.Conv2d(8, 6, 3, padding=1), nn.Linear(6, 8)
 
     def forward(self, images, labels):
         x = self.second(F.relu(self.norm(self.first(images))))

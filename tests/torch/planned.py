@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import random
 import socket
 import statistics
 import subprocess
@@ -19,6 +20,9 @@ from torch import distributed
 
 from ffsoap_torch import apply
 from ffsoap_torch.export import export
+from ffsoap_torch.plans import rules
+from ffsoap_torch.plans.apply import program_of
+from ffsoap_torch.plans.layout import is_item, operands_of, shapes_of
 
 from plan_models import MODELS
 
@@ -41,7 +45,9 @@ class Model:
     def __init__(self, name, folder):
         self.name, self.folder = name, pathlib.Path(folder)
         module, self.inputs = MODELS[name]()
-        made = export(module, self.inputs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch.export's, of an LSTM's attributes
+            made = export(module, self.inputs)
         made.write(self.path("graph.json"), self.path("weights"), self.path("map.json"))
         names = json.loads(made.map)["inputs"]
         given = dict(zip(made.program.graph_signature.user_inputs, self.inputs))
@@ -114,18 +120,77 @@ class Model:
         """One process: not this one, as after a backward no process can be forked."""
         return in_processes(lambda: self.alone(steps), self.path("result"), 1)
 
-    def planned(self, plan, steps, strict):
+    def planned(self, plan, steps, strict, named=True):
         module, inputs = MODELS[self.name]()
+        names = read_map(self) if named else None
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            planned = apply(module, plan, *inputs, map=json.loads(self.path("map.json").read_text()), strict=strict)
+            planned = apply(module, plan, *inputs, map=names, strict=strict)
         losses, took = self.train(lambda: planned.step(*inputs), planned.parameters(), steps)
         said = [str(w.message) for w in told if w.category is UserWarning]
         return losses, planned.weights(), took, said
 
-    def four(self, plans, steps, strict=True):
+    def four(self, plans, steps, strict=True, named=True):
         """Of each plan what the first of so many processes has; a sentence where they fail."""
-        return in_processes(lambda: [self.planned(plan, steps, strict) for plan in plans], self.path("result"))
+        return in_processes(lambda: [self.planned(plan, steps, strict, named) for plan in plans],
+                            self.path("result"))
+
+
+def read_map(model):
+    return json.loads(model.path("map.json").read_text())
+
+
+def random_entry(name, dims, r):
+    """Dims and their order on the devices, drawn; what is left over are replicas."""
+    degrees, left, at = {}, DEVICES, DEVICES
+    while left > 1 and r.random() < 0.8:
+        dim = r.choice(dims)
+        degrees[dim] = degrees.get(dim, 1) * 2
+        left //= 2
+    order = list(degrees) + [None] * (left > 1)
+    r.shuffle(order)
+    devices = {"start": 0, "strides": {}}
+    for dim in order:
+        at //= left if dim is None else degrees[dim]
+        if dim is None:
+            devices["replica_stride"] = at
+        else:
+            devices["strides"][dim] = at
+    return {"name": name, "degrees": degrees, "replicas": left, "devices": devices}
+
+
+def random_plan(name, seed):
+    """Of the exported graph's nodes, each cut in any way that it can be."""
+    module, inputs = MODELS[name]()
+    r, entries = random.Random(seed), []
+    for node in program_of(module, inputs).graph.nodes:
+        if node.op == "call_function" and not is_item(node):
+            shapes = [s[0] if len(s) == 1 else None for s in map(shapes_of, operands_of(node))]
+            axes = rules.axes_of(node, shapes, shapes_of(node)[0])
+            dims = sorted({d for names in axes.operands + axes.results for d in names if d}) if axes else []
+            if dims:
+                entries.append(random_entry(node.name, dims, r))
+    entries += [{"name": p, "update": "flat"} for p, _ in module.named_parameters() if r.random() < 0.4]
+    return {"format": "ffsoap-strategy", "version": 2, "devices": DEVICES, "operators": entries}
+
+
+def by_features(plan, degree, flat, names):
+    """Of data parallelism: linear layers and embeddings cut by their output features, others by samples or alike."""
+    operators, rest = [], DEVICES // degree
+    for e in plan["operators"]:
+        kinds = [n.rpartition("_")[0] if n[-1].isdigit() else n for n in names["operators"][e["name"]]["nodes"]]
+        cut = {"linear": "out_feature", "embedding": "feature"}.get(kinds[0] if kinds else "")
+        samples = {"sample": rest} if rest > 1 else {}
+        if cut:
+            entry = {"degrees": {**samples, cut: degree}, "devices": list(range(DEVICES))}
+        else:
+            entry = {"degrees": samples, "replicas": degree,
+                     "devices": [s * degree + r for r in range(degree) for s in range(rest)]}
+        operators.append({"name": e["name"], **entry})
+    parameters = [{"name": p, "update": "flat"} for p, what in names["parameters"].items()
+                  if flat and not what["names"][0].rpartition(".")[2].startswith("running")]
+    return {k: v for k, v in plan.items() if not k.startswith(("predicted", "memory"))} | {
+        "operators": parameters + operators}
 
 
 def rank_of(work, rank, port, result, count):

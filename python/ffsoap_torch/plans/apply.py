@@ -35,12 +35,21 @@ def laid_out(module, plan, map, inputs):
     names = Names(program.graph, program.graph_signature, map)
     names.check(plan)
     stages = plan.stages(names.operators())
+    if plan.micro_batches > 1 or len(stages) > 1:
+        refuse_norms(program)
     layout = Layout(program.graph, program.graph_signature, plan, names, places.factors(len(stages[0])), stages)
     return plan, program, layout
 
 
-def sentences(layout):
-    return [f"{name}: {sentence}" for name, said in layout.said.items() for sentence in said]
+def refuse_norms(program):
+    """Statistics of micro-batches are not the batch's."""
+    for spec in program.graph_signature.output_specs:
+        if spec.kind.name == "BUFFER_MUTATION" and not spec.target.endswith("num_batches_tracked"):
+            raise Refused(f"{spec.target} is a statistic of the whole batch, which stages and micro-batches do not see")
+
+
+def sentences(layout, of=lambda name: True):
+    return [f"{name}: {sentence}" for name, said in layout.said.items() if of(name) for sentence in said]
 
 
 def apply(module, plan, *inputs, map=None, loss=None, targets=(), mode="graph", strict=True):
@@ -58,11 +67,13 @@ def apply(module, plan, *inputs, map=None, loss=None, targets=(), mode="graph", 
     if loss is not None:
         module = trace.WithLoss(module, loss, len(inputs))
     plan, program, layout = laid_out(module, plan, map, inputs + tuple(targets))
-    told = sentences(layout)
+    told = sentences(layout, lambda name: name not in layout.names.parameters())
     if told and strict:
         raise Refused(f"{told[0]} ({len(told)} such; strict=False allows them)")
-    for sentence in told:
+    for sentence in sentences(layout):
         warnings.warn(sentence)
+    if not torch.distributed.is_initialized():
+        raise Refused("there are no processes: start with torchrun and call torch.distributed.init_process_group()")
     world = torch.distributed.get_world_size()
     if world != plan.devices:
         raise Refused(f"the plan is for {plan.devices} devices, there are {world} processes")

@@ -177,12 +177,7 @@ class Layout:
             return none
         if not operators or node not in self.given:
             return self.divided(None, self.followed(axes, operands), axes, shapes, results)
-        wanted = []
-        for o in operators:
-            entry = self.plan.entry(o)
-            stage = self.stages[min(self.stage_of[node], len(self.stages) - 1)]
-            at, said = places.laid(entry, self.names.dims_of(o), self.sizes, stage)
-            wanted.append((o, at, said))
+        wanted = [(o, *self.wanted(o, node, axes, operands)) for o in operators]
         chosen = max(reversed(wanted), key=lambda w: sum(d is not None for d in w[1]))
         for o, at, said in wanted:
             for sentence in said:
@@ -191,6 +186,19 @@ class Layout:
                 self.say(o, f"is cut as {chosen[0]}, with which it is one operator of PyTorch's")
         chosen = chosen[0], self.known(chosen[0], node, chosen[1], axes)
         return self.divided(chosen[0], chosen[1], axes, shapes, results)
+
+    def wanted(self, operator, node, axes, operands):
+        """Of an operator's entry by axis of the mesh the dim that it cuts, and sentences."""
+        entry, last = self.plan.entry(operator), len(self.stages) - 1
+        own = entry.get("stage", 0)
+        at, said = places.laid(entry, self.names.dims_of(operator), self.sizes, self.stages[min(own, last)])
+        if own != self.stage_of[node]:
+            said = said + [f"runs in stage {self.stage_of[node]}, with the rest of PyTorch's operator"]
+        if rules.is_elementwise(node):  # axes may have other names here: as the operand is cut
+            names = {d for names in axes.operands for d in names}
+            here = self.followed(axes, operands)
+            at = [here[i] if d is not None and d not in names and here[i] else d for i, d in enumerate(at)]
+        return at, said
 
     def degrees(self, operator):
         return {d: n for d, n in self.plan.entry(operator).get("degrees", {}).items() if n > 1}
@@ -252,22 +260,26 @@ class Layout:
         cut, said = places.laid(entry, order, self.sizes, self.stages[0])
         for sentence in said:
             self.say(own, sentence)
-        if degrees and self.names.turned(own):
+        if any(int(d[4:]) >= len(shape) for d in degrees) or degrees and self.names.turned(own):
             self.say(own, "its axes are others in PyTorch: updated alike by every device")
             return at
-        return [Shard(int(d[4:])) if d is not None and int(d[4:]) < len(shape) else Replicate() for d in cut]
+        if any(shape[int(d[4:])] % math.prod(n for c, n in zip(cut, self.sizes) if c == d) for d in set(cut) - {None}):
+            self.say(own, "its parts are not equal: updated alike by every device")
+            return at
+        return [Shard(int(d[4:])) if d is not None else Replicate() for d in cut]
 
     def flat(self, own, shape, at):
-        """A run of elements a device becomes a run along an axis, best one that has equal parts."""
+        """A run of elements a device becomes a run along an axis that has equal parts."""
         free = [i for i, p in enumerate(at) if p.is_replicate()]
         parts = 1
         for i in free:
             parts *= self.sizes[i]
         taken = {p.dim for p in at if p.is_shard()}
-        axes = [i for i, n in enumerate(shape) if i not in taken and n >= parts]
+        # parts that are not equal are cut one axis of the mesh after the other, and gathered wrongly over both
+        axes = [i for i, n in enumerate(shape) if i not in taken and n % parts == 0]
         axes = axes or [i for i in taken if shape[i] % math.prod(self.sizes) == 0]
         if free and not axes:
-            self.say(own, f"no axis of {list(shape)} has {parts} parts: updated alike by every device")
+            self.say(own, f"no axis of {list(shape)} has {parts} equal parts: updated alike by every device")
             return at
-        axis = next((i for i in axes if shape[i] % parts == 0), axes[0] if axes else None)
+        axis = axes[0] if axes else None
         return [Shard(axis) if i in free else p for i, p in enumerate(at)]

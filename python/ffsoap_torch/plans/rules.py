@@ -261,6 +261,10 @@ def kind_of(node):
     return f"aten.{target._schema.name.split('::')[1]}" if hasattr(target, "_schema") else str(target)
 
 
+def is_elementwise(node):
+    return ROWS.get(kind_of(node)) in (elementwise, unary_linear)
+
+
 def axes_of(node, shapes, result):
     """The rule's answer; None: there is none, or none for these arguments."""
     rule = ROWS.get(kind_of(node))

@@ -8,7 +8,6 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import DTensor
 
-from .. import Refused
 from .graph_mode import Run, begin, output_of, own_name, place_parameters, results, run_nodes
 from .layout import operands_of, shapes_of, whole
 from .moves import local_shape
@@ -73,7 +72,6 @@ class Staged(torch.nn.Module):
     def __init__(self, module, program, layout, plan, kind="cpu"):
         super().__init__()
         self.module, self.layout, self.micro_batches = module, layout, plan.micro_batches
-        refuse_norms(program)
         self.mesh = mesh_of(layout, kind)
         self.inner = self.mesh[self.mesh.mesh_dim_names[1:]]
         self.stage = self.mesh.get_local_rank("stage")
@@ -136,10 +134,3 @@ class Staged(torch.nn.Module):
             distributed.broadcast(x, self.layout.stages[stage][0])
             found[own_name(self.module, name)] = x
         return found
-
-
-def refuse_norms(program):
-    """Statistics of micro-batches are not the batch's."""
-    for spec in program.graph_signature.output_specs:
-        if spec.kind.name == "BUFFER_MUTATION" and not spec.target.endswith("num_batches_tracked"):
-            raise Refused(f"{spec.target} is a statistic of the whole batch, which stages in micro-batches do not see")

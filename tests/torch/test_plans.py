@@ -1,0 +1,193 @@
+# Plans applied in PyTorch: the same losses and weights as one process's and as ffrun's, and what is refused.
+# Usage: test_plans.py FFSEARCH FFRUN [PART...].  FF_TORCH_PYTHON: a Python with PyTorch 2.11 or newer.
+# SPDX-License-Identifier: Apache-2.0
+import copy
+import os
+import re
+import sys
+import tempfile
+
+NEEDED = "PyTorch 2.11 or newer is needed: FF_TORCH_PYTHON names a Python that has it"
+own = os.environ.pop("FF_TORCH_PYTHON", None)
+if own:
+    os.execv(own, [own, *sys.argv])
+try:
+    import torch
+    if tuple(int(n) for n in re.findall(r"\d+", torch.__version__)[:2]) < (2, 11):
+        raise ImportError
+except ImportError:
+    print(f"1..0 # SKIP {NEEDED}")
+    sys.exit(0)
+
+import planned
+import reference
+from ffsoap_torch import Refused, apply
+from ffsoap_torch.plans import places
+from plan_models import MODELS
+
+tap = reference.Tap()
+ffsearch, ffrun = sys.argv[1:3]
+LOSSES, WEIGHTS = 1e-5, 1e-4
+
+
+def compare(name, got, *others):
+    """others: pairs of who and what they have."""
+    if isinstance(got, str):
+        tap.say(False, name, got.splitlines()[-5:])
+        return
+    for who, other in others:
+        if isinstance(other, str):
+            tap.say(False, f"{name}: {who}", [other])
+            continue
+        a, b = planned.apart(got[0], other[0]), planned.apart(got[1], other[1])
+        tap.say(a <= LOSSES and b <= WEIGHTS, f"{name}: as {who}", [f"losses apart by {a:.1e}, weights by {b:.1e}"])
+
+
+# ---- numbers ----
+
+def test_trained(folder):
+    """A tied embedding, over a mesh of two axes with flat updates, and over two stages (1F1B)."""
+    model, steps = planned.Model("gpt", folder), 3
+    one = model.one(steps)
+    names = ["data x tensor, zero-1", "pipeline 2 x 2"]
+    plans = [model.plan(ffsearch, *planned.PLANS[name]) for name in names]
+    found = model.four(plans, steps)
+    for i, name in enumerate(names):
+        got = found if isinstance(found, str) else found[i]
+        compare(f"gpt, {name}", got, ("one process", one), ("ffrun", model.ffrun(ffrun, plans[i], steps)))
+
+
+def test_mixed(folder):
+    """Any cuts of all nodes: heads, vocabulary, channels, classes, contracted axes, norms, states, flat updates."""
+    for name, seeds in (("gpt", (1,)), ("convolutions", (1, 2)), ("lstm", (1,))):
+        model = planned.Model(name, folder)
+        plans = [planned.random_plan(name, seed) for seed in seeds]
+        one, found = model.one(2), model.four(plans, 2, strict=False, named=False)
+        for i, seed in enumerate(seeds):
+            compare(f"{name}, cut at random {seed}", found if isinstance(found, str) else found[i], ("one process", one))
+
+
+def test_ties(folder):
+    def work():
+        module, inputs = MODELS["gpt"]()
+        module.head = torch.nn.Linear(16, 48, bias=False)
+        module.head.weight = module.words.weight
+        apply(module, planned.random_plan("gpt", 1), *inputs, strict=False)
+        return module.head.weight is module.words.weight, len(list(module.parameters()))
+    found = planned.in_processes(work, f"{folder}/ties")
+    want = len(list(MODELS["gpt"]()[0].parameters()))
+    tap.say(found == (True, want), "tied parameters stay one", [found, want])
+
+
+# ---- what cannot be ----
+
+def by_samples(model, devices=(0, 1, 2, 3)):
+    """A plan of data parallelism, to be changed."""
+    names = planned.read_map(model)["operators"]
+    return {"format": "ffsoap-strategy", "version": 2, "devices": 4, "operators": [
+        {"name": n, "degrees": {"sample": len(devices)}, "devices": list(devices)} for n in names]}
+
+
+def changed(plan, operator, **members):
+    plan = copy.deepcopy(plan)
+    entry = next(e for e in plan["operators"] if e["name"] == operator)
+    entry.update(members)
+    return plan
+
+
+def in_stages(plan, first, operators):
+    """Operators of a list lie on the first devices, others on the rest."""
+    plan = copy.deepcopy(plan)
+    for e in plan["operators"]:
+        at = list(range(first)) if e["name"] in operators else list(range(first, 4))
+        e.update(devices=at, degrees={"sample": len(at)}, stage=int(e["name"] not in operators))
+    return plan
+
+
+def refused(name, plan, want, module="convolutions", maps=None, **options):
+    """apply() says so, in one sentence, before any process is needed."""
+    made, inputs = MODELS[module]()
+    if options.pop("evaluation", False):
+        made.eval()
+    try:
+        apply(made, plan, *inputs, map=maps[module], **options)
+        said = "not refused"
+    except Refused as why:
+        said = str(why)
+    tap.say(re.search(want, said) is not None, f"refused: {name}", [said])
+
+
+def test_refused(folder):
+    maps, plans = {}, {}
+    for name in ("gpt", "convolutions"):
+        model = planned.Model(name, folder)
+        maps[name], plans[name] = planned.read_map(model), by_samples(model)
+    plan = plans["convolutions"]
+    cases = [
+        ("a convolution cut by rows", changed(plan, "first", degrees={"height": 4}), r"first: height .* gathered"),
+        ("parts that are not equal", changed(plan, "second", degrees={"out_channel": 4}),
+         r"second: 6 of out_channel have no 4 equal parts"),
+        ("parts that do not fit", changed(plan, "first", degrees={"out_channel": 3}, devices=[0, 1, 2]),
+         r"3 parts along out_channel do not fit"),
+        ("an operator on some of the devices", changed(plan, "first", degrees={"sample": 2}, devices=[0, 1]),
+         r"first: it runs on 2 of 4 devices"),
+        ("parts in another order", changed(plan, "first", devices=[3, 1, 2, 0]), r"lie on other devices"),
+        ("an entry that matches nothing", {**plan, "operators": plan["operators"] + [{"name": "third"}]},
+         r"entry third is no operator"),
+        ("late gradients", {**plan, "staleness": 1}, "applied late"),
+        ("compressed gradients", {**plan, "compress": "ternary"}, "fewer bits"),
+        ("averaged parameters", {**plan, "average_every": 4}, "averaged"),
+        ("micro-batches that are not equal", {**plan, "micro_batches": 3}, "no 3 equal micro-batches"),
+        ("stages of one and of three devices", in_stages(plan, 1, ["first"]), "different numbers of devices"),
+        ("statistics of a batch in stages and micro-batches", {**in_stages(plan, 2, ["first"]), "micro_batches": 2},
+         "statistic of the whole batch"),
+        ("no strategy", {"format": "ffsoap-graph"}, "expected a file whose format is ffsoap-strategy"),
+    ]
+    for name, case, want in cases:
+        refused(name, case, want, maps=maps)
+    attention = next(e["name"] for e in plans["gpt"]["operators"] if "dot_product" in e["name"])
+    refused("a causal attention cut by queries", changed(plans["gpt"], attention,
+            degrees={"query": 4}), r"query is not cut in aten.scaled_dot_product_attention", "gpt", maps)
+    refused("a module in evaluation mode", plan, "evaluation mode", maps=maps, evaluation=True)
+    refused("no processes", plan, "no processes: start with torchrun", maps=maps)
+    refused("another mode", plan, "mode 'modules'", maps=maps, mode="modules")
+    version, torch.__version__ = torch.__version__, "2.8.0"
+    refused("PyTorch 2.8, whose gloo lacks reduce-scatter", plan, "2.11 or newer", maps=maps)
+    torch.__version__ = version
+    old = copy.deepcopy(maps)
+    old["convolutions"]["operators"]["first"]["nodes"] = ["conv2d_7"]
+    refused("the map of another module", plan, "has no node conv2d_7", maps=old)
+
+
+def test_gathered(folder):
+    """Not strict: what cannot be cut is computed whole, told in a warning, and right."""
+    model = planned.Model("convolutions", folder)
+    plan = changed(by_samples(model), "first", degrees={"height": 4})
+    found = model.four([plan], 3, strict=False)
+    compare("a convolution cut by rows, gathered", found if isinstance(found, str) else found[0],
+            ("one process", model.one(3)))
+    told = found if isinstance(found, str) else " ".join(found[0][3])
+    tap.say("first: height is not cut in aten.conv2d: gathered" in told, "it is told", [told])
+    found = planned.in_processes(lambda: model.planned(plan, 1, False), f"{folder}/two", 2)
+    tap.say("the plan is for 4 devices, there are 2 processes" in str(found), "two processes for four devices", [])
+
+
+# ---- meshes ----
+
+def test_meshes():
+    tap.say(places.factors(12) == [3, 2, 2] and places.factors(1) == [1], "prime factors")
+    entry = {"degrees": {"out_feature": 2, "sample": 2}, "devices": {"start": 0, "strides": {"out_feature": 2, "sample": 1}}}
+    tap.say(places.laid(entry, ["sample", "out_feature"], [2, 2], [0, 1, 2, 3]) == (["out_feature", "sample"], []),
+            "a view in another order of dims")
+    entry = {"degrees": {"sample": 6}, "replicas": 2, "devices": [0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11]}
+    tap.say(places.laid(entry, ["sample"], [3, 2, 2], list(range(12))) == (["sample", "sample", None], []),
+            "a list with neighbours as replicas")
+
+
+PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "mixed": test_mixed, "trained": test_trained,
+         "gathered": test_gathered, "refused": test_refused}
+for part in sys.argv[3:] or PARTS:
+    with tempfile.TemporaryDirectory(prefix="ffplans") as keep:
+        PARTS[part](keep)
+tap.end()
+sys.exit(tap.failed > 0)
