@@ -10,10 +10,10 @@
 #include "ff/command.h"
 #include "ff/error.h"
 
-/* Parses argv.  --help, -h, --version and what lists print and give *done = true; so does --help=man,
- * a page in roff, and --help=bash, zsh and fish, what those shells complete by.  Options may
- * stand anywhere; "--name=value" works; "--" ends them.  Operands go to
- * `args` (room for max_args).  A bad option is FF_E_INPUT in one sentence. */
+/* Parses argv.  --help, -h, --version and what lists print and give *done = true; so does
+ * --help=man, a page in roff, and --help=bash, zsh and fish, what those shells complete by. Options
+ * may stand anywhere; "--name=value" works; "--" ends them.  Operands go to `args` (room for
+ * max_args).  A bad option is FF_E_INPUT in one sentence. */
 int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char **args,
 		uint32_t *n_args, bool *done, struct ff_error *err);
 /* Prints "name: sentence" on stderr when `code` < 0; returns the exit status.  Where all

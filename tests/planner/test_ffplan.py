@@ -86,7 +86,8 @@ def test_diff_alike():
 def test_diff():
     tensor = simulate("g.json", "dgx-a100-40:2", "megatron:4,4,1,1", "tensor.json")
     text = plan("diff", "dp.json", "tensor.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")
-    assert re.search(r"^block0-3\.mlp\.up \(x4\) +sample 16 on 0-15 +sample 4, out_feature 4 on 0-15$", text, re.M), text
+    row = r"^block0-3\.mlp\.up \(x4\) +sample 16 on 0-15 +sample 4, out_feature 4 on 0-15$"
+    assert re.search(row, text, re.M), text
     # the steps are those that ffsearch predicts
     step = re.search(r"^step time +([\d.]+) ms +([\d.]+) ms$", text, re.M)
     assert step, text
@@ -196,7 +197,8 @@ def test_refusals():
                         ("option --graph is missing", ("rebase", "dp.json", "-o", "x.json")),
                         ("expected --graph beside it", ("show", "dp.json", "--machine", "cpu2")),
                         ("expected 2 operands, not 1", ("diff", "dp.json")),
-                        ("did you mean megatron?", ("as", "megatrn", "dp.json", "--graph", "g.json", "--machine", "cpu2")),
+                        ("did you mean megatron?", ("as", "megatrn", "dp.json", "--graph", "g.json", "--machine",
+                                                    "cpu2")),
                         ("ffsoap-strategy", ("show", "g.json")),
                         ("would replace", ("rebase", "dp.json", "--graph", "g.json", "-o", "dp.json"))):
         text = plan(*args, status=2)

@@ -78,7 +78,8 @@ def pixels(path):
         how, row = raw[y * (stride + 1)], bytearray(raw[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
         for i in range(stride) if how else ():
             a, b, c = (row[i - size], before[i], before[i - size]) if i >= size else (0, before[i], 0)
-            near = a if abs(b - c) <= min(abs(a - c), abs(a + b - 2 * c)) else b if abs(a - c) <= abs(a + b - 2 * c) else c
+            last = abs(a + b - 2 * c)
+            near = a if abs(b - c) <= min(abs(a - c), last) else b if abs(a - c) <= last else c
             row[i] = row[i] + (0, a, b, (a + b) // 2, near)[how] & 255
         before = bytes(row)
         yield [bytes(row[i:i + 3]) for i in range(0, stride, size)]
@@ -117,8 +118,9 @@ def test_hostile():
     """A name that would end the page's script, or begin a comment in it."""
     os.mkdir("<")
     plan = "</script><!--.json"
-    run(FFSEARCH, "g.json", "--machine", "dgx-a100-40:2", "--costs", "analytic", "--simulate", "data-parallel", "-o", plan)
-    run(FFSEARCH, "g.json", "--machine", "dgx-a100-40:2", "--costs", "analytic", "--simulate", plan, "--html", "odd.html")
+    on = ("g.json", "--machine", "dgx-a100-40:2", "--costs", "analytic", "--simulate")
+    run(FFSEARCH, *on, "data-parallel", "-o", plan)
+    run(FFSEARCH, *on, plan, "--html", "odd.html")
     text, data = read_data("odd.html")
     assert data["report"]["strategy"] == plan and text.count("</script>") == 2 and text.count("<!--") == 1
 
@@ -127,7 +129,8 @@ def test_large():
     """gpt2_xl on 64 devices is below 5 MB."""
     run(FFZOO, "gpt2_xl", "--batch", "64", "-o", "xl.json")
     for plan in ("data-parallel", "megatron:1,8,8,8,zero-1"):
-        run(FFSEARCH, "xl.json", "--machine", "dgx-a100-40:8", "--costs", "analytic", "--simulate", plan, "--html", "xl.html")
+        run(FFSEARCH, "xl.json", "--machine", "dgx-a100-40:8", "--costs", "analytic", "--simulate", plan, "--html",
+            "xl.html")
         assert os.path.getsize("xl.html") < 5e6, os.path.getsize("xl.html")
 
 
