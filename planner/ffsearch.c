@@ -11,6 +11,7 @@
 #include "ff/process.h"
 #include "hand/buckets.h"
 #include "job.h"
+#include "space/limits.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -90,8 +91,12 @@ static int load(struct ff_job *j, struct ff_error *err)
 
 static int open_evaluator(struct ff_job *j, struct ff_error *err)
 {
-	return ff_evaluator_create(&j->in.graph, &j->in.machine, j->tools.pricer, j->opt.memory, 0,
-			&j->tools.evaluator, err);
+	int code = ff_job_reserve(j, err);
+
+	return code < 0 ? code
+			: ff_evaluator_create(&j->in.graph, &j->in.lean, j->tools.pricer,
+					  ff_job_without_reserve(j, j->opt.memory), 0,
+					  &j->tools.evaluator, err);
 }
 
 /* What asks for an end: Ctrl-C, and what batch systems send before they kill. */
@@ -218,8 +223,9 @@ static int open_chain(struct ff_job *j, uint32_t i, struct ff_error *err)
 	int code = open_pricer(j, &j->tools.more_pricers[i], err);
 
 	if (code == FF_OK)
-		code = ff_evaluator_create(&j->in.graph, &j->in.machine, j->tools.more_pricers[i],
-				j->opt.memory, 0, &j->tools.more[i], err);
+		code = ff_evaluator_create(&j->in.graph, &j->in.lean, j->tools.more_pricers[i],
+				ff_job_without_reserve(j, j->opt.memory), 0, &j->tools.more[i],
+				err);
 	return code;
 }
 
@@ -231,7 +237,11 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 			.seconds = search_seconds(j),
 			.beta = j->opt.beta,
 			.bucket_bytes = j->summary.baseline->strategy.bucket_bytes,
-			.starts = j->summary.starts,
+			.starts = j->opt.init.n ? j->named : ff_starts,
+			.given = j->init,
+			.n_given = j->n_init,
+			.top = (uint32_t)j->opt.choice.top,
+			.seeds = (uint32_t)j->opt.choice.seeds,
 			.pricer = j->tools.pricer,
 			.more = j->tools.more,
 			.n_more = (uint32_t)j->opt.jobs - 1,
@@ -271,59 +281,86 @@ static int fail_unfit(const struct ff_job *j, const struct ff_plan *p, const cha
 			(double)ff_job_memory(j, device) / (1 << 20));
 }
 
-/* Nothing fits: how far is what comes closest? */
-static int tell_closest(
+/* Nothing fits: does what comes closest without the reserve, and if not, how far is it? */
+static int take_closest(
 		struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
 {
 	char what[160];
-	int code = ff_job_predict(j, &found->best, &j->summary.plan, err);
+	int code;
 
+	j->opt.choice.reserve = 0;
+	ff_job_check_memory(j, &j->summary.data_parallel);
+	code = ff_job_predict(j, &found->best, &j->summary.plan, err);
+	j->summary.found.used_reserve = true;
+	if (code < 0 || ff_plan_fits(&j->summary.plan))
+		return code;
 	snprintf(what, sizeof(what),
 			"none of the strategies that %llu proposals led to fits in memory; of the "
 			"closest",
 			(unsigned long long)found->proposals);
-	return code < 0 ? code : fail_unfit(j, &j->summary.plan, what, err);
+	return fail_unfit(j, &j->summary.plan, what, err);
+}
+
+/* Lowers what was found; it must come to what the search took it for. */
+static int confirm(struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
+{
+	struct ff_plan *p = &j->summary.plan;
+	int code = ff_job_predict(j, &found->best, p, err);
+
+	if (code < 0)
+		return code;
+	if (p->simulation.step_us != found->evaluation.step_us || !ff_plan_fits(p))
+		return ff_fail(err, FF_E_RUN,
+				"internal error: the search took the plan for %.17g us and "
+				"fitting, but "
+				"simulated afresh it takes %.17g us and %s",
+				found->evaluation.step_us, p->simulation.step_us,
+				ff_plan_fits(p) ? "fits" : "does not fit");
+	return FF_OK;
+}
+
+static int find(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_search_result *found = &j->found;
+	sigset_t old;
+	int code;
+
+	hold_interrupts(&old);
+	code = bound(j, err);
+	if (code == FF_OK)
+		code = run_search(j, found, err);
+	if (code == FF_OK)
+		code = ff_buckets_tune(j->tools.evaluator, &found->best,
+				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found->evaluation,
+				err);
+	release_interrupts(&old);
+	if (code == FF_E_NOFIT)
+		return take_closest(j, found, err);
+	return code < 0 ? code : confirm(j, found, err);
 }
 
 static int search(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_plan *d = j->summary.baseline;
 	struct ff_summary *s = &j->summary;
-	struct ff_search_result found = {.proposals = 0};
-	sigset_t old;
-	int code = FF_OK;
+	int code = ff_job_limit(j, err);
 
+	if (code == FF_OK)
+		code = ff_job_load_plans(j, err);
 	for (uint32_t i = 0; i + 1 < j->opt.jobs && code == FF_OK; i++)
 		code = open_chain(j, i, err);
+	s->found.reserve = j->opt.choice.reserve;
+	if (code == FF_OK)
+		code = find(j, err);
 	if (code < 0)
 		return code;
-	hold_interrupts(&old);
-	code = bound(j, err);
-	if (code == FF_OK)
-		code = run_search(j, &found, err);
-	if (code == FF_OK)
-		code = ff_buckets_tune(j->tools.evaluator, &found.best,
-				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found.evaluation,
-				err);
-	release_interrupts(&old);
-	if (code == FF_E_NOFIT)
-		return tell_closest(j, &found, err);
-	if (code == FF_OK)
-		code = ff_job_predict(j, &found.best, &s->plan, err);
-	if (code < 0)
-		return code;
-	if (s->plan.simulation.step_us != found.evaluation.step_us || !ff_plan_fits(&s->plan))
-		return ff_fail(err, FF_E_RUN,
-				"internal error: the search took the plan for %.17g us and "
-				"fitting, but "
-				"simulated afresh it takes %.17g us and %s",
-				found.evaluation.step_us, s->plan.simulation.step_us,
-				ff_plan_fits(&s->plan) ? "fits" : "does not fit");
 	s->title = "plan";
-	s->proposals = found.proposals;
-	s->accepted = found.accepted;
-	s->seconds = found.seconds;
-	if (ff_plan_fits(d) && d->simulation.step_us <= s->plan.simulation.step_us) {
+	s->proposals = j->found.proposals;
+	s->accepted = j->found.accepted;
+	s->seconds = j->found.seconds;
+	s->found.seeds = j->found.seeds;
+	if (ff_plan_fits(d) && d->simulation.step_us <= s->plan.simulation.step_us &&
+			ff_space_admits_strategy(j->tools.space, &d->strategy)) {
 		s->plan = *d;
 		s->plan.schedule.strategy = &s->plan.strategy;
 		s->is_data_parallel = d == &s->data_parallel;
@@ -388,88 +425,6 @@ static int fail_simulated(const struct ff_job *j, struct ff_error *err)
 	return fail_unfit(j, &j->summary.plan, what, err);
 }
 
-/* That the costs were measured with; "": none, or unknown. */
-static const char *communication(const struct ff_job *j)
-{
-	const char *name = j->in.costs ? ff_costs_origin(j->in.costs)->communication : NULL;
-
-	return name ? name : "";
-}
-
-static int save_strategy(struct ff_job *j, struct ff_error *err)
-{
-	const struct ff_plan *p = &j->summary.plan;
-	struct ff_strategy_info info = {
-			.machine = j->in.machine.name,
-			.devices = j->in.machine.n_devices,
-			.optimizer = j->in.optimizer,
-			.clip = j->opt.clip,
-			.codec = j->in.codec,
-			.average_every = (uint32_t)j->opt.average_every,
-			.staleness = (uint32_t)j->opt.staleness,
-			.predicted_us = p->simulation.step_us,
-			.disturbed_share = j->in.costs ? 1 - ff_costs_steady_share(j->in.costs) : 0,
-			.memory_bytes = p->schedule.memory_bytes,
-			.costs = j->in.costs ? NULL : j->opt.costs_path,
-			.communication = communication(j),
-			.data_parallel_bucket_bytes =
-					j->summary.data_parallel.strategy.bucket_bytes,
-	};
-	struct ff_out o;
-	int code = ff_simulation_classes(&p->schedule, &p->simulation, &j->arena, &info.classes,
-			&info.n_classes, err);
-
-	if (code < 0)
-		return code;
-	ff_out_init(&o);
-	ff_strategy_write(&j->in.graph, &p->strategy, &info, &o);
-	code = ff_out_save(&o, j->opt.strategy_path, err);
-	ff_out_finish(&o);
-	return code;
-}
-
-static int save_report(struct ff_job *j, struct ff_error *err)
-{
-	struct ff_out o;
-	int code;
-
-	ff_out_init(&o);
-	ff_summary_write(&j->summary, &o);
-	code = ff_out_save(&o, j->opt.report_path, err);
-	ff_out_finish(&o);
-	return code;
-}
-
-static int save_trace(struct ff_job *j, struct ff_error *err)
-{
-	const struct ff_plan *p = &j->summary.plan;
-	struct ff_span *spans;
-	struct ff_out o;
-	uint32_t n;
-	int code = ff_simulation_spans(&p->schedule, &p->simulation, &j->arena, &spans, &n, err);
-
-	if (code < 0)
-		return code;
-	ff_out_init(&o);
-	ff_trace_write(&p->schedule, "predicted", spans, n, &o);
-	code = ff_out_save(&o, j->opt.trace_path, err);
-	ff_out_finish(&o);
-	return code;
-}
-
-static int save(struct ff_job *j, struct ff_error *err)
-{
-	int code = FF_OK;
-
-	if (j->opt.strategy_path)
-		code = save_strategy(j, err);
-	if (code == FF_OK && j->opt.report_path)
-		code = save_report(j, err);
-	if (code == FF_OK && j->opt.trace_path)
-		code = save_trace(j, err);
-	return code;
-}
-
 /* Predictions are as good as the figures they are made of. */
 static void warn_if_unsteady(const struct ff_job *j)
 {
@@ -487,7 +442,7 @@ static void warn_if_unsteady(const struct ff_job *j)
 
 static void warn_of_communication(const struct ff_job *j)
 {
-	const char *planned = j->in.planned_info.communication, *here = communication(j);
+	const char *planned = j->in.planned_info.communication, *here = ff_job_communication(j);
 
 	if (planned && *here && strcmp(planned, here) != 0)
 		fprintf(stderr,
@@ -512,7 +467,12 @@ static int run(struct ff_job *j, struct ff_error *err)
 	int code = ff_job_check(j, err);
 
 	if (code == FF_OK)
+		code = ff_job_name_others(j, err);
+	if (code == FF_OK)
 		code = ff_paths_check(out, COUNT(out), in, COUNT(in), err);
+	if (code == FF_OK && j->opt.choice.top > 1 && ff_paths_piped(out, COUNT(out)))
+		code = ff_fail(err, FF_E_INPUT,
+				"option --top: expected files, as a pipe takes one plan");
 	if (code == FF_OK)
 		code = load(j, err);
 	if (code == FF_OK)
@@ -532,6 +492,8 @@ static int run(struct ff_job *j, struct ff_error *err)
 	s->space = j->opt.space_text;
 	s->memory_limit = j->opt.memory;
 	code = j->opt.simulate ? simulate(j, err) : search(j, err);
+	if (code == FF_OK)
+		code = ff_job_find_others(j, err);
 	if (code < 0)
 		return code;
 	warn_if_unsteady(j);
@@ -541,7 +503,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	fflush(table); /* what may go wrong from here on is said behind it, not in it */
 	if (!ff_plan_fits(&s->plan))
 		return fail_simulated(j, err);
-	return save(j, err);
+	return ff_job_save(j, err);
 }
 
 static void finish(struct ff_job *j)
@@ -565,6 +527,8 @@ int main(int argc, char **argv)
 			.opt.proposals = FF_NOT_GIVEN,
 			.opt.seconds = -1,
 			.opt.memory = -1,
+			.opt.limits.max_micro = FF_NOT_GIVEN,
+			.opt.choice = {.top = FF_NOT_GIVEN, .seeds = FF_NOT_GIVEN, .reserve = NAN},
 			.opt.beta = NAN,
 			.from = ff_job_now_s()};
 	struct ff_error err = {0};

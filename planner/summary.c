@@ -346,6 +346,7 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 				(unsigned long long)s->proposals, s->seconds,
 				s->seconds > 0 ? (double)s->proposals / s->seconds : 0,
 				(unsigned long long)s->seed, s->interrupted ? ", interrupted" : "");
+	ff_found_print(&s->found, us, to);
 }
 
 static uint32_t count_operators(const struct ff_graph *g)
@@ -414,6 +415,7 @@ static void write_search(const struct ff_summary *s, struct ff_out *o)
 	for (const char *const *name = s->starts; name && *name; name++)
 		ff_out_string(o, NULL, *name);
 	ff_out_close(o);
+	ff_found_write(&s->found, o);
 	ff_out_u64(o, "proposals", s->proposals);
 	ff_out_u64(o, "accepted", s->accepted);
 	ff_out_real(o, "proposals_per_s", s->seconds > 0 ? (double)s->proposals / s->seconds : 0);

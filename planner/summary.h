@@ -9,6 +9,7 @@
 #include "ff/schedule.h"
 #include "ff/search.h"
 #include "ff/simulate.h"
+#include "found.h"
 
 /* One strategy, lowered and timed. */
 struct ff_plan {
@@ -40,6 +41,7 @@ struct ff_summary {
 	const char *space;              /* what --space was given */
 	double seconds, lower_bound_us; /* lower_bound_us NAN: there was no time for it */
 	int64_t memory_limit;           /* 0: each device's capacity */
+	struct ff_found found;
 };
 
 static inline bool ff_plan_fits(const struct ff_plan *p)

@@ -50,6 +50,8 @@ static int try(struct walk *x, const char *name, bool *fits, struct ff_error *er
 		*err = why;
 		return code;
 	}
+	if (*fits && on->visit)
+		on->visit(on->ctx, &s, at.step_us);
 	if (*fits && at.step_us < x->at_best.step_us) {
 		x->best = s;
 		x->at_best = at;

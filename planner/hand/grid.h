@@ -15,6 +15,8 @@ struct ff_grid {
 	bool samples;            /* nothing but samples is split: what data parallelism comes to
 				  * where it lacks memory */
 	bool (*stop)(void *ctx); /* asked between two that are tried; NULL: never */
+	/* Told of all that fits; NULL: nobody is. */
+	void (*visit)(void *ctx, const struct ff_strategy *s, double step_us);
 	void *ctx;
 };
 
