@@ -1,9 +1,11 @@
-/* What plans have to be like, what a search goes on from, and how much memory it leaves.
+/* What plans have to be like, what a search goes on from, how much memory it leaves, and how
+ * regular its plan is.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 
 #include "hand/carry.h"
+#include "hand/regular.h"
 #include "job.h"
 #include "space/limits.h"
 #include "space/pins.h"
@@ -69,4 +71,24 @@ int ff_job_reserve(struct ff_job *j, struct ff_error *err)
 		lean->kinds[i].memory_bytes =
 				ff_job_without_reserve(j, lean->kinds[i].memory_bytes);
 	return FF_OK;
+}
+
+int ff_job_regularise(struct ff_job *j, bool (*stop)(void *ctx), struct ff_error *err)
+{
+	const struct ff_regular regular = {.evaluator = j->tools.evaluator,
+			.space = j->tools.space,
+			.graph = &j->in.graph,
+			.machine = &j->in.machine,
+			.percent = j->opt.choice.regular,
+			.stop = stop,
+			.ctx = j};
+	struct ff_search_result *found = &j->found;
+	double ragged_us = found->evaluation.step_us;
+	int code = ff_regular_make(&regular, &j->arena, &found->best, &found->evaluation, err);
+
+	if (code == FF_OK && found->evaluation.step_us > ragged_us)
+		j->summary.found.ragged_us = ragged_us;
+	return code == FF_OK ? ff_regular_count(&j->in.graph, &found->best, &j->arena,
+					       &j->summary.found.n_ragged, err)
+			     : code;
 }

@@ -15,8 +15,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */
-#define LAST_SHARE 0.05 /* and for what comes after the search */
+#define BOUND_SHARE 0.1    /* of the budget, at most for the lower bound */
+#define REGULAR_SHARE 0.05 /* for making equal layers alike, */
+#define LAST_SHARE 0.05    /* and for what comes after the search */
 
 static int load_machine(struct ff_job *j, struct ff_error *err)
 {
@@ -184,15 +185,22 @@ static int bound(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
+/* What comes after the search: lowering the plan takes longer than data parallelism. */
+static double after_seconds(const struct ff_job *j)
+{
+	return fmin(2 * j->predict_s, LAST_SHARE * j->opt.seconds);
+}
+
 /* What the budget leaves for the search, after what went before it and without
- * what comes after it: lowering the plan takes longer than data parallelism. */
+ * what comes after it. */
 static double search_seconds(const struct ff_job *j)
 {
-	double after_s = fmin(2 * j->predict_s, LAST_SHARE * j->opt.seconds);
+	double regular_s = REGULAR_SHARE * j->opt.seconds;
 
 	if (j->opt.seconds <= 0)
 		return 0;
-	return fmax(j->opt.seconds - (ff_job_now_s() - j->from) - after_s, 1e-3);
+	return fmax(j->opt.seconds - (ff_job_now_s() - j->from) - after_seconds(j) - regular_s,
+			1e-3);
 }
 
 /* Progress, and whether to stop. */
@@ -319,6 +327,16 @@ static int confirm(struct ff_job *j, const struct ff_search_result *found, struc
 	return FF_OK;
 }
 
+/* The time for the search and for what comes right behind it is up. */
+static bool late(void *ctx)
+{
+	struct ff_job *j = ctx;
+	bool up = j->opt.seconds > 0 &&
+		  ff_job_now_s() - j->from > j->opt.seconds - after_seconds(j);
+
+	return up || interrupted(j);
+}
+
 static int find(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_search_result *found = &j->found;
@@ -333,6 +351,8 @@ static int find(struct ff_job *j, struct ff_error *err)
 		code = ff_buckets_tune(j->tools.evaluator, &found->best,
 				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found->evaluation,
 				err);
+	if (code == FF_OK)
+		code = ff_job_regularise(j, late, err);
 	release_interrupts(&old);
 	if (code == FF_E_NOFIT)
 		return take_closest(j, found, err);
@@ -528,7 +548,10 @@ int main(int argc, char **argv)
 			.opt.seconds = -1,
 			.opt.memory = -1,
 			.opt.limits.max_micro = FF_NOT_GIVEN,
-			.opt.choice = {.top = FF_NOT_GIVEN, .seeds = FF_NOT_GIVEN, .reserve = NAN},
+			.opt.choice = {.top = FF_NOT_GIVEN,
+					.seeds = FF_NOT_GIVEN,
+					.reserve = NAN,
+					.regular = NAN},
 			.opt.beta = NAN,
 			.from = ff_job_now_s()};
 	struct ff_error err = {0};

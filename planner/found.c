@@ -13,8 +13,8 @@ void ff_found_print(const struct ff_found *f, double us, FILE *to)
 				f->seeds.n, percent_more(f->seeds.most_us, f->seeds.least_us));
 	if (f->ragged_us > 0)
 		fprintf(to,
-				"Equal layers are split alike; if they were not, %.3f ms would do, "
-				"%.1f %% less.\n",
+				"Equal layers were made alike for it: without that a step takes "
+				"%.3f ms, %.1f %% less.\n",
 				f->ragged_us / 1e3, -percent_more(f->ragged_us, us));
 	if (f->used_reserve)
 		fprintf(to,
@@ -36,6 +36,7 @@ void ff_found_write(const struct ff_found *f, struct ff_out *o)
 		ff_out_real(o, "best_seed_us", f->seeds.least_us);
 		ff_out_real(o, "worst_seed_us", f->seeds.most_us);
 	}
+	ff_out_u64(o, "irregular", f->n_ragged);
 	if (f->ragged_us > 0)
 		ff_out_real(o, "irregular_us", f->ragged_us);
 	ff_out_array(o, "others_us");

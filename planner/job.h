@@ -10,6 +10,7 @@
 
 #define FF_PRESET_SECONDS 30.0
 #define FF_PRESET_RESERVE 5.0
+#define FF_PRESET_REGULAR 1.0
 #define FF_MOST_JOBS 256
 #define FF_MOST_SEEDS 1000
 #define FF_NOT_GIVEN UINT64_MAX
@@ -25,7 +26,8 @@ struct ff_job_limits {
 /* How plans are chosen. */
 struct ff_job_choice {
 	uint64_t top, seeds; /* FF_NOT_GIVEN: as many as there is time for */
-	double reserve;      /* percent of memory that stays free */
+	double reserve;      /* percent of memory that stays free; */
+	double regular;      /* that a step may take longer for equal layers that are alike */
 };
 
 /* What the command line said. */
@@ -97,6 +99,8 @@ bool ff_job_estimates(const char *costs, enum ff_estimate *ret);
 int ff_job_limit(struct ff_job *j, struct ff_error *err);
 int ff_job_load_plans(struct ff_job *j, struct ff_error *err);
 int ff_job_reserve(struct ff_job *j, struct ff_error *err);
+/* Makes what was found regular, where that costs no more than was said; until `stop`. */
+int ff_job_regularise(struct ff_job *j, bool (*stop)(void *ctx), struct ff_error *err);
 /* save.c: names the files of plans of other shapes; finds the best of them that fit; writes all
  * that was asked for. */
 int ff_job_name_others(struct ff_job *j, struct ff_error *err);

@@ -137,7 +137,7 @@ static bool is_choosy(const struct ff_job_options *o)
 
 	return l->pin.n || l->no_pipeline || l->tensor_inside_node ||
 	       l->max_micro != FF_NOT_GIVEN || c->top != FF_NOT_GIVEN || c->seeds != FF_NOT_GIVEN ||
-	       !isnan(c->reserve);
+	       !isnan(c->reserve) || !isnan(c->regular);
 }
 
 static int check_choice(struct ff_job_options *o, struct ff_error *err)
@@ -159,6 +159,10 @@ static int check_choice(struct ff_job_options *o, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT,
 				"option --reserve: expected 0 or more and less than 100, not %g",
 				c->reserve);
+	if (!isnan(c->regular) && !(c->regular >= 0 && c->regular <= 100))
+		return ff_fail(err, FF_E_INPUT, "option --regular: expected 0 to 100, not %g",
+				c->regular);
+	c->regular = isnan(c->regular) ? FF_PRESET_REGULAR : c->regular;
 	c->top = c->top == FF_NOT_GIVEN ? 1 : c->top;
 	c->seeds = c->seeds == FF_NOT_GIVEN ? 0 : c->seeds;
 	c->reserve = isnan(c->reserve) ? FF_PRESET_RESERVE : c->reserve;
@@ -356,6 +360,9 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"(preset: "
 					"as often as the budget allows 5,000 proposals an operator "
 					"each)"},
+			{"--regular", FF_OPTION_REAL, &o->choice.regular, "PERCENT",
+					"make equal layers alike where the step takes no more than "
+					"that longer (preset 1; 0: where it takes no longer)"},
 			{"--reserve", FF_OPTION_REAL, &o->choice.reserve, "PERCENT",
 					"of each device's memory stay free (preset 5)"},
 			{"-o", FF_OPTION_TEXT, &o->strategy_path, "STRATEGY",

@@ -798,6 +798,22 @@ def test_seeds():
     refuse(2, "each of those is a seed", "alexnet.json", *BASE, "--proposals", "9", "--seeds", "2", "--jobs", "2", "-o", "x.json")
 
 
+def test_regular():
+    """What equal layers cost that are alike is within what was said, and is told."""
+    zoo("gpt2", "--batch", "32", "--set", "layers=4", "--set", "width=256", "--set", "heads=4", "--set", "sequence=128",
+        "--set", "vocabulary=1000", "-o", "layers.json")
+    at = ["layers.json", "--machine", "a100x256", "--devices", "8", "--costs", "peak", "--proposals", "2000", "-o", "l.plan",
+          "--report", "r.json"]
+    run(*at, "--regular", "0")
+    ragged = conforms("r.json", "search-report")
+    assert "irregular_us" not in ragged
+    p = run(*at, "--regular", "20")
+    alike = conforms("r.json", "search-report")
+    assert alike["irregular"] < ragged["irregular"], (alike["irregular"], ragged["irregular"])
+    assert alike["predicted_us"] <= 1.2 * alike["irregular_us"] and "Equal layers were made alike" in p.stdout
+    refuse(2, "--regular", "layers.json", *at[1:5], "--proposals", "9", "--costs", "peak", "--regular", "-1", "-o", "x.json")
+
+
 def test_reserve():
     """Searches leave memory free, unless nothing else fits, which is said; what is given is simulated as it is."""
     at = ["alexnet.json", *BASE, "--proposals", "1500", "-o", "free.json", "--report", "r.json"]
