@@ -58,7 +58,10 @@ struct ff_chain_run {
 struct ff_chain_notes {
 	struct ff_seeds seeds;
 	struct ff_shapes shapes; /* none, where one plan is enough */
-	char grid[FF_GRID_NAME]; /* the best of the grid by hand, where it was looked through */
+	char grid[FF_GRID_NAME]; /* the best of the grid by hand, where it was looked through; */
+	int64_t grid_bucket_bytes;
+	bool grid_leads;  /* it is better than all plain starts */
+	double grid_from; /* clock in seconds */
 };
 
 struct ff_chain {

@@ -396,6 +396,22 @@ static int eliminate(struct ff_job *j, struct ff_strategy *ret, struct ff_error 
 			j->tools.pricer, NULL, NULL, &j->arena, ret, &found, err);
 }
 
+/* The best of the whole grid. */
+static int find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err)
+{
+	const struct ff_grid grid = {.evaluator = j->tools.evaluator,
+			.space = j->tools.space,
+			.graph = &j->in.graph,
+			.machine = &j->in.machine,
+			.whole = true};
+	bool found = false;
+	int code = ff_grid_find(&grid, &j->arena, ret, j->by_hand, &found, err);
+
+	return code == FF_OK && !found
+			       ? ff_fail(err, FF_E_NOFIT, "no strategy by hand fits in memory")
+			       : code;
+}
+
 /* Whether the plan is data parallelism, whatever its file is called: all configs, in one batch. */
 static bool is_data_parallel(const struct ff_job *j)
 {
@@ -425,6 +441,8 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 		return code;
 	if (!strcmp(j->opt.simulate, "elimination"))
 		code = eliminate(j, &s, err);
+	else if (!strcmp(j->opt.simulate, "megatron"))
+		code = find_by_hand(j, &s, err);
 	else if (ff_job_is_start(j->opt.simulate))
 		code = ff_init_strategy(j->opt.simulate, j->tools.space, &j->in.graph,
 				&j->in.machine, j->opt.seed, &j->arena, &s, err);
@@ -432,7 +450,7 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 		code = ff_job_tune(j, &s, err);
 	if (code == FF_OK)
 		code = ff_job_predict(j, &s, &j->summary.plan, err);
-	j->summary.title = j->opt.simulate;
+	j->summary.title = j->by_hand[0] ? j->by_hand : j->opt.simulate;
 	j->summary.is_data_parallel = code == FF_OK && is_data_parallel(j);
 	return code;
 }

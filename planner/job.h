@@ -84,7 +84,7 @@ struct ff_job {
 	struct ff_search_result found;
 	struct ff_progress progress;
 	struct ff_plan baseline; /* where data parallelism does not fit */
-	char baseline_name[FF_GRID_NAME];
+	char baseline_name[FF_GRID_NAME], by_hand[FF_GRID_NAME]; /* by_hand: --simulate megatron */
 	struct ff_summary summary;
 };
 

@@ -336,7 +336,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"operator)"},
 			{"--simulate", FF_OPTION_TEXT, &o->simulate, "STRATEGY",
 					"only predict a strategy file, one of the names of "
-					"--init, or megatron:T,D,P,M: degrees of tensor, data and "
+					"--init (megatron: the best by hand), or megatron:T,D,P,M: "
+					"degrees of tensor, data and "
 					"pipeline parallelism and micro-batches, with any of "
 					"zero-1, zero-3, recompute, recompute=light, sequence and "
 					"experts behind them"},

@@ -9,6 +9,8 @@
 
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
 #define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
+#define GRID_SHARE 0.1          /* of the budget, at most: of time, or */
+#define GRID_EVERY 64           /* a strategy by hand for so many proposals */
 #define MOST_STAGES 16          /* of a pipeline to start from */
 
 static bool elimination_ends(void *ctx)
@@ -108,9 +110,11 @@ static bool saves_memory(const char *called)
 static bool grid_ends(void *ctx)
 {
 	struct ff_chain *c = ctx;
+	double most_s = GRID_SHARE * c->opt->seconds;
 
 	ff_chain_look(c);
-	return ff_chain_in_hurry(c);
+	return ff_chain_in_hurry(c) ||
+	       (most_s > 0 && c->clock.seconds - c->notes.grid_from > most_s);
 }
 
 /* One that limits of the space rule out is no start. */
@@ -138,25 +142,21 @@ static void grid_visits(void *ctx, const struct ff_strategy *s, double step_us)
 		ff_shapes_add(&c->notes.shapes, s, step_us);
 }
 
-/* The best of what people write by hand; it is all of the space that they use. */
+/* The best of what people write by hand, where the grid was looked through and it is worth a walk:
+ * memory is scarce, or it is better than all plain starts. */
 static int start_grid(struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
 {
-	const struct ff_grid grid = {.evaluator = c->evaluator,
-			.space = c->space,
-			.graph = c->graph,
-			.machine = c->machine,
-			.stop = grid_ends,
-			.visit = grid_visits,
-			.ctx = c};
+	bool worth = c->notes.grid_leads || !c->best.at.fits || c->best.at.tight;
 	struct ff_strategy s;
-	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
+	int code;
 
-	*found = false;
-	if (code == FF_OK && c->notes.grid[0])
-		return start_named(c, c->notes.grid, a, found, err);
-	if (code == FF_OK && c->space->what == FF_SPACE_ALL)
-		code = ff_grid_find(&grid, a, &s, c->notes.grid, found, err);
-	return code == FF_OK && *found ? go_to(c, &s, err) : code;
+	*found = worth && c->notes.grid[0];
+	if (!*found)
+		return FF_OK;
+	code = ff_init_strategy(
+			c->notes.grid, c->space, c->graph, c->machine, c->opt->seed, a, &s, err);
+	s.bucket_bytes = c->notes.grid_bucket_bytes;
+	return code == FF_OK ? ff_chain_go_to(c, &s, err) : code;
 }
 
 static int start_elimination(
@@ -190,11 +190,11 @@ static int start_from(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool *
 		return ff_chain_go_to(c, given(c, i), err);
 	if (!strcmp(called, "pipeline"))
 		return start_pipeline(c, a, found, err);
+	if (!strcmp(called, "megatron"))
+		return start_grid(c, a, found, err);
 	*found = !saves_memory(called) || !c->best.at.fits || c->best.at.tight;
 	if (!*found)
 		return FF_OK; /* nobody needs to */
-	if (!strcmp(called, "megatron"))
-		return start_grid(c, a, found, err);
 	if (!strcmp(called, "elimination"))
 		return start_elimination(c, a, found, err);
 	return start_named(c, called, a, found, err);
@@ -227,10 +227,23 @@ static bool is_plain(const char *called)
 	       strcmp(called, "pipeline") != 0 && strcmp(called, "random") != 0;
 }
 
-/* Makes a plain start current, with the buckets that are best for it. */
+/* Makes a start current, with the buckets that are best for it. */
+static int go_to_tuned(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
+{
+	int64_t most = ff_buckets_most(s);
+	struct ff_evaluation at;
+	int code;
+
+	s->bucket_bytes = c->opt->bucket_bytes < most ? c->opt->bucket_bytes : most;
+	code = ff_evaluator_set(c->evaluator, s, &at, err);
+	if (code == FF_OK && s->bucket_bytes)
+		code = ff_buckets_tune(c->evaluator, s, s->bucket_bytes, &at, err);
+	return code == FF_OK ? ff_chain_go_to(c, s, err) : code;
+}
+
+/* The same of a plain start. */
 static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff_error *err)
 {
-	struct ff_evaluation at;
 	struct ff_strategy start;
 	struct ff_error why;
 	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
@@ -247,11 +260,37 @@ static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff
 		*err = why;
 		return code;
 	}
-	start.bucket_bytes = c->opt->bucket_bytes;
-	code = ff_evaluator_set(c->evaluator, &start, &at, err);
-	if (code == FF_OK && c->opt->bucket_bytes)
-		code = ff_buckets_tune(c->evaluator, &start, c->opt->bucket_bytes, &at, err);
-	return code == FF_OK ? ff_chain_go_to(c, &start, err) : code;
+	return go_to_tuned(c, &start, err);
+}
+
+/* A look at the grid of strategies by hand; it is all of the space that they use. */
+static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+{
+	const struct ff_grid grid = {.evaluator = c->evaluator,
+			.space = c->space,
+			.graph = c->graph,
+			.machine = c->machine,
+			.most = c->clock.limit ? (uint32_t)(c->clock.limit / GRID_EVERY + 1) : 0,
+			.stop = grid_ends,
+			.visit = grid_visits,
+			.ctx = c};
+	struct ff_evaluation before;
+	struct ff_strategy s;
+	bool found;
+	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
+
+	if (code < 0 || c->space->what != FF_SPACE_ALL)
+		return code;
+	before = c->best.at;
+	c->notes.grid_from = c->clock.seconds;
+	code = ff_grid_find(&grid, a, &s, c->notes.grid, &found, err);
+	if (code == FF_OK && found)
+		code = go_to_tuned(c, &s, err);
+	if (code == FF_OK && found) {
+		c->notes.grid_bucket_bytes = s.bucket_bytes;
+		c->notes.grid_leads = ff_how_much_worse(before, c->best.at) < 0;
+	}
+	return code;
 }
 
 /* A look at each of this chain's plain starts, before any is walked: on large graphs the budget may
@@ -263,6 +302,9 @@ static int look_at_starts(struct ff_chain *c, uint32_t n, struct ff_arena *a, st
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
 		if (is_due(c, i, n) && is_plain(name(c, i)))
 			code = look_at(c, i, a, err);
+	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
+		if (is_due(c, i, n) && !strcmp(name(c, i), "megatron"))
+			code = look_at_grid(c, a, err);
 	return code;
 }
 

@@ -786,6 +786,23 @@ def test_top():
     refuse(2, "--top", "alexnet.json", *BASE, "--proposals", "9", "--top", "17", "-o", "x.json")
 
 
+def test_best_by_hand():
+    """A search is no worse than the best of the grid, which --simulate finds, names and writes."""
+    zoo("gpt2", "--batch", "32", "--set", "layers=4", "--set", "width=512", "--set", "heads=8", "--set", "sequence=64",
+        "--set", "vocabulary=1000", "-o", "hand.json")
+    at = ["hand.json", "--machine", "k80x64", "--devices", "8", "--costs", "peak", "--report", "r.json"]
+    run(*at, "--simulate", "megatron", "-o", "hand.plan")
+    best = conforms("r.json", "search-report")
+    assert re.fullmatch(r"megatron:\d+,\d+,\d+,\d+[a-z0-9=,-]*", best["strategy"]), best["strategy"]
+    assert best["predicted_us"] < 0.9 * best["data_parallel_us"], "the network is none that tells"
+    for name in "hand.plan", best["strategy"]:
+        run(*at, "--simulate", name)
+        assert json.loads(read("r.json"))["predicted_us"] == best["predicted_us"], name
+    run(*at, "--proposals", "6400", "--regular", "0", "-o", "found.plan")
+    assert json.loads(read("r.json"))["predicted_us"] <= best["predicted_us"]
+    refuse(3, "no strategy by hand fits", *at[:7], "--memory", "1M", "--simulate", "megatron", "-o", "x.json")
+
+
 def test_seeds():
     """As many runs as asked for, whose bests are told; what goes on from the best is no worse."""
     for more, n in ((["--seeds", "5"], 5), (["--seeds", "2"], 2), ([], 1)):
