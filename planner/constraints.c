@@ -10,6 +10,8 @@
 #include "space/limits.h"
 #include "space/pins.h"
 
+#define REGULAR_EVERY 16 /* proposals for one strategy that is tried to make a plan regular */
+
 int ff_job_limit(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_job_limits *o = &j->opt.limits;
@@ -80,6 +82,7 @@ int ff_job_regularise(struct ff_job *j, bool (*stop)(void *ctx), struct ff_error
 			.graph = &j->in.graph,
 			.machine = &j->in.machine,
 			.percent = j->opt.choice.regular,
+			.most = j->opt.proposals ? 64 + j->opt.proposals / REGULAR_EVERY : 0,
 			.stop = stop,
 			.ctx = j};
 	struct ff_search_result *found = &j->found;

@@ -327,6 +327,25 @@ static int confirm(struct ff_job *j, const struct ff_search_result *found, struc
 	return FF_OK;
 }
 
+/* Whether the baseline fits and keeps to what plans are to be like. */
+static bool is_allowed(const struct ff_job *j, const struct ff_plan *baseline)
+{
+	return ff_plan_fits(baseline) &&
+	       ff_space_admits_strategy(j->tools.space, &baseline->strategy);
+}
+
+/* The baseline is the plan. */
+static void take(struct ff_job *j, const struct ff_plan *baseline)
+{
+	struct ff_summary *s = &j->summary;
+
+	s->plan = *baseline;
+	s->plan.schedule.strategy = &s->plan.strategy;
+	s->is_data_parallel = baseline == &s->data_parallel;
+	s->found.ragged_us = 0;
+	s->found.n_ragged = 0;
+}
+
 /* The time for the search and for what comes right behind it is up. */
 static bool late(void *ctx)
 {
@@ -354,6 +373,10 @@ static int find(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_job_regularise(j, late, err);
 	release_interrupts(&old);
+	if (code == FF_E_NOFIT && is_allowed(j, j->summary.baseline)) {
+		take(j, j->summary.baseline);
+		return FF_OK;
+	}
 	if (code == FF_E_NOFIT)
 		return take_closest(j, found, err);
 	return code < 0 ? code : confirm(j, found, err);
@@ -379,12 +402,8 @@ static int search(struct ff_job *j, struct ff_error *err)
 	s->accepted = j->found.accepted;
 	s->seconds = j->found.seconds;
 	s->found.seeds = j->found.seeds;
-	if (ff_plan_fits(d) && d->simulation.step_us <= s->plan.simulation.step_us &&
-			ff_space_admits_strategy(j->tools.space, &d->strategy)) {
-		s->plan = *d;
-		s->plan.schedule.strategy = &s->plan.strategy;
-		s->is_data_parallel = d == &s->data_parallel;
-	}
+	if (is_allowed(j, d) && d->simulation.step_us <= s->plan.simulation.step_us)
+		take(j, d);
 	return FF_OK;
 }
 
@@ -493,7 +512,7 @@ static void warn_of_communication(const struct ff_job *j)
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
-	const struct ff_path out[] = {{.name = "-o", .path = j->opt.strategy_path},
+	struct ff_path out[3 + FF_MOST_TOP] = {{.name = "-o", .path = j->opt.strategy_path},
 			{.name = "--report", .path = j->opt.report_path},
 			{.name = "--trace", .path = j->opt.trace_path}};
 	const struct ff_path in[] = {{.name = "GRAPH", .path = j->opt.graph_path},
@@ -506,6 +525,8 @@ static int run(struct ff_job *j, struct ff_error *err)
 
 	if (code == FF_OK)
 		code = ff_job_name_others(j, err);
+	for (uint32_t i = 0; i < FF_MOST_TOP; i++)
+		out[3 + i] = (struct ff_path){.name = "--top", .path = j->other_path[i]};
 	if (code == FF_OK)
 		code = ff_paths_check(out, COUNT(out), in, COUNT(in), err);
 	if (code == FF_OK && j->opt.choice.top > 1 && ff_paths_piped(out, COUNT(out)))

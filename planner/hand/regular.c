@@ -29,6 +29,7 @@ struct regular {
 	struct ff_strategy kept, tried, best;
 	struct ff_evaluation at;
 	double limit_us;
+	uint64_t tried_so_far;
 };
 
 /* ---- groups ---- */
@@ -260,6 +261,7 @@ static int try(struct regular *r, struct ff_evaluation *at, struct ff_error *err
 	if (ff_strategy_check(&r->micro, &r->tried, on->machine->n_devices, &why) < 0 ||
 			!ff_space_admits_strategy(on->space, &r->tried))
 		return FF_OK;
+	r->tried_so_far++;
 	code = ff_evaluator_set(on->evaluator, &r->tried, &now, err);
 	if (code < 0 || !now.fits || now.step_us > r->limit_us || now.step_us >= at->step_us)
 		return code;
@@ -273,7 +275,9 @@ static int try(struct regular *r, struct ff_evaluation *at, struct ff_error *err
 
 static bool stopped(const struct regular *r)
 {
-	return r->on->stop && r->on->stop(r->on->ctx);
+	const struct ff_regular *on = r->on;
+
+	return (on->most && r->tried_so_far >= on->most) || (on->stop && on->stop(on->ctx));
 }
 
 /* ---- models ---- */

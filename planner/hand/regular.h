@@ -10,6 +10,7 @@ struct ff_regular {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
 	double percent;          /* that a step may take longer, all changes together */
+	uint64_t most;           /* strategies that are tried, at most; 0: any number */
 	bool (*stop)(void *ctx); /* asked between two that are tried; NULL: never */
 	void *ctx;
 };
