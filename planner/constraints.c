@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hand/carry.h"
-#include "hand/regular.h"
+#include "hand/resume.h"
+#include "hand/alike.h"
 #include "job.h"
 #include "space/limits.h"
 #include "space/pins.h"
@@ -46,14 +46,14 @@ int ff_job_load_plans(struct ff_job *j, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < j->n_init && code == FF_OK; i++) {
-		struct ff_carried told;
+		struct ff_resumed told;
 		char text[256];
 
-		code = ff_carry_load(j->init_path[i], j->tools.space, &j->in.graph, &j->arena,
+		code = ff_resume_load(j->init_path[i], j->tools.space, &j->in.graph, &j->arena,
 				&j->init[i], &told, err);
 		if (code < 0)
 			break;
-		ff_carried_tell(&told, sizeof(text), text);
+		ff_resumed_tell(&told, sizeof(text), text);
 		if (*text)
 			fprintf(stderr, "%s: of %s, %u operators are split as there%s\n",
 					ff_job_command.name, j->init_path[i], told.kept, text);
@@ -77,7 +77,7 @@ int ff_job_reserve(struct ff_job *j, struct ff_error *err)
 
 int ff_job_regularise(struct ff_job *j, bool (*stop)(void *ctx), struct ff_error *err)
 {
-	const struct ff_regular regular = {.evaluator = j->tools.evaluator,
+	const struct ff_alike regular = {.evaluator = j->tools.evaluator,
 			.space = j->tools.space,
 			.graph = &j->in.graph,
 			.machine = &j->in.machine,
@@ -87,11 +87,11 @@ int ff_job_regularise(struct ff_job *j, bool (*stop)(void *ctx), struct ff_error
 			.ctx = j};
 	struct ff_search_result *found = &j->found;
 	double ragged_us = found->evaluation.step_us;
-	int code = ff_regular_make(&regular, &j->arena, &found->best, &found->evaluation, err);
+	int code = ff_alike_make(&regular, &j->arena, &found->best, &found->evaluation, err);
 
 	if (code == FF_OK && found->evaluation.step_us > ragged_us)
 		j->summary.found.ragged_us = ragged_us;
-	return code == FF_OK ? ff_regular_count(&j->in.graph, &found->best, &j->arena,
+	return code == FF_OK ? ff_alike_count(&j->in.graph, &found->best, &j->arena,
 					       &j->summary.found.n_ragged, err)
 			     : code;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../planner/hand/carry.h"
+#include "../../planner/hand/resume.h"
 #include "../../planner/space/pins.h"
 #include "../../planner/space/shapes.h"
 #include "../check_main.h"
@@ -212,7 +212,7 @@ static struct ff_strategy hand(
 /* Writes `name` for g on m, and reads it for `to` on `on`. */
 static struct ff_strategy carry(const char *name, const struct ff_graph *g,
 		const struct ff_machine *m, const struct ff_graph *to, const struct ff_machine *on,
-		struct ff_carried *told)
+		struct ff_resumed *told)
 {
 	struct ff_strategy_info info = {.machine = "test", .devices = m->n_devices};
 	struct ff_strategy s = hand(name, g, m), ret;
@@ -228,7 +228,7 @@ static struct ff_strategy carry(const char *name, const struct ff_graph *g,
 	ff_strategy_write(g, &s, &info, &o);
 	CHECK_OK(ff_out_save(&o, path, &err));
 	ff_out_finish(&o);
-	CHECK_OK(ff_carry_load(path, space, to, &arena, &ret, told, &err));
+	CHECK_OK(ff_resume_load(path, space, to, &arena, &ret, told, &err));
 	unlink(path);
 	ff_space_destroy(space);
 	return ret;
@@ -261,13 +261,13 @@ START_TEST(test_plans_are_carried_over)
 
 	for (uint32_t i = 0; i < 4; i++) {
 		struct ff_machine on = machine(to[i].nodes, 4);
-		struct ff_carried told;
+		struct ff_resumed told;
 		struct ff_strategy want = hand(to[i].there, &g, &on),
 				   got = carry(to[0].there, &g, &m, &g, &on, &told);
 		char text[200];
 
 		check_equal(&g, &got, &want);
-		ff_carried_tell(&told, sizeof(text), text);
+		ff_resumed_tell(&told, sizeof(text), text);
 		ck_assert_str_eq(text, "");
 		got = carry(to[0].there, &g, &m, &half, &on, &told);
 		check_equal(&half, &got, &want);
@@ -282,7 +282,7 @@ START_TEST(test_what_is_not_carried_over)
 	struct ff_graph g = gpt(64, "layers=4"), deep = gpt(64, "layers=6"),
 			small = gpt(8, "layers=4");
 	struct ff_machine m = machine(2, 4), odd = machine(1, 6);
-	struct ff_carried told;
+	struct ff_resumed told;
 	struct ff_strategy s = carry("megatron:2,4,1,8", &g, &m, &deep, &m, &told);
 	uint32_t node = ff_graph_find(&deep, "block5.mlp.up");
 	char text[200];
@@ -296,11 +296,11 @@ START_TEST(test_what_is_not_carried_over)
 	s = carry("megatron:2,4,1,8", &g, &m, &small, &m, &told);
 	ck_assert_uint_eq(s.micro_batches, 2); /* of 4 samples, one for each share */
 	ck_assert_uint_eq(told.unfit, 0);
-	ff_carried_tell(&told, sizeof(text), text);
+	ff_resumed_tell(&told, sizeof(text), text);
 	ck_assert_str_eq(text, "; 8 micro-batches are 2");
 	carry("megatron:2,2,2,2", &g, &m, &g, &odd, &told);
 	ck_assert_uint_gt(told.unfit, 10); /* the second stage was on devices 4 to 7 */
-	ff_carried_tell(&told, sizeof(text), text);
+	ff_resumed_tell(&told, sizeof(text), text);
 	ck_assert_ptr_nonnull(strstr(text, "do not fit here"));
 }
 END_TEST

@@ -1,5 +1,5 @@
 /* Regular plans.  SPDX-License-Identifier: Apache-2.0 */
-#include "../../planner/hand/regular.h"
+#include "../../planner/hand/alike.h"
 
 #include "../../planner/propose/extras.h"
 #include "../check_main.h"
@@ -48,7 +48,7 @@ static void lab_close(struct lab *l)
 
 static double make(struct lab *l, double percent)
 {
-	const struct ff_regular r = {.evaluator = l->evaluator,
+	const struct ff_alike r = {.evaluator = l->evaluator,
 			.space = l->space,
 			.graph = &l->g,
 			.machine = &l->m,
@@ -59,7 +59,7 @@ static double make(struct lab *l, double percent)
 
 	CHECK_OK(ff_evaluator_set(l->evaluator, &l->s, &l->at, &err));
 	before = l->at.step_us;
-	CHECK_OK(ff_regular_make(&r, &arena, &l->s, &l->at, &err));
+	CHECK_OK(ff_alike_make(&r, &arena, &l->s, &l->at, &err));
 	CHECK_OK(ff_evaluator_set(l->evaluator, &l->s, &again, &err));
 	ck_assert(again.step_us == l->at.step_us);
 	ck_assert(l->at.step_us <= before * (1 + percent / 100));
@@ -71,7 +71,7 @@ static uint32_t count(const struct lab *l)
 	struct ff_error err = {0};
 	uint32_t n;
 
-	CHECK_OK(ff_regular_count(&l->g, &l->s, &arena, &n, &err));
+	CHECK_OK(ff_alike_count(&l->g, &l->s, &arena, &n, &err));
 	return n;
 }
 
@@ -195,8 +195,8 @@ END_TEST
 
 static Suite *suite(void)
 {
-	Suite *s = suite_create("regular");
-	TCase *t = tcase_create("regular");
+	Suite *s = suite_create("alike");
+	TCase *t = tcase_create("alike");
 
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_blocks_of_stages);

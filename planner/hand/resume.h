@@ -1,13 +1,13 @@
 /* Plans for another batch, machine or number of devices, as starts.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PLANNER_CARRY_H
-#define FF_PLANNER_CARRY_H
+#ifndef FF_PLANNER_RESUME_H
+#define FF_PLANNER_RESUME_H
 
 #include "ff/json.h"
 #include "space/space.h"
 
 /* What became of a plan. */
-struct ff_carried {
+struct ff_resumed {
 	uint32_t kept;    /* operators that are split as it says, on as large a share of devices */
 	uint32_t unnamed; /* that it does not name: */
 	uint32_t unfit;   /* whose split or devices do not fit here: these are split by sample */
@@ -19,10 +19,10 @@ struct ff_carried {
  * of their dims. With f times the devices each share of the samples goes to f shares on
  * neighbouring devices, and the other way round.  Micro-batches are as many, or of those that there
  * may be the most below with which most splits fit.  All else is as it was.  Memory from `a`. */
-int ff_carry_load(const char *path, const struct ff_space *s, const struct ff_graph *g,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_carried *told,
+int ff_resume_load(const char *path, const struct ff_space *s, const struct ff_graph *g,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_resumed *told,
 		struct ff_error *err);
 /* What could not be carried over, in words; "" where that is nothing. */
-void ff_carried_tell(const struct ff_carried *c, size_t size, char *text);
+void ff_resumed_tell(const struct ff_resumed *c, size_t size, char *text);
 
 #endif

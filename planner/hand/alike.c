@@ -1,5 +1,5 @@
 /* Regular plans.  SPDX-License-Identifier: Apache-2.0 */
-#include "regular.h"
+#include "alike.h"
 
 #include <math.h>
 
@@ -17,7 +17,7 @@ struct group {
 };
 
 struct regular {
-	const struct ff_regular *on;
+	const struct ff_alike *on;
 	struct ff_arena *a;
 	const struct ff_graph *g;
 	struct ff_graph micro;
@@ -252,7 +252,7 @@ static bool copy(struct regular *r, const struct group *x, uint32_t like)
 /* Tries what is in `tried`; it becomes the best if it is the fastest within the limit. */
 static int try(struct regular *r, struct ff_evaluation *at, struct ff_error *err)
 {
-	const struct ff_regular *on = r->on;
+	const struct ff_alike *on = r->on;
 	struct ff_evaluation now;
 	struct ff_error why;
 	bool fits;
@@ -275,7 +275,7 @@ static int try(struct regular *r, struct ff_evaluation *at, struct ff_error *err
 
 static bool stopped(const struct regular *r)
 {
-	const struct ff_regular *on = r->on;
+	const struct ff_alike *on = r->on;
 
 	return (on->most && r->tried_so_far >= on->most) || (on->stop && on->stop(on->ctx));
 }
@@ -392,7 +392,7 @@ static int open(struct regular *r, const struct ff_strategy *s, struct ff_error 
 	return code == FF_OK ? find_places(r, err) : code;
 }
 
-int ff_regular_make(const struct ff_regular *on, struct ff_arena *a, struct ff_strategy *s,
+int ff_alike_make(const struct ff_alike *on, struct ff_arena *a, struct ff_strategy *s,
 		struct ff_evaluation *at, struct ff_error *err)
 {
 	struct regular r = {.on = on,
@@ -411,7 +411,7 @@ int ff_regular_make(const struct ff_regular *on, struct ff_arena *a, struct ff_s
 	return FF_OK;
 }
 
-int ff_regular_count(const struct ff_graph *g, const struct ff_strategy *s, struct ff_arena *a,
+int ff_alike_count(const struct ff_graph *g, const struct ff_strategy *s, struct ff_arena *a,
 		uint32_t *ret, struct ff_error *err)
 {
 	struct regular r = {.a = a, .g = g};

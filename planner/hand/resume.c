@@ -1,5 +1,5 @@
 /* Plans carried over.  SPDX-License-Identifier: Apache-2.0 */
-#include "carry.h"
+#include "resume.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ struct carry {
 	const struct ff_graph *g; /* of one micro-batch */
 	struct ff_arena *a;
 	struct ff_strategy s;
-	struct ff_carried told;
+	struct ff_resumed told;
 	/* devices here for each there, as a fraction of which one is 1; 0: neither divides */
 	uint32_t times, part;
 };
@@ -286,7 +286,7 @@ static void fill(struct carry *x)
 static void read_header(struct carry *x, const struct ff_json *root)
 {
 	const struct ff_json *rule = ff_json_get(root, "order");
-	struct ff_carried *t = &x->told;
+	struct ff_resumed *t = &x->told;
 
 	t->micro[0] = number(root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, 1);
 	x->s.micro_batches = t->micro[1];
@@ -358,8 +358,8 @@ static int carry_best(struct carry *x, const struct ff_json *root, const struct 
 	return FF_OK;
 }
 
-int ff_carry_load(const char *path, const struct ff_space *s, const struct ff_graph *g,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_carried *told,
+int ff_resume_load(const char *path, const struct ff_space *s, const struct ff_graph *g,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_resumed *told,
 		struct ff_error *err)
 {
 	struct carry x = {.a = a};
@@ -381,7 +381,7 @@ int ff_carry_load(const char *path, const struct ff_space *s, const struct ff_gr
 	return FF_OK;
 }
 
-void ff_carried_tell(const struct ff_carried *c, size_t size, char *text)
+void ff_resumed_tell(const struct ff_resumed *c, size_t size, char *text)
 {
 	int n = 0;
 
