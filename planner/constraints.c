@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hand/resume.h"
 #include "hand/alike.h"
+#include "hand/resume.h"
 #include "job.h"
 #include "space/limits.h"
 #include "space/pins.h"

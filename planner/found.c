@@ -13,14 +13,13 @@ void ff_found_print(const struct ff_found *f, double us, FILE *to)
 				f->seeds.n, percent_more(f->seeds.most_us, f->seeds.least_us));
 	if (f->ragged_us > 0)
 		fprintf(to,
-				"Equal layers were made alike for it: without that a step takes "
-				"%.3f ms, %.1f %% less.\n",
+				"Equal layers were made alike; ragged, a step takes %.3f ms, "
+				"%.1f %% less.\n",
 				f->ragged_us / 1e3, -percent_more(f->ragged_us, us));
 	if (f->used_reserve)
 		fprintf(to,
-				"No plan was found that leaves %g %% of memory free (--reserve): "
-				"this "
-				"one needs what was to stay free.\n",
+				"No plan was found that leaves %g %% of memory free "
+				"(--reserve):\nthis one needs what was to stay free.\n",
 				f->reserve);
 	for (uint32_t i = 0; i < f->n_others; i++)
 		fprintf(to, "Plan %u, of another shape, takes %.3f ms, %.1f %% more.\n", i + 2,

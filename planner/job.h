@@ -3,6 +3,8 @@
 #ifndef FF_PLANNER_JOB_H
 #define FF_PLANNER_JOB_H
 
+#include <signal.h>
+
 #include "ff/cli.h"
 #include "ff/codec.h"
 #include "hand/grid.h"
@@ -33,14 +35,14 @@ struct ff_job_choice {
 /* What the command line said. */
 struct ff_job_options {
 	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name;
-	const char *strategy_path, *report_path, *trace_path;
-	struct ff_texts init;
+	const char *strategy_path, *report_path, *trace_path, *html_path, *list;
+	struct ff_texts init, vary;
 	uint64_t devices, proposals, seed, jobs, average_every, staleness;
 	double seconds, beta;
 	int64_t memory; /* 0: what the machine says */
 	struct ff_job_limits limits;
 	struct ff_job_choice choice;
-	bool clip, by_nodes;
+	bool clip, by_nodes, explain, oracle;
 	const char *space_text;
 	uint32_t what; /* FF_SPACE_* */
 };
@@ -48,9 +50,9 @@ struct ff_job_options {
 /* What was loaded. */
 struct ff_job_input {
 	struct ff_graph graph;
-	struct ff_machine machine;
-	struct ff_machine lean;     /* the same with the memory that may be used */
-	struct ff_strategy planned; /* --simulate: the file's */
+	struct ff_machine whole, machine; /* of it the devices that are used; */
+	struct ff_machine lean;           /* these with the memory that may be used */
+	struct ff_strategy planned;       /* --simulate: the file's */
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
 	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
@@ -84,7 +86,8 @@ struct ff_job {
 	struct ff_search_result found;
 	struct ff_progress progress;
 	struct ff_plan baseline; /* where data parallelism does not fit */
-	char baseline_name[FF_GRID_NAME], by_hand[FF_GRID_NAME]; /* by_hand: --simulate megatron */
+	char baseline_name[FF_GRID_NAME], nearest_name[FF_GRID_NAME];
+	char by_hand[FF_GRID_NAME]; /* --simulate megatron */
 	struct ff_summary summary;
 };
 
@@ -92,8 +95,6 @@ struct ff_job {
 extern const struct ff_command ff_job_command;
 int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err);
 int ff_job_check(struct ff_job *j, struct ff_error *err);
-/* Whether `costs` is one of the words for estimates, and which. */
-bool ff_job_estimates(const char *costs, enum ff_estimate *ret);
 /* constraints.c: what the space keeps to from now on; files of --init, carried over to what is
  * searched; what evaluators are made for, with less memory by --reserve. */
 int ff_job_limit(struct ff_job *j, struct ff_error *err);
@@ -109,19 +110,36 @@ int ff_job_save(struct ff_job *j, struct ff_error *err);
 /* That the costs were measured with; "": none, or unknown. */
 const char *ff_job_communication(const struct ff_job *j);
 /* predict.c: lowers and times `s` afresh. */
-int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan *ret,
-		struct ff_error *err);
+int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
+		struct ff_plan *ret, struct ff_error *err);
+/* rivals.c: what is tried before the search, and behind it what is written by hand most like the
+ * plan; as far as there is time. */
+int ff_job_find_rivals(struct ff_job *j, struct ff_error *err);
+int ff_job_find_nearest(struct ff_job *j, struct ff_error *err);
 /* Gives a strategy by name the buckets that are best. */
 int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err);
 /* Data parallelism with the buckets that are best; where it does not fit, what people do then. */
 int ff_job_find_baseline(struct ff_job *j, struct ff_error *err);
+/* The best of the whole grid by hand, and in j->by_hand its name. */
+int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err);
 /* Whether the plan fits, by ff_job_memory, and if not where. */
 void ff_job_check_memory(const struct ff_job *j, struct ff_plan *p);
 /* `bytes` less what stays free. */
 int64_t ff_job_without_reserve(const struct ff_job *j, int64_t bytes);
 /* What may be used of a device's. */
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device);
+/* html.c: the plan as a page, where one was asked for. */
+int ff_job_save_html(struct ff_job *j, struct ff_error *err);
 double ff_job_now_s(void);
+/* tools.c: makes what a loaded job searches with; frees it, and the job's arena. */
+int ff_job_open(struct ff_job *j, struct ff_error *err);
+int ff_job_open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err);
+void ff_job_close(struct ff_job *j);
+/* While a plan is sought what asks for an end waits to be asked for. */
+void ff_job_hold(sigset_t *old);
+void ff_job_release(const sigset_t *old);
+/* Whether it was asked to end (Ctrl-C), which is then known for good. */
+bool ff_job_interrupted(struct ff_job *j);
 /* Whether --init takes `name`. */
 bool ff_job_is_start(const char *name);
 

@@ -47,7 +47,7 @@ int ff_job_find_others(struct ff_job *j, struct ff_error *err)
 		if (!is_new(&all, other, &s->plan.strategy, j->other, n))
 			continue;
 		p = ff_arena_alloc(&j->arena, sizeof(*p));
-		code = p ? ff_job_predict(j, other, p, err) : ff_fail_memory(err);
+		code = p ? ff_job_predict(j, other, &j->arena, p, err) : ff_fail_memory(err);
 		if (code < 0 || !ff_plan_fits(p))
 			continue;
 		s->found.other_us[n] = p->simulation.step_us;
@@ -137,5 +137,5 @@ int ff_job_save(struct ff_job *j, struct ff_error *err)
 		code = save_report(j, err);
 	if (code == FF_OK && j->opt.trace_path)
 		code = save_trace(j, err);
-	return code;
+	return code == FF_OK ? ff_job_save_html(j, err) : code;
 }

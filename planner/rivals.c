@@ -1,0 +1,86 @@
+/* What a plan is compared with: strategies that people use.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "job.h"
+
+#define RIVALS_SHARE 0.1 /* of the budget: what is not priced by then is left out */
+
+static bool has_time(const struct ff_job *j, double share)
+{
+	return j->opt.seconds <= 0 ||
+	       ff_job_now_s() - j->from + 2 * j->predict_s < share * j->opt.seconds;
+}
+
+/* Prices the start called `name` and forgets all but its figures.  *made: there is one. */
+static int add_rival(struct ff_job *j, const char *name, bool *made, struct ff_error *err)
+{
+	struct ff_summary *s = &j->summary;
+	struct ff_strategy start;
+	struct ff_arena a;
+	struct ff_error why;
+	struct ff_plan plan;
+	int code;
+
+	ff_arena_init(&a);
+	code = ff_init_strategy(name, j->tools.space, &j->in.graph, &j->in.machine, j->opt.seed, &a,
+			&start, &why);
+	if (code == FF_OK)
+		code = ff_job_tune(j, &start, &why);
+	if (code == FF_OK)
+		code = ff_job_predict(j, &start, &a, &plan, &why);
+	*made = code == FF_OK;
+	if (code == FF_OK)
+		s->rivals[s->n_rivals++] = ff_rival_of(name, &plan);
+	else if (code != FF_E_INPUT) /* not for this network, or nobody has measured it */
+		*err = why;
+	ff_arena_finish(&a);
+	return code == FF_E_INPUT ? FF_OK : code;
+}
+
+int ff_job_find_rivals(struct ff_job *j, struct ff_error *err)
+{
+	static const char *const names[] = {"zero-1", "zero-3"};
+	struct ff_summary *s = &j->summary;
+	int code = FF_OK;
+	bool made;
+
+	if (j->in.machine.n_devices == 1 || j->opt.average_every || j->opt.staleness)
+		return FF_OK;
+	s->rivals[s->n_rivals++] = ff_rival_of("data-parallel", &s->data_parallel);
+	if (s->baseline != &s->data_parallel)
+		s->rivals[s->n_rivals++] = ff_rival_of(s->baseline_name, s->baseline);
+	for (uint32_t i = 0; i < 2 && code == FF_OK && has_time(j, RIVALS_SHARE); i++)
+		if (strcmp(names[i], s->baseline_name) != 0)
+			code = add_rival(j, names[i], &made, err);
+	return code;
+}
+
+int ff_job_find_nearest(struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_shape *shape = &j->summary.facts.shape;
+	uint32_t n = j->in.machine.n_devices;
+	const uint32_t degrees[][3] = {{shape->tensor, shape->pipeline, shape->micro_batches},
+			{shape->tensor, shape->pipeline, shape->pipeline},
+			{1, shape->pipeline, shape->micro_batches}, {shape->tensor, 1, 1},
+			{1, 1, 1}};
+	const char *updates = shape->n_dropped ? ",zero-3" : shape->n_flat ? ",zero-1" : "";
+	const char *again[] = {shape->n_again ? ",recompute" : "", ""};
+	bool made = false;
+	int code = FF_OK;
+
+	if (!j->summary.n_rivals)
+		return FF_OK;
+	for (uint32_t i = 0; i < 10 && !made && code == FF_OK && has_time(j, 1); i++) {
+		const uint32_t *d = degrees[i / 2];
+
+		if (n % (d[0] * d[1]) || (i % 2 && !*again[0]))
+			continue;
+		snprintf(j->nearest_name, sizeof(j->nearest_name), "megatron:%u,%u,%u,%u%s%s", d[0],
+				n / d[0] / d[1], d[1], d[2], updates, again[i % 2]);
+		if (!strcmp(j->nearest_name, j->summary.baseline_name))
+			break;
+		code = add_rival(j, j->nearest_name, &made, err);
+	}
+	return code;
+}

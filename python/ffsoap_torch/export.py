@@ -1,0 +1,120 @@
+"""A module as a graph, its weights, and which of the module's names are which of the graph's.
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import json
+import os
+import sys
+
+from . import Refused
+
+LOSSES = {"cross_entropy": "softmax_cross_entropy", "mse": "mse", "bce_with_logits": "bce_with_logits"}
+
+
+class Exported:
+    """`graph`, `map`: texts; `weights`: tensors by name; `notes`: sentences for the user."""
+
+    def __init__(self, made, found):
+        self.program, self.notes = found, made.notes
+        self.graph = made.graph.text()
+        used = made.graph.used_parameters()
+        self.weights = {p: made.graph.params[p]["tensor"].detach().reshape(made.graph.params[p]["shape"])
+                        for p in sorted(used)}
+        self.map = json.dumps(map_of(made, used), indent=1) + "\n"
+        self.note_frozen(made, used)
+
+    def note_frozen(self, made, used):
+        frozen = sorted(p for p in used if getattr(made.graph.params[p]["tensor"], "requires_grad", True) is False
+                        and "kept" not in made.graph.params[p] and made.graph.params[p].get("names") is None
+                        and p not in made.stateful.values())
+        if frozen:
+            self.notes.append(f"{' and '.join(frozen[:3])}{' and others' if len(frozen) > 3 else ''} need no gradient "
+                              "in PyTorch, and are trained unless ffrun --group NAME:factor=0,decay=0 keeps them")
+
+    def write(self, graph, weights=None, names=None):
+        from . import weights as files
+        for path, text in ((graph, self.graph), (names, self.map)):
+            if path == "-":
+                sys.stdout.write(text)
+            elif path:
+                with open(f"{path}.part", "w") as f:
+                    f.write(text)
+                os.replace(f"{path}.part", path)
+        if weights:
+            files.write(weights, self.weights)
+
+
+def map_of(made, used):
+    """docs/schema/torch-map.schema.json"""
+    from .layout import size_of
+    tied = {}
+    for name, tensor in made.found.state_dict.items():
+        tied.setdefault(made.parameter_name(tensor, name), []).append(made.named(name))
+    parameters = {}
+    for p in sorted(used):
+        how = made.graph.params[p]
+        source = how.get("names", p)
+        parameters[p] = {"names": tied.get(source, [source])}
+        parameters[p].update((k, how[k]) for k in ("transpose", "rows") if k in how)
+        shape = list(how["tensor"].shape)
+        if shape != how["shape"]:
+            parameters[p]["shape"] = shape
+    inputs = {n["name"]: made.inputs[n["name"]] for n in made.graph.nodes if n["op"] == "input"}
+    return {"format": "ffsoap-torch-map", "version": 1, "graph": made.graph.name,
+            "batch": size_of([made.batch]),
+            "operators": {n["name"]: {"module": made.graph.names[n["name"]]["module"],
+                                      "nodes": made.graph.names[n["name"]]["sources"]}
+                          for n in made.graph.nodes if n["op"] != "input"},
+            "parameters": parameters,
+            "inputs": {name: {"input": i.source, "parts": [{"axis": a, "indices": k} for a, k in i.parts]}
+                       for name, i in inputs.items()}}
+
+
+def export(module, inputs, loss=None, targets=None, batch=None, behind="cross_entropy", classes_last=False,
+           name="model"):
+    """The module in training mode as a graph for ffsoap.  `loss`: a function of the module's output and of
+    `targets`; without it the module may return its loss, else `behind` is put behind its first output."""
+    from . import trace
+    from .rows import ROWS, RANDOM
+    from .translate import IDENTITY, Translator
+    trace.check_version()
+    module, inputs, prefix = trace.made((module, inputs) if loss is None else (module, inputs, loss, targets))
+
+    def known(op):
+        return op._opname in ROWS or op._opname in RANDOM or op._opname in IDENTITY
+    found = trace.program(module, trace.with_batch(inputs, batch), known)
+    made = Translator(found, name, prefix).run().finish(LOSSES[behind], classes_last)
+    return Exported(made, found)
+
+
+def arguments(words):
+    p = argparse.ArgumentParser(prog="python3 -m ffsoap_torch export", description="writes the graph of a PyTorch "
+                                "module in training mode, and its weights")
+    p.add_argument("factory", metavar="MODULE:FACTORY", help="a function without arguments that returns (module, "
+                   "inputs), or (module, inputs, loss, targets); MODULE is importable, or a file")
+    p.add_argument("-o", dest="graph", required=True, metavar="GRAPH", help="the graph to write (-: to stdout)")
+    p.add_argument("--weights", metavar="FILE", help="write the module's weights, as safetensors")
+    p.add_argument("--map", metavar="FILE", help="write which operators and parameters are the module's")
+    p.add_argument("--batch", type=int, metavar="N", help="samples of a step (as many as the inputs have)")
+    p.add_argument("--loss", choices=sorted(LOSSES), default="cross_entropy", help="put behind the first output of "
+                   "a module that returns no loss (%(default)s)")
+    p.add_argument("--classes-last", action="store_true", help="classes are the output's last axis, not axis 1")
+    return p.parse_args(words)
+
+
+def main(words):
+    args = arguments(words)
+    paths = [p for p in (args.graph, args.weights, args.map) if p and p != "-"]
+    if len({os.path.realpath(p) for p in paths}) < len(paths):
+        raise Refused("the graph, the weights and the map are files of their own")
+    from . import trace
+    trace.check_version()
+    made = trace.load(args.factory)()
+    if not isinstance(made, tuple) or len(made) not in (2, 4):
+        raise Refused("the factory returns (module, inputs), or (module, inputs, loss, targets)")
+    name = args.factory.rpartition(":")[2]
+    done = export(*made, batch=args.batch, behind=args.loss, classes_last=args.classes_last, name=name)
+    done.write(args.graph, args.weights, args.map)
+    for note in done.notes:
+        print(f"ffsoap_torch: {note}", file=sys.stderr)
+    return 0

@@ -1,0 +1,1 @@
+"""Plans of ffsoap in PyTorch.  SPDX-License-Identifier: Apache-2.0"""

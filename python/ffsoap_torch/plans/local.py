@@ -1,0 +1,127 @@
+"""What a device computes of a node from its parts of the operands, where that is not the operator itself.
+
+Each row: (run, step, arguments, keywords) -> results; `run` is graph_mode's.  SPDX-License-Identifier: Apache-2.0
+"""
+import torch
+from torch.nn import functional as F
+
+from . import rules
+from .moves import largest, local_shape, total
+
+
+def axes_with(step, dims):
+    return [i for i, d in enumerate(step.cut) if d in dims]
+
+
+def offset(run, step, dim, length):
+    """Where this device's part of a dim begins, of `length` elements each."""
+    part = 0
+    for axis, d in enumerate(step.cut):
+        if d == dim:
+            part = part * run.sizes[axis] + run.mesh.get_local_rank(axis)
+    return part * length
+
+
+def result_shape(run, step):
+    value = step.node.meta["val"]
+    return local_shape(value.shape, step.results[0], run.sizes)
+
+
+def reshape(run, step, args, kwargs):
+    return args[0].reshape(result_shape(run, step))
+
+
+def expand(run, step, args, kwargs):
+    return args[0].expand(result_shape(run, step))
+
+
+def embedding(run, step, args, kwargs):
+    weight, ids = args[:2]
+    if not axes_with(step, ["vocabulary"]):
+        return step.node.target(*args, **kwargs)
+    row = ids - offset(run, step, "vocabulary", len(weight))
+    mine = (row >= 0) & (row < len(weight))
+    return F.embedding(row.where(mine, 0), weight) * mine.unsqueeze(-1)
+
+
+def dropout(run, step, args, kwargs):
+    """Every device draws all of the mask and takes its part, so that it is that of one process."""
+    x, p, train = args
+    if not train or not p:
+        return x, torch.ones_like(x, dtype=torch.bool)
+    keep = torch.empty(step.node.meta["val"][0].shape, dtype=x.dtype, device=x.device).bernoulli_(1 - p)
+    for axis, place in enumerate(step.results[0]):
+        if place.is_shard():
+            keep = keep.chunk(run.sizes[axis], place.dim)[run.mesh.get_local_rank(axis)]
+    return x * (keep / (1 - p)), keep.bool()
+
+
+def batch_norm(run, step, args, kwargs):
+    """By the statistics of the whole batch: each sum is one over the devices that have the same channels."""
+    x, weight, bias, mean_before, var_before, train, momentum, epsilon = args
+    if not train:
+        return (F.batch_norm(x, mean_before, var_before, weight, bias, False, momentum, epsilon),
+                None, None, mean_before, var_before)
+    axes = axes_with(step, [d for d in step.cut if d not in (None, "channel")])
+    over = [i for i in range(x.dim()) if i != 1]
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    n = x.numel() // x.shape[1]
+    for i in axes:
+        n *= run.sizes[i]
+    mean = total(x.sum(over), run.mesh, axes) / n
+    apart = x - mean.view(shape)
+    var = total(apart.square().sum(over), run.mesh, axes) / n
+    y = apart * (var + epsilon).rsqrt().view(shape)
+    if weight is not None:
+        y = y * weight.view(shape)
+    if bias is not None:
+        y = y + bias.view(shape)
+    with torch.no_grad():
+        mean_now = (1 - momentum) * mean_before + momentum * mean
+        var_now = (1 - momentum) * var_before + momentum * var * n / (n - 1)
+    return y, None, None, mean_now, var_now
+
+
+def cross_entropy(run, step, args, kwargs):
+    """Parts by class exchange the largest logit, the sum of exponentials, and the label's own logit."""
+    logits, labels = args[:2]
+    ignored = args[4] if len(args) > 4 else -100
+    smoothing = args[5] if len(args) > 5 else 0.0
+    by_class = axes_with(step, ["class"])
+    classes = step.node.args[0].meta["val"].shape[1]
+    highest = largest(logits.amax(1, keepdim=True), run.mesh, by_class)
+    apart = logits - highest
+    log_sum = total(apart.exp().sum(1), run.mesh, by_class, "whole").log()
+    row = labels - offset(run, step, "class", logits.shape[1])
+    mine = (row >= 0) & (row < logits.shape[1])
+    own = apart.gather(1, row.where(mine, 0).unsqueeze(1)).squeeze(1) * mine
+    each = log_sum - (1 - smoothing) * total(own, run.mesh, by_class, "whole")
+    if smoothing:
+        each = each - smoothing / classes * total(apart.sum(1), run.mesh, by_class, "whole")
+    counts = labels != ignored
+    others = [i for i, d in enumerate(step.cut) if d not in (None, "class")]
+    number = total(counts.sum().float(), run.mesh, others)
+    if run.micro_batches > 1 and number < step.node.args[1].meta["val"].numel():
+        raise ValueError("a label is to be ignored: micro-batches with different numbers of labels have no common mean")
+    return (each * counts).sum() / number
+
+
+def mean_loss(run, step, args, kwargs):
+    whole = step.node.args[0].meta["val"].numel()
+    loss = F.mse_loss if rules.kind_of(step.node) == "aten.mse_loss" else F.binary_cross_entropy_with_logits
+    return loss(args[0], args[1], reduction="sum") / whole
+
+
+ROWS = {"aten.embedding": embedding, "aten.native_dropout": dropout, "aten.expand": expand,
+        "aten._native_batch_norm_legit_functional": batch_norm, "aten.cross_entropy_loss": cross_entropy,
+        "aten.mse_loss": mean_loss, "aten.binary_cross_entropy_with_logits": mean_loss}
+ROWS |= {name: reshape for name, rule in rules.ROWS.items() if rule is rules.reshape}
+
+
+def compute(run, step, args, kwargs):
+    kind = rules.kind_of(step.node)
+    cut = any(d is not None for d in step.cut)
+    if kind in ROWS and (cut or kind in ("aten.native_dropout", "aten.cross_entropy_loss")) and rules.ROWS[kind]:
+        if kind != "aten.cross_entropy_loss" or run.has_rule(step):
+            return ROWS[kind](run, step, args, kwargs)
+    return step.node.target(*args, **kwargs)

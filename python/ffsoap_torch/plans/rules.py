@@ -1,0 +1,271 @@
+"""What axes of its operands and results an ATen operator can be cut along, under the names of ffsoap's dims.
+
+A rule says of every operand and every result, axis by axis, the dim's name, or None where every device needs
+the axis whole.  A dim that an operand lacks, it is read whole by all; a dim that the result lacks, parts are
+summands.  An operator without a rule is computed whole by every device, which is always right.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import dataclasses
+
+import torch
+
+aten = torch.ops.aten
+
+
+@dataclasses.dataclass
+class Axes:
+    operands: list
+    results: list
+    linear: bool = False  # of a sum's summands the results are summands of the result
+    whole: tuple = ()     # dims after which the results are whole on every device, though they lack them
+
+
+def named(rank):
+    """ffsoap's names of the axes of a tensor."""
+    if rank == 0:
+        return []
+    return ["sample"] + {1: [], 2: ["feature"], 4: ["channel", "height", "width"]}.get(
+        rank, [f"axis{i}" for i in range(1, rank)])
+
+
+def numbered(rank):
+    return (["sample"] + [f"axis{i}" for i in range(1, rank)])[:rank]
+
+
+def broadcast(names, result, shape):
+    """The names of an operand's axes: those of the result, from behind; an axis of one element is read by all."""
+    names = names[len(names) - len(shape):]
+    result = result[len(result) - len(shape):]
+    return [d if n == m else None for d, n, m in zip(names, shape, result)]
+
+
+def elementwise(node, shapes, result):
+    names = named(len(result))
+    return Axes([broadcast(names, result, s) for s in shapes], [names])
+
+
+def unary_linear(node, shapes, result):
+    axes = elementwise(node, shapes, result)
+    axes.linear = True
+    return axes
+
+
+def grouped(before, after):
+    """Pairs of the first axes of runs of axes with as many elements, before and after a reshape."""
+    pairs, i, j = [], 0, 0
+    while i < len(before) and j < len(after):
+        first, a, b = (i, j), before[i], after[j]
+        i, j = i + 1, j + 1
+        while a != b:
+            if a < b and i < len(before):
+                a, i = a * before[i], i + 1
+            elif j < len(after):
+                b, j = b * after[j], j + 1
+            else:
+                return pairs
+        pairs.append((first, (i, j)))
+    return pairs
+
+
+def outermost(shape, begin, end):
+    """The first axis of a run with more than one element."""
+    return next((i for i in range(begin, end) if shape[i] > 1), begin)
+
+
+def reshape(node, shapes, result):
+    before, after = [None] * len(shapes[0]), [None] * len(result)
+    for (i, j), (k, m) in grouped(shapes[0], result):
+        i, j = outermost(shapes[0], i, k), outermost(result, j, m)
+        before[i] = after[j] = named(len(result))[j]
+    return Axes([before], [after], linear=True)
+
+
+def permuted(order):
+    def rule(node, shapes, result):
+        names, before = named(len(result)), [None] * len(result)
+        for i, axis in enumerate(order(node, len(result))):
+            before[axis % len(result)] = names[i]
+        return Axes([before], [names], linear=True)
+    return rule
+
+
+def swapped(node, rank):
+    order = list(range(rank))
+    a, b = node.args[1:3] if len(node.args) > 1 else (0, 1)
+    order[a], order[b] = order[b], order[a]
+    return order
+
+
+def along(argument, default=0, drops=False):
+    """All axes but the one that an argument names."""
+    def rule(node, shapes, result):
+        rank, given = len(shapes[0]), node.args[argument] if len(node.args) > argument else default
+        given = [a % rank for a in (given if isinstance(given, (list, tuple)) else [given])]
+        keeps = len(result) == rank
+        names = named(rank)
+        if drops and not keeps:  # the names of the result's axes
+            left = iter(named(len(result)))
+            names = [None if i in given else next(left) for i in range(rank)]
+        names = [None if i in given else d for i, d in enumerate(names)]
+        after = names if keeps else [d for i, d in enumerate(names) if i not in given]
+        return Axes([names for _ in shapes], [after])
+    return rule
+
+
+def linear(node, shapes, result):
+    lead = numbered(len(result) - 1)
+    operands = [lead + ["in_feature"], ["out_feature", "in_feature"], ["out_feature"]]
+    return Axes(operands[:len(shapes)], [lead + ["out_feature"]])
+
+
+def matmul(node, shapes, result):
+    lead = numbered(len(result) - 2) or []
+    row = "row" if lead else "sample"
+    names = lead + [row, "column"]
+    if min(map(len, shapes)) < 2:
+        return None
+    a = broadcast(lead, result[:-2], shapes[0][:-2]) if lead and len(shapes[0]) > 2 else []
+    b = broadcast(lead, result[:-2], shapes[1][:-2]) if lead and len(shapes[1]) > 2 else []
+    return Axes([a + [row, "inner"], b + ["inner", "column"]], [names])
+
+
+def embedding(node, shapes, result):
+    ids = numbered(len(shapes[1]))
+    padding = len(node.args) > 2 and node.args[2] is not None and node.args[2] >= 0
+    return Axes([[None if padding else "vocabulary", "feature"], ids], [ids + ["feature"]])
+
+
+def convolution(node, shapes, result):
+    rank, space = len(result), [None] * (len(result) - 2)
+    groups = node.args[6] if len(node.args) > 6 else 1
+    out, inner = ("out_channel", "in_channel") if groups == 1 else (None, None)
+    operands = [["sample", inner] + space, [out, inner] + space, [out]]
+    return Axes(operands[:len(shapes)], [["sample", out] + space]) if rank > 2 else None
+
+
+def windows(node, shapes, result):
+    names = ["sample", "channel"] + [None] * (len(result) - 2)
+    return Axes([names], [names])
+
+
+def normalised(node, shapes, result):
+    last = len(node.args[1])
+    names = numbered(len(result) - last) + [None] * last
+    return Axes([names] + [[None] * len(s) for s in shapes[1:]], [names])
+
+
+def group_norm(node, shapes, result):
+    names = ["sample"] + [None] * (len(result) - 1)
+    return Axes([names] + [[None] * len(s) for s in shapes[1:]], [names])
+
+
+def batch_norm(node, shapes, result):
+    names = ["sample", "channel"] + named(len(result))[2:] if len(result) != 2 else ["sample", "channel"]
+    return Axes([names] + [["channel"]] * (len(shapes) - 1), [names] + [["channel"]] * 4,
+                whole=tuple(d for d in names if d != "channel"))
+
+
+def attention(node, shapes, result):
+    given = dict(zip(("mask", "dropout", "causal"), node.args[3:6])) | node.kwargs
+    if given.get("dropout") or given.get("dropout_p"):
+        return None  # what it zeroes depends on the whole
+    query = None if given.get("causal") or given.get("is_causal") else "query"
+    if len(result) != 4:
+        return None
+    names = ["sample", "head", query, None]
+    operands = [names, ["sample", "head", None, None], ["sample", "head", None, None]]
+    if len(shapes) > 3:
+        operands.append(broadcast(names[:3], result[:3], shapes[3][:-1]) + [None])
+    return Axes(operands, [names])
+
+
+def recurrent(node, shapes, result):
+    """LSTM and GRU: sequences, states, weights."""
+    train, dropout, batch_first = node.args[6], node.args[5], node.args[8]
+    if train and dropout:
+        return None
+    names = ["sample", None, None] if batch_first else [None, "sample", None]
+    states = len(node.args[1]) if isinstance(node.args[1], (list, tuple)) else 1
+    state = [[None, "sample", None]] * states
+    return Axes([names] + state + [[None] * len(s) for s in shapes[1 + states:]], [names] + state)
+
+
+def dropout(node, shapes, result):
+    names = named(len(result))
+    return Axes([names], [names, names])
+
+
+def cross_entropy(node, shapes, result):
+    given = list(node.args[2:]) + [None, 1, -100, 0.0][len(node.args) - 2:]
+    if given[0] is not None or given[1] != 1 or len(shapes) != 2 or len(shapes[0]) < 2:
+        return None
+    rest = [f"axis{i}" for i in range(2, len(shapes[0]))]
+    if len(rest) == 2:
+        rest = ["height", "width"]
+    return Axes([["sample", "class"] + rest, ["sample"] + rest], [[]], whole=("class",))
+
+
+def mean_loss(node, shapes, result):
+    if (node.args[2] if len(node.args) > 2 else 1) != 1 or shapes[0] != shapes[1] or len(shapes) != 2:
+        return None
+    return Axes([named(len(shapes[0]))] * 2, [[]])
+
+
+def rows_of():
+    rows = {}
+
+    def put(rule, *names):
+        for name in names:
+            rows[name] = rule
+
+    put(elementwise, "aten.relu", "aten.gelu", "aten.tanh", "aten.sigmoid", "aten.silu", "aten.hardswish",
+        "aten.hardsigmoid", "aten.hardtanh", "aten.leaky_relu", "aten.elu", "aten.exp", "aten.log", "aten.sqrt",
+        "aten.rsqrt", "aten.pow", "aten.abs", "aten.erf", "aten.clamp", "aten.add", "aten.sub", "aten.mul",
+        "aten.div", "aten.minimum", "aten.maximum", "aten.where", "aten.masked_fill", "aten.cos", "aten.sin",
+        "aten.eq", "aten.ne", "aten.lt", "aten.le", "aten.gt", "aten.ge", "aten.logical_and", "aten.logical_or",
+        "aten.logical_not", "aten.bitwise_not", "aten.square", "aten.reciprocal", "aten.relu6")
+    put(unary_linear, "aten.clone", "aten.contiguous", "aten.detach", "aten.alias", "aten._to_copy", "aten.to",
+        "aten.neg", "aten.lift_fresh_copy")
+    put(reshape, "aten.view", "aten.reshape", "aten._unsafe_view", "aten.flatten", "aten.unflatten",
+        "aten.unsqueeze", "aten.squeeze")
+    put(permuted(swapped), "aten.transpose", "aten.t")
+    put(permuted(lambda node, rank: node.args[1]), "aten.permute")
+    put(elementwise, "aten.expand")
+    put(along(2), "aten.split", "aten.chunk", "aten.split_with_sizes")
+    put(along(1), "aten.slice", "aten.cat", "aten.softmax", "aten.log_softmax", "aten._softmax", "aten._log_softmax")
+    put(along(1, drops=True), "aten.select", "aten.unbind", "aten.mean", "aten.sum", "aten.amax", "aten.amin")
+    put(linear, "aten.linear")
+    put(matmul, "aten.matmul", "aten.bmm", "aten.mm")
+    put(embedding, "aten.embedding")
+    put(convolution, "aten.conv1d", "aten.conv2d", "aten.conv3d")
+    put(windows, "aten.max_pool1d", "aten.max_pool2d", "aten.max_pool3d", "aten.avg_pool1d", "aten.avg_pool2d",
+        "aten.avg_pool3d", "aten.adaptive_avg_pool1d", "aten.adaptive_avg_pool2d", "aten.adaptive_avg_pool3d")
+    put(normalised, "aten.layer_norm", "aten.rms_norm")
+    put(group_norm, "aten.group_norm")
+    put(batch_norm, "aten._native_batch_norm_legit_functional")
+    put(attention, "aten.scaled_dot_product_attention")
+    put(recurrent, "aten.lstm", "aten.gru")
+    put(dropout, "aten.native_dropout")
+    put(cross_entropy, "aten.cross_entropy_loss")
+    put(mean_loss, "aten.mse_loss", "aten.binary_cross_entropy_with_logits")
+    return rows
+
+
+ROWS = rows_of()
+
+
+def kind_of(node):
+    """`aten.linear` of torch.ops.aten.linear.default."""
+    target = node.target
+    return f"aten.{target._schema.name.split('::')[1]}" if hasattr(target, "_schema") else str(target)
+
+
+def axes_of(node, shapes, result):
+    """The rule's answer; None: there is none, or none for these arguments."""
+    rule = ROWS.get(kind_of(node))
+    if rule is None or any(s is None for s in shapes) or not shapes:
+        return None
+    if kind_of(node) in ("aten.mean", "aten.sum", "aten.amax", "aten.amin") and len(node.args) < 2:
+        return None
+    return rule(node, shapes, result)

@@ -1,0 +1,260 @@
+"""Functions of one element and of two.  SPDX-License-Identifier: Apache-2.0"""
+import torch
+
+from . import row
+from .. import Refused
+from ..layout import Value
+from ..operands import LEAST, as_value, binary, is_number, number, with_parameter, without_samples
+from ..values import Loss, Noise, Param
+
+
+def unary(t, op, x, **attributes):
+    x = as_value(t, x)
+    return x.like(t.add(op, [x.node], **attributes))
+
+
+for _name, _op in (("relu", "relu"), ("tanh", "tanh"), ("sigmoid", "sigmoid"), ("silu", "silu"), ("exp", "exp"),
+                   ("hardswish", "hardswish"), ("log", "log"), ("sqrt", "sqrt"), ("neg", "neg"), ("abs", "abs"),
+                   ("erf", "erf")):
+    row(_name, _name + "_")(lambda t, x, op=_op: unary(t, op, x))
+
+
+@row("leaky_relu", "leaky_relu_")
+def leaky_relu(t, x, slope=0.01):
+    return unary(t, "leaky_relu", x, slope=float(slope))
+
+
+@row("gelu")
+def gelu(t, x, approximate="none"):
+    return unary(t, "gelu", x, approximate="tanh" if approximate == "tanh" else None)
+
+
+@row("relu6", "relu6_")
+def relu6(t, x):
+    return unary(t, "clip", x, min=0, max=6)
+
+
+@row("hardtanh", "hardtanh_", "clamp", "clip", "clamp_min", "clamp_max")
+def clamp(t, x, low=None, high=None, min=None, max=None, min_val=None, max_val=None):  # noqa: A002
+    low, high = next((v for v in (low, min, min_val) if v is not None), None), next(
+        (v for v in (high, max, max_val) if v is not None), None)
+    if t.node.target._opname in ("hardtanh", "hardtanh_"):
+        low, high = -1 if low is None else low, 1 if high is None else high
+    if t.node.target._opname == "clamp_max":
+        low, high = None, low
+    if any(v is not None and not is_number(v) for v in (low, high)):
+        raise Refused("clamps by tensors")
+    return unary(t, "clip", x, **{k: number(v) for k, v in (("min", low), ("max", high)) if v is not None})
+
+
+@row("hardsigmoid", "hardsigmoid_")
+def hardsigmoid(t, x):
+    x = scale(t, as_value(t, x), 1 / 6, 0.5)
+    return x.like(t.add("clip", [x.node], min=0, max=1))
+
+
+@row("elu", "elu_")
+def elu(t, x, alpha=1.0, scale_by=1.0, input_scale=1.0):
+    """max(x, 0) + alpha (exp(min(x, 0)) - 1)"""
+    x = as_value(t, x)
+    above = x.like(t.add("relu", [x.node]))
+    below = x.like(t.add("clip", [x.node], max=0))
+    below = scale(t, below.like(t.add("exp", [scale(t, below, input_scale).node])), alpha, -alpha)
+    return scale(t, binary(t, "add", above, below), scale_by)
+
+
+@row("softplus")
+def softplus(t, x, beta=1.0, threshold=20.0):
+    """relu(x) + log(1 + exp(-|x|)), which does not overflow"""
+    x = scale(t, as_value(t, x), beta)
+    small = scale(t, x.like(t.add("abs", [x.node])), -1.0)
+    small = scale(t, small.like(t.add("exp", [small.node])), 1.0, 1.0)
+    small = small.like(t.add("log", [small.node]))
+    return scale(t, binary(t, "add", x.like(t.add("relu", [x.node])), small), 1.0 / beta)
+
+
+@row("prelu", "_prelu_kernel")
+def prelu(t, x, weight):
+    """max(x, 0) + weight min(x, 0)"""
+    x = as_value(t, x)
+    if isinstance(weight, Param) and weight.tensor.numel() > 1 and len(weight.shape) == 1:
+        weight = weight.moved(weight.places().reshape([-1] + [1] * (len(x.dims) - 2)))
+    below = two(t, "mul", x.like(t.add("clip", [x.node], max=0)), weight)
+    return binary(t, "add", x.like(t.add("relu", [x.node])), below)
+
+
+def scale(t, x, factor=1.0, offset=0.0):
+    if factor == 1 and offset == 0:
+        return x
+    return x.like(t.add("scale", [x.node], factor=float(factor) if factor != 1 else None,
+                        offset=float(offset) if offset else None))
+
+
+@row("rsqrt")
+def rsqrt(t, x):
+    return unary(t, "pow", x, exponent=-0.5)
+
+
+@row("reciprocal")
+def reciprocal(t, x):
+    return unary(t, "pow", x, exponent=-1)
+
+
+@row("square")
+def square(t, x):
+    return unary(t, "pow", x, exponent=2)
+
+
+@row("pow")
+def power(t, x, exponent):
+    if not is_number(exponent):
+        raise Refused("has an exponent that is a tensor")
+    exponent = number(exponent)
+    if exponent == 1:
+        return x
+    return unary(t, "pow", x, exponent=int(exponent) if exponent == int(exponent) else exponent)
+
+
+@row("_to_copy", "to", "type_as")
+def convert(t, x, *args, dtype=None, **kwargs):
+    """Real numbers stay in the type of the graph; ids become numbers."""
+    dtype = dtype or next((a for a in args if isinstance(a, torch.dtype)), None) or t.node.meta["val"].dtype
+    if isinstance(x, Value) and x.whole and dtype.is_floating_point:
+        return Value(t.add("cast", [x.node]), x.axes, x.dims)
+    if isinstance(x, Value) and not x.whole and not dtype.is_floating_point:
+        raise Refused("makes integers of what was computed")
+    return x
+
+
+def with_number(t, op, a, b):
+    """One of the two is a number."""
+    if is_number(b):
+        x, b = as_value(t, a), number(b)
+        if op == "add" or op == "sub":
+            return scale(t, x, 1.0, b if op == "add" else -b)
+        if op == "mul" or op == "div":
+            return scale(t, x, b if op == "mul" else 1.0 / b)
+        return x.like(t.add("clip", [x.node], **({"max": b} if op == "min" else {"min": b})))
+    x, a = as_value(t, b), number(a)
+    if op == "sub":
+        return scale(t, x, -1.0, a)
+    if op == "div":
+        return scale(t, x.like(t.add("pow", [x.node], exponent=-1)), a)
+    return with_number(t, op, b, a)
+
+
+def two(t, op, a, b):
+    if isinstance(a, torch.Tensor) and a.numel() > 1 and isinstance(b, Value):
+        a = reduced(t, a, b)
+    if isinstance(b, torch.Tensor) and b.numel() > 1 and isinstance(a, Value):
+        b = reduced(t, b, a)
+    if is_number(a) or is_number(b):
+        return with_number(t, op, a, b)
+    if isinstance(a, Param) and isinstance(b, Value) and not b.whole and op in ("add", "mul", "min", "max"):
+        a, b = b, a
+    if isinstance(a, Param) and isinstance(b, Value) and not b.whole and op == "sub":
+        made = with_parameter(t, "sub", b, a)
+        if made is not None:
+            return made.like(t.add("neg", [made.node]))
+    if isinstance(b, Param) and isinstance(a, Value) and not a.whole:
+        made = with_parameter(t, op, a, b)
+        if made is not None:
+            return made
+    dims_a, dims_b = getattr(a, "dims", None), getattr(b, "dims", None)
+    a, b = as_value(t, a, dims_b), as_value(t, b, dims_a)
+    if a is b and op == "mul":
+        return a.like(t.add("pow", [a.node], exponent=2))
+    return binary(t, op, a, b)
+
+
+def reduced(t, x, other):
+    """A number where a constant has but one."""
+    x = without_samples(t, x, other.dims)
+    if x.numel() > 1 and x.dim() <= len(other.dims) and bool((x == x.reshape(-1)[0]).all()) and all(
+            n in (1, m) for n, m in zip(list(x.shape)[::-1], other.shape[::-1])):
+        return x.reshape(-1)[0]
+    return x
+
+
+@row("add", "add_", "sub", "sub_", "rsub")
+def add(t, a, b, alpha=1):
+    kind = t.node.target._opname.rstrip("_")
+    if kind == "rsub":
+        a, b, kind = b, a, "sub"
+        if alpha != 1:
+            b = two(t, "mul", b, alpha) if isinstance(b, (Value, Param)) else b * alpha
+    elif alpha != 1:
+        b = two(t, "mul", b, alpha) if isinstance(b, (Value, Param, Loss)) else b * alpha
+    if isinstance(a, Loss) or isinstance(b, Loss):
+        return sum_of_losses(a, b, kind)
+    return two(t, kind, a, b)
+
+
+def sum_of_losses(a, b, kind):
+    if kind == "add" and is_number(a) and number(a) == 0:
+        return b
+    if kind == "add" and is_number(b) and number(b) == 0:
+        return a
+    if kind != "add" or not isinstance(a, Loss) or not isinstance(b, Loss):
+        raise Refused("computes with a loss; losses are added up, each times a number")
+    return Loss(a.terms + b.terms)
+
+
+@row("mul", "mul_", "div", "div_", "true_divide")
+def mul(t, a, b, rounding_mode=None):
+    kind = "mul" if t.node.target._opname.startswith("mul") else "div"
+    if rounding_mode:
+        raise Refused("divides integers")
+    if isinstance(b, (Loss, Noise)) and kind == "mul":
+        a, b = b, a
+    if isinstance(a, Loss) and is_number(b):
+        return Loss([(node, w * (number(b) if kind == "mul" else 1 / number(b))) for node, w in a.terms])
+    if isinstance(a, Noise):
+        return drawn(t, a, b, kind)
+    if isinstance(a, Loss) or isinstance(b, Loss):
+        raise Refused("computes with a loss; losses are added up, each times a number")
+    return two(t, kind, a, b)
+
+
+def drawn(t, noise, x, kind):
+    """Stochastic depth and the dropout of channels: ones that are kept, times what they are for."""
+    if is_number(x):
+        by = noise.by * (1 / number(x) if kind == "mul" else number(x))
+        return Noise(noise.shape, noise.keep, by)
+    from .draws import dropped
+    x = as_value(t, x)
+    made = dropped(t, x, noise)
+    return made if abs(noise.by - noise.keep) < 1e-6 else scale(t, made, noise.keep / noise.by)
+
+
+@row("maximum", "minimum")
+def extreme(t, a, b):
+    return two(t, "max" if t.node.target._opname == "maximum" else "min", a, b)
+
+
+@row("masked_fill", "masked_fill_")
+def masked_fill(t, x, mask, value):
+    """Where a known mask is set, the number."""
+    if isinstance(mask, torch.Tensor):
+        return where(t, mask, value, x)
+    raise Refused("fills by a mask that is computed")
+
+
+@row("where")
+def where(t, mask, a, b):
+    """By a mask that is known: products with zeros and ones, added up."""
+    if not isinstance(mask, torch.Tensor):
+        raise Refused("chooses by a condition that is computed")
+    mask = mask.bool()
+    if is_number(a) and number(a) < -1e9:
+        return two(t, "add", b, torch.where(mask, max(number(a), LEAST), 0.0))
+    if is_number(b) and number(b) < -1e9:
+        return two(t, "add", a, torch.where(mask, 0.0, max(number(b), LEAST)))
+    parts = []
+    for x, keep in ((a, mask), (b, ~mask)):
+        if is_number(x):
+            parts.append(keep.float() * number(x) if number(x) else None)
+        else:
+            parts.append(two(t, "mul", x, keep.float()) if not isinstance(x, torch.Tensor) else x * keep)
+    parts = [p for p in parts if p is not None]
+    return parts[0] if len(parts) == 1 else two(t, "add", *parts)

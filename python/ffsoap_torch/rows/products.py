@@ -1,0 +1,306 @@
+"""Linear layers, products of matrices, attention, embeddings.  SPDX-License-Identifier: Apache-2.0"""
+import torch
+
+from . import row
+from .. import Refused
+from ..layout import MAX_AXES, Value, flat, fresh, size_of, unify
+from ..operands import as_value, merged, moved, picked, without_samples
+from ..values import Param
+from .pointwise import scale, two
+
+
+def weight_of(t, p, shape):
+    """A parameter in a layer's place, perhaps a part of the module's or transposed: its name and shape."""
+    if p.index is None:
+        return t.graph.parameter(p.name, p.tensor, list(shape))
+    index = p.index.reshape(-1)
+    width = p.tensor[0].numel() if p.tensor.dim() else 1
+    start, n = int(index[0]), index.numel()
+    if n % width == 0 and start % width == 0 and bool((index == start + torch.arange(n)).all()):
+        rows = [start // width, (start + n) // width]
+        t.claim(p.name, rows)
+        part = p.tensor.detach()[rows[0]:rows[1]]
+        return t.graph.parameter(f"{p.name}.{rows[0]}-{rows[1]}", part, list(shape), names=p.name, rows=rows)
+    if p.tensor.dim() == 2 and bool((p.index == torch.arange(p.tensor.numel()).reshape(p.tensor.shape).T).all()
+                                    if list(p.index.shape) == list(p.tensor.shape)[::-1] else False):
+        known = t.graph.params.get(p.name)
+        if known and not known.get("transpose"):
+            raise Refused(f"reads parameter {p.name} transposed, which another operator reads as it is")
+        return t.graph.parameter(p.name, p.tensor.detach().T, list(shape), names=p.name, transpose=[1, 0])
+    raise Refused(f"reads parameter {p.name} with its elements rearranged")
+
+
+def trained(t, x):
+    """A layer's weight: a parameter, or numbers of the module's that become one."""
+    if isinstance(x, torch.Tensor):
+        return t.buffer_as_parameter(x)
+    return x if isinstance(x, Param) else None
+
+
+@row("linear")
+def linear(t, x, weight, bias=None):
+    w = trained(t, weight)
+    if w is None:
+        return biased(t, product(t, as_value(t, x), transposed(as_value(t, weight))), bias)
+    return layer(t, x, w, bias)
+
+
+def layer(t, x, w, bias=None):
+    """x [..., in] by w [out, in]"""
+    x = as_value(t, x)
+    last = x.dims[-1]
+    if not last or x.axes[-1] != last or (len(x.axes) < 2):
+        x = t.graph.full(x, x.canonical()) if not set(last) <= x.has() else t.graph.arranged(x, x.canonical())
+    if len(x.axes) > MAX_AXES or not last:
+        raise Refused("is of one feature")
+    params = {"weight": weight_of(t, w, w.shape)}
+    own = isinstance(bias, Param) and len(bias.shape) == 1
+    if own:
+        params["bias"] = weight_of(t, bias, bias.shape)
+    node = t.add("linear", [x.node], params=params, out_features=w.shape[0], bias=None if own else False)
+    atoms = fresh(w.shape[0])
+    y = x.like(node, x.axes[:-1] + [atoms], x.dims[:-1] + [atoms])
+    return y if own else biased(t, y, bias)
+
+
+def biased(t, y, bias, factor=1):
+    if bias is None:
+        return y
+    return two(t, "add", y, bias if factor == 1 else two(t, "mul", bias, factor))
+
+
+@row("addmm", "addbmm", "baddbmm")
+def addmm(t, bias, a, b, beta=1, alpha=1):
+    w = trained(t, b) if not isinstance(b, Value) else None
+    if w is not None and beta == 1 and alpha == 1:
+        return layer(t, a, Param(w.name, w.tensor, w.shape[::-1], w.places().T), bias)
+    y = matmul(t, a, b)
+    return biased(t, y if alpha == 1 else scale(t, y, alpha), bias, beta)
+
+
+@row("matmul", "mm", "bmm")
+def matmul(t, a, b):
+    if isinstance(b, Param) and len(b.shape) == 2:
+        return layer(t, a, b.moved(b.places().T))
+    a, b = (as_value(t, v, getattr(w, "dims", None)) if not isinstance(v, torch.Tensor) else v
+            for v, w in ((a, b), (b, a)))
+    if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
+        a, b = constant_operand(t, a, b), constant_operand(t, b, a)
+    vectors = len(a.dims) == 1, len(b.dims) == 1
+    a = a.like(dims=[[], *a.dims]) if vectors[0] else a
+    b = b.like(dims=[*b.dims, []]) if vectors[1] else b
+    y = product(t, a, b)
+    dims = list(y.dims)
+    if vectors[1]:
+        dims.pop()
+    if vectors[0]:
+        dims.pop(-1 if vectors[1] else -2)
+    return y.like(dims=dims)
+
+
+def constant_operand(t, x, other):
+    if not isinstance(x, torch.Tensor):
+        return x
+    dims = getattr(other, "dims", None)
+    if dims is not None:  # leading axes alone may be of samples
+        dims = dims[:-2] + [[], []]
+        x = without_samples(t, x, dims)
+    return as_value(t, x)
+
+
+@row("einsum")
+def einsum(t, equation, operands, path=None):
+    """Of two tensors: axes that both have and the output too lead, those that it lacks are summed over."""
+    left, _, out = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if not out or "." in equation or len(terms) != 2 or any(len(set(x)) < len(x) for x in terms + [out]):
+        raise Refused(f"has the equation {equation}")
+    a, b = (as_value(t, x) for x in operands)
+    at_a, at_b = dict(zip(terms[0], a.dims)), dict(zip(terms[1], b.dims))
+    lead = [c for c in terms[0] if c in terms[1] and c in out]
+    sums = [c for c in terms[0] if c in terms[1] and c not in out]
+    rows, columns = ([c for c in mine if c not in other] for mine, other in (terms, terms[::-1]))
+    if not sums or any(c not in out for c in rows + columns):
+        raise Refused(f"has the equation {equation}")
+    y = product(t, a.like(dims=[*(at_a[c] for c in lead), flat(at_a[c] for c in rows), flat(at_a[c] for c in sums)]),
+                b.like(dims=[*(at_b[c] for c in lead), flat(at_b[c] for c in sums), flat(at_b[c] for c in columns)]))
+    sizes = [size_of({**at_a, **at_b}[c]) for c in lead + rows + columns]
+    y = moved(t, y, sizes)
+    return y.like(dims=[y.dims[(lead + rows + columns).index(c)] for c in out])
+
+
+def transposed(v):
+    return v.like(dims=v.dims[:-2] + [v.dims[-1], v.dims[-2]])
+
+
+def product(t, a, b):
+    """a [..., M, K] by b [..., K, P], both of every sample."""
+    if any(x.samples for d in a.dims[-2:] + b.dims[-2:] for x in d):
+        raise Refused("multiplies along the axis of samples")
+    rank = max(len(a.dims), len(b.dims))
+    b = b.apart()
+    a = a.like(dims=[[]] * (rank - len(a.dims)) + a.dims)
+    b = b.like(dims=[[]] * (rank - len(b.dims)) + b.dims)
+    a, b = alike(t, a, b, rank - 1, rank - 2)
+    for i in range(rank - 2):
+        if a.dims[i] and b.dims[i]:
+            a, b = alike(t, a, b, i, i)
+    lead = [p or q for p, q in zip(a.dims[:-2], b.dims[:-2])]
+    rows, inner, columns = a.dims[-2], a.dims[-1], b.dims[-1]
+    front = [[t.batch]] + [g for g in ([x for x in d if not x.samples] for d in lead) if g]
+    while len(front) > MAX_AXES - 2:
+        front[-2:] = [front[-2] + front[-1]]
+    a, turned_a = matrix(t, a, front, rows, inner)
+    b, turned_b = matrix(t, b, front, inner, columns)
+    node = t.add("matmul", [a.node, b.node], transpose_a=turned_a or None, transpose_b=turned_b or None)
+    return Value(node, front + [rows, columns], [*lead, rows, columns])
+
+
+def alike(t, a, b, i, k):
+    """With axis i of a and axis k of b of the same atoms."""
+    names = unify(a.dims[i], b.dims[k])
+    if names is None:
+        a, b = merged(t, a, i), merged(t, b, k)
+        names = unify(a.dims[i], b.dims[k])
+    return a.renamed(names[0]), b.renamed(names[1])
+
+
+def matrix(t, v, front, rows, columns):
+    """In the order of a matrix, or, where it lies so, the other way round."""
+    has = v.has()
+    turned = [x for x in flat(front + [columns, rows]) if x in has]
+    plain = [x for x in flat(front + [rows, columns]) if x in has]
+    have = flat(v.axes)
+    if have == turned and have != plain:
+        return t.graph.full(v, front + [columns, rows]), True
+    return t.graph.full(v, front + [rows, columns]), False
+
+
+# ---- attention ----
+
+@row("scaled_dot_product_attention")
+def attention(t, q, k, v, mask=None, dropout=0.0, causal=False, scale=None, enable_gqa=False):  # noqa: A002
+    q, k, v = (as_value(t, x) for x in (q, k, v))
+    if len(q.dims) == 3:
+        q, k, v = (x.like(dims=[x.dims[0], [], *x.dims[1:]]) for x in (q, k, v))
+        y = attention(t, q, k, v, mask, dropout, causal, scale, enable_gqa)
+        return y.like(dims=[y.dims[0], *y.dims[2:]])
+    width = size_of(q.dims[-1])
+    if enable_gqa and size_of(k.dims[1]) != size_of(q.dims[1]):
+        times = size_of(q.dims[1]) // size_of(k.dims[1])
+        k, v = (x.like(dims=[x.dims[0], x.dims[1] + fresh(times), *x.dims[2:]]) for x in (k, v))
+    if isinstance(mask, torch.Tensor):
+        mask = additive(t, mask, q)
+        if is_causal(mask) and size_of(q.dims[-2]) == size_of(k.dims[-2]):
+            mask, causal = None, True
+    alone = q.dims[0] == [t.batch] == k.dims[0] == v.dims[0] and len(q.dims) == 4
+    if not alone or size_of(v.dims[-1]) != width or isinstance(mask, Param):
+        return by_products(t, q, k, v, mask, dropout, causal, scale)
+    return whole_attention(t, q, k, v, mask, dropout, causal, scale)
+
+
+def additive(t, mask, q):
+    if mask.dtype == torch.bool:
+        mask = torch.where(mask, 0.0, -torch.inf)
+    return without_samples(t, mask, q.dims[:1] + [[]] * 3 if mask.dim() == 4 else None)
+
+
+def is_causal(mask):
+    if mask.dim() < 2 or mask.shape[-1] != mask.shape[-2] or mask.shape[-1] < 2:
+        return False
+    above = torch.ones(mask.shape[-2:], dtype=torch.bool).triu(1)
+    return bool((mask[..., above] < -1e9).all()) and bool((mask[..., ~above] == 0).all())
+
+
+def whole_attention(t, q, k, v, mask, dropout, causal, scale_by):
+    """All heads behind each other in the last axis; heads of keys that queries share are stored once."""
+    k, v = k.apart(), v.apart()
+    for _ in "12":
+        found = unify(q.dims[1], k.dims[1])
+        q, k = q.renamed(found[0]), k.renamed(found[1])
+        found = unify(q.dims[1], v.dims[1])
+        q, v = q.renamed(found[0]), v.renamed(found[1])
+    heads = q.dims[1]
+    kept = [x for x in heads if x in k.has()]
+    if kept != heads[:len(kept)] or [x for x in heads if x in v.has()] != kept:
+        return by_products(t, q, k, v, mask, dropout, causal, scale_by)
+    width = size_of(q.dims[-1])
+    ins = [t.graph.full(q, [[t.batch], q.dims[2], heads + q.dims[3]])]
+    ins += [t.graph.full(x, [[t.batch], x.dims[2], kept + x.dims[3]]) for x in (k, v)]
+    nodes = [x.node for x in ins]
+    if mask is not None:
+        mask = as_value(t, mask, q.dims[:1] + [[]] * 3)
+        mask = mask.like(dims=[[]] * (4 - len(mask.dims)) + mask.dims)
+        groups = [[t.batch], *mask.dims[1:]]
+        nodes.append(t.graph.full(mask, groups).node)
+    node = t.add("attention", nodes, head_dim=width, causal=causal or None, dropout=float(dropout) or None,
+                 scale=float(scale_by) if scale_by else None)
+    return Value(node, [[t.batch], q.dims[2], heads + q.dims[3]], [[t.batch], heads, q.dims[2], q.dims[3]])
+
+
+def by_products(t, q, k, v, mask, dropout, causal, scale_by):
+    """Of windows, which no operator has: scores, softmax, sums."""
+    scores = product(t, scale(t, q, scale_by or size_of(q.dims[-1]) ** -0.5), transposed(k))
+    if causal:
+        n, m = scores.shape[-2:]
+        mask = torch.full((n, m), -torch.inf).triu(1)
+    if mask is not None:
+        scores = two(t, "add", scores, mask)
+    from .draws import drop
+    from .reductions import along
+    return product(t, drop(t, along(t, "softmax", scores, -1), dropout), v)
+
+
+# ---- embeddings ----
+
+@row("embedding")
+def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    if isinstance(weight, torch.Tensor):
+        weight = t.buffer_as_parameter(weight)
+    if scale_grad_by_freq:
+        raise Refused("scales gradients by how often words occur")
+    if isinstance(ids, torch.Tensor):
+        return constant_rows(t, weight, ids)
+    if not isinstance(weight, Param):
+        raise Refused("looks up rows of what is computed")
+    if not ids.whole:
+        raise Refused("looks up rows by numbers that are computed")
+    if padding_idx >= 0:
+        t.note(f"row {padding_idx} of {weight.name} (padding_idx) is trained where an id names it; give -1 for "
+               "ids that are padding, which are zeros and train nothing")
+    rows, width = weight.shape
+    t.classes(ids, rows)
+    node = t.add("embedding", [ids.node], params={"weight": weight_of(t, weight, weight.shape)}, vocabulary=rows,
+                 features=width)
+    atoms = fresh(width)
+    return Value(node, ids.axes + [atoms], ids.dims + [atoms])
+
+
+def constant_rows(t, weight, ids):
+    """Positions: rows that are known, the same for every sample."""
+    index = ids.reshape(-1)
+    shape = list(ids.shape)
+    if shape and shape[0] == t.batch.size and len(shape) > 1 and bool((ids == ids[:1]).all()):
+        index, shape = ids[0].reshape(-1), [1, *shape[1:]]
+    if isinstance(weight, Param):
+        if not isinstance(weight.places(), torch.Tensor):
+            raise Refused("looks up rows of what is computed")
+        return weight.moved(weight.places()[index].reshape(*shape, -1))
+    return picked(t, as_value(t, weight), 0, index.tolist())
+
+
+@row("embedding_bag", "_embedding_bag")
+def embedding_bag(t, weight, ids, offsets, scale_grad=False, mode=0, sparse=False, per_sample=None, last=False,
+                  padding_idx=None):
+    """Bags of one size: sums or means of rows."""
+    if not isinstance(offsets, torch.Tensor) or len(offsets) < 2 or per_sample is not None or mode > 1:
+        raise Refused("has bags of sizes that are not known")
+    n = int(offsets[1] - offsets[0])
+    total = ids.shape[0]
+    if not bool((torch.diff(offsets, append=torch.tensor([total])) == n).all()):
+        raise Refused("has bags of several sizes")
+    x = embedding(t, weight, ids, -1 if padding_idx is None else padding_idx)
+    from .reductions import reduce
+    x = moved(t, x, [total // n, n, x.shape[-1]])
+    x = x.like(dims=[x.dims[0], x.dims[2]]) if n == 1 else reduce(t, "reduce_mean" if mode else "reduce_sum", x, [1])
+    return [x, None, None, None]

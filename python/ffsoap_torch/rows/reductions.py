@@ -1,0 +1,114 @@
+"""Sums, means, largest elements; softmax.  SPDX-License-Identifier: Apache-2.0"""
+from . import row
+from .. import Refused
+from ..layout import flat
+from ..operands import alone, as_value
+from .pointwise import scale
+
+
+def reduce(t, op, x, dims, keep=False):
+    x = as_value(t, x)
+    rank = len(x.dims)
+    dims = sorted({d % rank for d in (dims if dims is not None and len(dims) else range(rank))})
+    wanted = flat(x.dims[d] for d in dims)
+    if any(a.samples for a in wanted):
+        raise Refused("reduces along the axis of samples")
+    for d in dims:
+        x, _ = alone(t, x, d)
+    groups = [x.dims[d] for d in dims if x.dims[d]]
+    if any(g not in x.axes for g in groups):
+        x = t.graph.arranged(x, x.canonical())
+    axes = [i for i, g in enumerate(x.axes) if g in groups]
+    left = [x.dims[i] if i not in dims else [] for i in range(rank) if keep or i not in dims]
+    if not axes:
+        return x.like(dims=left)
+    node = t.add(op, [x.node], axes=axes)
+    return x.like(node, [g for i, g in enumerate(x.axes) if i not in axes], left)
+
+
+@row("mean")
+def mean(t, x, dims=None, keep=False, dtype=None):
+    return reduce(t, "reduce_mean", x, [dims] if isinstance(dims, int) else dims, keep)
+
+
+@row("sum")
+def total(t, x, dims=None, keep=False, dtype=None):
+    return reduce(t, "reduce_sum", x, [dims] if isinstance(dims, int) else dims, keep)
+
+
+@row("amax", "max")
+def largest(t, x, dims=None, keep=False):
+    if t.node.target._overloadname == "dim":
+        return [reduce(t, "reduce_max", x, [dims], keep), None]
+    if t.node.target._overloadname == "other":
+        from .pointwise import two
+        return two(t, "max", x, dims)
+    return reduce(t, "reduce_max", x, [dims] if isinstance(dims, int) else dims, keep)
+
+
+@row("amin", "min")
+def smallest(t, x, dims=None, keep=False):
+    if t.node.target._overloadname == "other":
+        from .pointwise import two
+        return two(t, "min", x, dims)
+    if t.node.target._overloadname == "dim":
+        raise Refused("chooses the place of the smallest element")
+    y = reduce(t, "reduce_max", scale(t, as_value(t, x), -1.0), [dims] if isinstance(dims, int) else dims, keep)
+    return scale(t, y, -1.0)
+
+
+@row("linalg_vector_norm", "norm")
+def norm(t, x, order=2, dims=None, keep=False, dtype=None):
+    if order not in (2, 2.0, None):
+        raise Refused(f"is a norm of order {order}")
+    x = as_value(t, x)
+    y = reduce(t, "reduce_sum", x.like(t.add("pow", [x.node], exponent=2)), dims, keep)
+    # a norm of zero has no gradient, where a square root's would be infinite
+    y = y.like(t.add("clip", [y.node], min=1e-30))
+    return y.like(t.add("sqrt", [y.node]))
+
+
+@row("var", "var_mean")
+def variance(t, x, dims=None, unbiased=True, keep=False, correction=None):
+    """The mean of squared differences from the mean."""
+    from .pointwise import two
+    dims = [dims] if isinstance(dims, int) else dims
+    x = as_value(t, x)
+    n = 1
+    for d in dims if dims else range(len(x.dims)):
+        n *= x.shape[d]
+    if correction is None:
+        correction = 1 if unbiased in (True, None) else 0
+    middle = reduce(t, "reduce_mean", x, dims, True)
+    apart = two(t, "sub", x, middle)
+    y = reduce(t, "reduce_mean", apart.like(t.add("pow", [apart.node], exponent=2)), dims, keep)
+    y = scale(t, y, n / (n - correction))
+    if t.node.target._opname == "var":
+        return y
+    return [y, middle if keep else reduce(t, "reduce_mean", x, dims, False)]
+
+
+def along(t, op, x, dim):
+    x, axis = alone(t, as_value(t, x), dim % len(x.dims))
+    if axis is None:
+        raise Refused("is of one element")
+    return x.like(t.add(op, [x.node], axis=axis if axis != 1 else None))
+
+
+@row("softmax", "_softmax", "log_softmax", "_log_softmax")
+def softmax(t, x, dim, *_, **__):
+    return along(t, t.node.target._opname.lstrip("_"), x, dim)
+
+
+@row("logsumexp")
+def logsumexp(t, x, dims, keep=False):
+    """The largest, plus the logarithm of what is summed without it."""
+    from .pointwise import two
+    dims = [dims] if isinstance(dims, int) else dims
+    x = as_value(t, x)
+    top = reduce(t, "reduce_max", x, dims, True)
+    small = two(t, "sub", x, top)
+    y = reduce(t, "reduce_sum", small.like(t.add("exp", [small.node])), dims, keep)
+    if not keep:
+        top = reduce(t, "reduce_max", x, dims, False)
+    return two(t, "add", y.like(t.add("log", [y.node])), top)

@@ -1,0 +1,133 @@
+"""A module in training mode as an exported program, and where in the module's text its nodes are from.
+SPDX-License-Identifier: Apache-2.0
+"""
+import importlib
+import os
+import re
+import sys
+
+import torch
+
+from . import Refused
+
+LEAST = (2, 11)
+
+
+def check_version():
+    if tuple(int(n) for n in re.findall(r"\d+", torch.__version__)[:2]) < LEAST:
+        raise Refused("this is PyTorch %s, and 2.11 or newer is needed" % torch.__version__)
+
+
+def load(spec):
+    """MODULE:FACTORY, a module's name or a file."""
+    name, _, factory = spec.rpartition(":")
+    if not name or not factory:
+        raise Refused(f"{spec} is not MODULE:FACTORY")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(name)) if name.endswith(".py") else os.getcwd())
+    try:
+        found = importlib.import_module(os.path.basename(name)[:-3] if name.endswith(".py") else name)
+    except ImportError as why:
+        raise Refused(f"{name} cannot be imported: {why}") from why
+    if not callable(getattr(found, factory, None)):
+        raise Refused(f"{name} has no function {factory}")
+    return getattr(found, factory)
+
+
+class WithLoss(torch.nn.Module):
+    """A module and the function of its output that is trained; the module's names stay."""
+
+    def __init__(self, module, loss, inputs):
+        super().__init__()
+        self.module, self.loss, self.inputs = module, loss, inputs
+
+    def forward(self, *tensors):
+        return self.loss(self.module(*tensors[:self.inputs]), *tensors[self.inputs:])
+
+
+def made(result):
+    """What a factory returns: (module, inputs), or (module, inputs, loss, targets).  Returns the module
+    to export, all its inputs, and what is to be taken off names in front."""
+    if not isinstance(result, tuple) or len(result) not in (2, 4):
+        raise Refused("the factory returns (module, inputs), or (module, inputs, loss, targets)")
+    module, inputs = result[0], result[1]
+    inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
+    if len(result) == 2:
+        return module, inputs, ""
+    targets = (result[3],) if isinstance(result[3], torch.Tensor) else tuple(result[3])
+    return WithLoss(module, result[2], len(inputs)), inputs + targets, "module."
+
+
+def with_batch(inputs, batch):
+    """Inputs of another batch.  Nothing is computed with them, so they have no elements."""
+    if batch is None:
+        return inputs
+    return tuple(torch.empty(batch, *x.shape[1:], dtype=x.dtype) if isinstance(x, torch.Tensor) else x
+                 for x in inputs)
+
+
+def program(module, inputs, known):
+    """The exported program; operators that are not `known` are decomposed, where PyTorch has a way."""
+    module.train()
+    try:
+        found = torch.export.export(module, inputs, strict=False).run_decompositions({})
+    except Refused:
+        raise
+    except Exception as why:
+        raise Refused("torch.export cannot export the module: " + first_line(why)) from why
+    for _ in range(4):
+        table = {}
+        for node in varying(found):
+            op = node.target
+            if isinstance(op, torch._ops.OpOverload) and not known(op):
+                way = decomposition(op)
+                if way:
+                    table[op] = way
+        if not table:
+            break
+        try:
+            found = found.run_decompositions(table)
+        except RecursionError:  # an operator that PyTorch decomposes into itself: the rows refuse it
+            break
+    return found
+
+
+def varying(found):
+    """Nodes that depend on inputs or parameters; all others are folded."""
+    fixed = {spec.arg.name for spec in found.graph_signature.input_specs
+             if spec.kind.name in ("BUFFER", "CONSTANT_TENSOR")}
+    seen = set()
+    for node in found.graph.nodes:
+        if node.op == "placeholder" and node.name not in fixed or seen & set(node.all_input_nodes):
+            seen.add(node)
+            if node.op == "call_function":
+                yield node
+
+
+def decomposition(op):
+    if op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
+        return op.decompose
+    return torch._decomp.get_decompositions([op]).get(op)
+
+
+def first_line(why):
+    lines = [line.strip() for line in str(why).splitlines() if line.strip()]
+    where = [line for line in lines if re.match(r'File ".*", line \d+', line)]
+    text = lines[0] if lines else type(why).__name__
+    return text[:300] + (f" ({where[-1]})" if where else "")
+
+
+def module_of(node, prefix):
+    """The innermost module's name, and its class."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    name, kind = stack[-1] if stack else ("", "")
+    name = re.sub(r"@\d+", "", name)
+    if (name + ".").startswith(prefix):
+        name = name[len(prefix):]
+    return name, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def line_of(node):
+    """The line of the innermost frame that is not PyTorch's own."""
+    frames = re.findall(r'File "([^"]+)", line (\d+), in [^\n]*\n\s*([^\n]*)', node.meta.get("stack_trace") or "")
+    own = [f for f in frames if f"{os.sep}torch{os.sep}" not in f[0]] or frames
+    return f"{own[-1][0]}:{own[-1][1]}: {own[-1][2].strip()}" if own else "an unknown line"

@@ -1,0 +1,275 @@
+"""From an exported program to a graph: constants are folded, all else is translated by the rows.
+SPDX-License-Identifier: Apache-2.0
+"""
+import operator
+
+import torch
+from torch.export.graph_signature import InputKind, OutputKind
+
+from . import Refused, trace
+from .graph import Builder, plain
+from .layout import Atom, Value, fresh, size_of
+from .rows import ROWS, RANDOM
+from .values import Loss, Param, TENSORS
+
+CONTAINERS = ("torch.nn.modules.container", "torch.nn.modules.transformer", "torch.nn.modules.activation.Multi")
+IDENTITY = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size")
+
+
+class Translator:
+    """`notes`: what a user should know of the graph that was made."""
+
+    def __init__(self, found, name, prefix=""):
+        self.found, self.prefix, self.notes = found, prefix, []
+        self.graph = Builder(name)
+        self.values, self.inputs, self.outputs, self.losses = {}, {}, [], []
+        self.stateful, self.claims, self.batch = {}, {}, None
+
+    # ---- names ----
+
+    def named(self, target):
+        return target[len(self.prefix):] if target.startswith(self.prefix) else target
+
+    def note(self, text):
+        if text not in self.notes:
+            self.notes.append(text)
+
+    # ---- the walk ----
+
+    def run(self):
+        nodes = {n.name: n for n in self.found.graph.nodes}
+        self.read_inputs(nodes)
+        for node in self.found.graph.nodes:
+            if node.op == "call_function":
+                self.node = node
+                self.graph.module, self.kind = trace.module_of(node, self.prefix)
+                self.graph.source, self.graph.hint = node.name, None
+                try:
+                    self.values[node] = self.call(node)
+                except Refused as why:
+                    where = f"module {self.graph.module} ({self.kind})" if self.graph.module else "the module"
+                    raise Refused(f"{where}: {short(node)}: {why} ({trace.line_of(node)})") from why
+        self.read_outputs(nodes)
+        return self
+
+    def read_inputs(self, nodes):
+        for spec in self.found.graph_signature.input_specs:
+            node = nodes.get(getattr(spec.arg, "name", ""))
+            if node is None:
+                continue
+            if spec.kind == InputKind.USER_INPUT:
+                self.values[node] = self.input(node)
+            elif spec.kind == InputKind.PARAMETER:
+                tensor = self.found.state_dict[spec.target]
+                self.values[node] = Param(self.parameter_name(tensor, spec.target), tensor)
+            elif spec.kind == InputKind.BUFFER:
+                tensor = self.found.state_dict.get(spec.target, self.found.constants.get(spec.target))
+                self.values[node] = tensor.detach()
+                self.stateful[node] = self.named(spec.target)
+            elif spec.kind == InputKind.CONSTANT_TENSOR:
+                self.values[node] = self.found.constants[spec.target].detach()
+            else:
+                raise Refused(f"an input of kind {spec.kind.name} is not supported")
+        if self.batch is None:
+            raise Refused("the module has no input with samples")
+
+    def parameter_name(self, tensor, target):
+        """Of tied parameters the first name."""
+        for name, other in self.found.state_dict.items():
+            if other is tensor or (other.data_ptr() == tensor.data_ptr() and other.shape == tensor.shape
+                                   and other.numel() and other.stride() == tensor.stride()):
+                return self.named(name)
+        return self.named(target)
+
+    def input(self, node):
+        example = node.meta.get("val")
+        if not isinstance(example, torch.Tensor):
+            return example
+        if example.dim() < 1 or example.shape[0] < 2:
+            raise Refused(f"input {node.name} has shape {list(example.shape)}: its first axis must be that of "
+                          "samples, at least two")
+        if self.batch is None:
+            self.batch = Atom(int(example.shape[0]), samples=True)
+        if int(example.shape[0]) != self.batch.size:
+            raise Refused(f"input {node.name} has {example.shape[0]} samples, the first input {self.batch.size}")
+        whole = not example.dtype.is_floating_point
+        atoms = [[self.batch], *(fresh(int(n)) for n in example.shape[1:])]
+        value = plain(node.name, atoms, whole)
+        self.inputs[node.name] = Input(node.name, value.axes, whole, node.name, [])
+        self.graph.names[node.name] = None  # taken
+        return value
+
+    def call(self, node):
+        op = node.target
+        args, kwargs = (torch.fx.node.map_arg(x, lambda n: self.values[n]) for x in (node.args, node.kwargs))
+        if op is operator.getitem:
+            return args[0][args[1]]
+        if not isinstance(op, torch._ops.OpOverload):
+            raise Refused("this is no operator of PyTorch's")
+        name = op._opname
+        if name in IDENTITY:
+            return None
+        parts = [x for x in tensors_of(args) + tensors_of(kwargs.values())]
+        if name not in RANDOM and all(isinstance(x, torch.Tensor) for x in parts):
+            return fold(op, args, kwargs)
+        if name not in ROWS:
+            raise Refused("there is no row for this operator")
+        self.graph.hint = name
+        return ROWS[name](self, *args, **kwargs)
+
+    def shape(self):
+        """Of what the current node makes."""
+        return [int(n) for n in self.node.meta["val"].shape]
+
+    # ---- what rows ask for ----
+
+    def add(self, op, inputs, **attributes):
+        """The node that an operator of the program becomes: called as its module, if that is PyTorch's own."""
+        own = self.kind.startswith("torch.nn.modules.") and not self.kind.startswith(CONTAINERS)
+        return self.graph.add(op, inputs, own, **attributes)
+
+    def classes(self, ids, classes):
+        """What an input of integers is below."""
+        known = self.inputs[ids.node].classes
+        self.inputs[ids.node].classes = max(known or 0, int(classes))
+
+    def part_of_input(self, x, dim, indices):
+        """Some columns of an input of integers are an input of their own."""
+        if x.dims[dim] not in x.axes or any(a.samples for a in x.dims[dim]):
+            raise Refused("takes a part of an input of integers that has no input of its own")
+        axis = x.axes.index(x.dims[dim])
+        name = self.graph.unique(f"{x.node}.{indices[0]}" + (f"-{indices[-1] + 1}" if len(indices) > 1 else ""))
+        atoms = fresh(len(indices))
+        axes, dims = list(x.axes), list(x.dims)
+        axes[axis], dims[dim] = atoms, atoms
+        value = Value(name, axes, dims, True)
+        source = self.inputs[x.node]
+        self.graph.names[name] = None
+        self.inputs[name] = Input(name, axes, True, source.source, source.parts + [(axis, indices)])
+        self.note(f"input {name} is a part of the module's {source.source}: " + ", ".join(
+            f"axis {a}, {text_of(i)}" for a, i in self.inputs[name].parts))
+        return value
+
+    def buffer_as_parameter(self, tensor):
+        """A layer's weight that the module does not train."""
+        for node, name in self.stateful.items():
+            if self.values[node] is tensor:
+                self.note(f"{name} is a buffer and a layer's weight, and so is trained: keep it with "
+                          f"ffrun --group {name}:factor=0,decay=0")
+                return Param(name, tensor)
+        raise Refused("has a weight that is computed")
+
+    def claim(self, name, rows):
+        """Rows of a parameter that are a parameter of their own are nobody else's."""
+        for start, stop in self.claims.setdefault(name, []):
+            if [start, stop] != rows and start < rows[1] and rows[0] < stop:
+                raise Refused(f"reads rows {rows[0]} to {rows[1]} of {name}, where another operator reads rows "
+                              f"{start} to {stop}")
+        self.claims[name].append(rows)
+
+    # ---- the end ----
+
+    def read_outputs(self, nodes):
+        for spec in self.found.graph_signature.output_specs:
+            node = nodes.get(getattr(spec.arg, "name", ""))
+            if spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION):
+                self.check_mutation(spec, self.values.get(node))
+            elif spec.kind == OutputKind.USER_OUTPUT and node is not None:
+                self.outputs.append(self.values[node])
+        self.losses = [x for x in self.outputs if isinstance(x, Loss)]
+
+    def finish(self, loss="softmax_cross_entropy", classes_last=False):
+        """The losses, and the nodes that lead to them."""
+        terms = self.losses[0].terms if self.losses else self.loss_behind(loss, classes_last)
+        weights = {}
+        for node, weight in terms:
+            weights[node] = weights.get(node, 0.0) + weight
+        for node, weight in weights.items():
+            if weight != 1:
+                self.graph.find(node)["weight"] = weight
+        self.graph.prune(weights)
+        used = {n for node in self.graph.nodes for n in node.get("in", [])}
+        for name, entry in self.inputs.items():
+            if name in used:
+                self.graph.nodes.append(entry.node())
+        self.check_parts()
+        return self
+
+    def loss_behind(self, loss, classes_last):
+        values = [x for x in self.outputs if isinstance(x, Value)]
+        if not values:
+            raise Refused("the module returns no tensor that is computed from its inputs")
+        x = values[0]
+        self.graph.module, self.graph.source, self.graph.hint, self.kind = "", None, "loss", ""
+        groups = x.canonical()
+        x = self.graph.full(x, groups)
+        if loss != "softmax_cross_entropy":
+            target = self.new_input("target", groups, False)
+            return [(self.graph.add(loss, [x.node, target.node], name=self.graph.unique("loss")), 1.0)]
+        if len(groups) < 2:
+            raise Refused("the module's output has no axis of classes")
+        axis = len(groups) - 1 if classes_last else 1
+        rest = [g for i, g in enumerate(groups) if i not in (0, axis)]
+        label = self.new_input("label", [groups[0], *rest], True)
+        self.inputs[label.node].classes = size_of(groups[axis])
+        x = self.graph.arranged(x, [groups[0], groups[axis], *rest])
+        return [(self.graph.add("softmax_cross_entropy", [x.node, label.node], name=self.graph.unique("loss")), 1.0)]
+
+    def new_input(self, name, groups, whole):
+        name = self.graph.unique(name)
+        self.graph.names[name] = None
+        self.inputs[name] = Input(name, groups, whole, None, [])
+        return plain(name, groups, whole)
+
+    def check_parts(self):
+        used = self.graph.used_parameters()
+        whole = {self.graph.params[p].get("names", p) for p in used if "rows" not in self.graph.params[p]}
+        for p in used:
+            if "rows" in self.graph.params[p] and self.graph.params[p]["names"] in whole:
+                raise Refused(f"parameter {self.graph.params[p]['names']} is read whole and in parts")
+
+    def check_mutation(self, spec, value):
+        """What norms keep is the graph's; counters that nothing reads are left out."""
+        if spec.kind == OutputKind.USER_INPUT_MUTATION:
+            raise Refused(f"the module writes into its input {spec.target}")
+        if not isinstance(value, torch.Tensor) and value != "kept":
+            raise Refused(f"the module's buffer {self.named(spec.target)} changes in every step, and no operator "
+                          "but batch normalisation keeps anything from step to step")
+
+
+class Input:
+    """An input of the graph; `source`: the module's, of which it may be a part."""
+
+    def __init__(self, name, axes, whole, source, parts):
+        self.name, self.axes, self.whole, self.source, self.parts = name, axes, whole, source, parts
+        self.classes = None
+
+    def node(self):
+        node = {"name": self.name, "op": "input", "shape": [size_of(g) for g in self.axes]}
+        if self.whole:
+            node.update(dtype="int32", classes=self.classes)
+        return node
+
+
+def text_of(indices):
+    return f"elements {indices[0]} to {indices[-1]}" if len(indices) > 1 else f"element {indices[0]}"
+
+
+def short(node):
+    return str(node.target).replace("aten.", "").removesuffix(".default")
+
+
+def tensors_of(args):
+    found = []
+    for x in args:
+        if isinstance(x, TENSORS):
+            found.append(x)
+        elif isinstance(x, (list, tuple)):
+            found += tensors_of(x)
+    return found
+
+
+def fold(op, args, kwargs):
+    kwargs = {k: ("cpu" if k == "device" and v is not None else v) for k, v in kwargs.items()}
+    with torch.no_grad():
+        return op(*args, **kwargs)

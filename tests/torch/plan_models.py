@@ -1,0 +1,132 @@
+# Four models as people write them, small, and a batch each: of a plan's tests and its bench.
+# SPDX-License-Identifier: Apache-2.0
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+WORDS, PLACES, WIDTH, HEADS, BATCH = 48, 8, 16, 4, 8
+
+
+class Block(nn.Module):
+    def __init__(self, before, approximate):
+        super().__init__()
+        self.before, self.approximate = before, approximate
+        self.query, self.key, self.value = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.out, self.up, self.down = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+
+    def attend(self, x):
+        n, t, _ = x.shape
+        q, k, v = (f(x).view(n, t, HEADS, -1).transpose(1, 2) for f in (self.query, self.key, self.value))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.before)
+        return self.out(y.transpose(1, 2).reshape(n, t, -1))
+
+    def feed(self, x):
+        return self.down(F.gelu(self.up(x), approximate=self.approximate))
+
+    def forward(self, x):
+        if self.before:
+            x = x + self.attend(self.norm1(x))
+            return x + self.feed(self.norm2(x))
+        x = self.norm1(x + self.attend(x))
+        return self.norm2(x + self.feed(x))
+
+
+class GPT(nn.Module):
+    """Its embedding is also its last layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(WORDS, WIDTH), nn.Embedding(PLACES, WIDTH)
+        self.blocks = nn.ModuleList(Block(True, "tanh") for _ in range(2))
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def forward(self, ids, labels):
+        x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        x = F.linear(self.norm(x), self.words.weight)
+        return F.cross_entropy(x.flatten(0, 1), labels.flatten())
+
+
+class BERT(nn.Module):
+    """Two classes by the first word."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(WORDS, WIDTH), nn.Embedding(PLACES, WIDTH)
+        self.blocks = nn.ModuleList(Block(False, "none") for _ in range(2))
+        self.norm, self.pooler, self.classes = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 4)
+
+    def forward(self, ids, labels):
+        x = self.norm(self.words(ids) + self.places(torch.arange(ids.shape[1])))
+        for block in self.blocks:
+            x = block(x)
+        return F.cross_entropy(self.classes(torch.tanh(self.pooler(x[:, 0]))), labels)
+
+
+class LSTM(nn.Module):
+    """The next word at every step."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, WORDS)
+        self.cells = nn.LSTM(WIDTH, WIDTH, 2, batch_first=True)
+
+    def forward(self, ids, labels):
+        return F.cross_entropy(self.out(self.cells(self.words(ids))[0]).transpose(1, 2), labels)
+
+
+class ResNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        import torchvision
+        self.net = torchvision.models.resnet18(num_classes=8)
+
+    def forward(self, images, labels):
+        return F.cross_entropy(self.net(images), labels)
+
+
+class Convolutions(nn.Module):
+    """What only convolutions have, small."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.second, self.out = nn.Conv2d(8, 8, 3, padding=1), nn.Linear(8, 8)
+
+    def forward(self, images, labels):
+        x = self.second(F.relu(self.norm(self.first(images))))
+        return F.cross_entropy(self.out(x.mean((2, 3))), labels)
+
+
+def ids(*shape, classes=WORDS):
+    return torch.randint(classes, shape)
+
+
+def gpt():
+    torch.manual_seed(1)
+    return GPT(), (ids(BATCH, PLACES), ids(BATCH, PLACES))
+
+
+def bert():
+    torch.manual_seed(1)
+    return BERT(), (ids(BATCH, PLACES), ids(BATCH, classes=4))
+
+
+def lstm():
+    torch.manual_seed(1)
+    return LSTM(), (ids(BATCH, PLACES), ids(BATCH, PLACES))
+
+
+def resnet18():
+    torch.manual_seed(1)
+    return ResNet(), (torch.randn(BATCH, 3, 64, 64), ids(BATCH, classes=8))
+
+
+def convolutions():
+    torch.manual_seed(1)
+    return Convolutions(), (torch.randn(BATCH, 3, 8, 8), ids(BATCH, classes=8))
+
+
+MODELS = {f.__name__: f for f in (gpt, bert, lstm, resnet18, convolutions)}

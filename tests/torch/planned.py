@@ -1,0 +1,173 @@
+# A model trained as plans say in four processes of PyTorch, in one, and by ffrun: losses, weights, step times.
+# Needs PyTorch 2.11 or newer.  SPDX-License-Identifier: Apache-2.0
+import json
+import multiprocessing
+import os
+import pathlib
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import traceback
+import warnings
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "python"))
+import numpy as np
+import torch
+from torch import distributed
+
+from ffsoap_torch import apply
+from ffsoap_torch.export import export
+
+from plan_models import MODELS
+
+RATE, MOMENTUM, DEVICES = 0.05, 0.9, 4
+
+# By name what ffsearch makes a plan from: --simulate's names, or a search.
+PLANS = {
+    "data": ["--simulate", "data-parallel"],
+    "tensor": ["--simulate", "megatron:4,1,1,1"],
+    "data x tensor, zero-1": ["--simulate", "megatron:2,2,1,1,zero-1"],
+    "fully sharded": ["--simulate", "zero-3"],
+    "pipeline 2 x 2": ["--simulate", "megatron:1,2,2,4"],
+    "found": ["--proposals", "3000", "--seed", "1"],
+}
+
+
+class Model:
+    """Its graph, weights, map and data in a folder."""
+
+    def __init__(self, name, folder):
+        self.name, self.folder = name, pathlib.Path(folder)
+        module, self.inputs = MODELS[name]()
+        made = export(module, self.inputs)
+        made.write(self.path("graph.json"), self.path("weights"), self.path("map.json"))
+        names = json.loads(made.map)["inputs"]
+        given = dict(zip(made.program.graph_signature.user_inputs, self.inputs))
+        arrays = {name: given[i["input"]].numpy() for name, i in names.items()}
+        np.savez(self.path("data.npz"), **{k: a.astype("i4" if a.dtype.kind == "i" else "f4")
+                                           for k, a in arrays.items()})
+
+    def path(self, name):
+        return self.folder / name
+
+    def plan(self, ffsearch, *options, machine="cpu4"):
+        """A strategy file, as a dict; a sentence where there is none."""
+        done = subprocess.run([ffsearch, self.path("graph.json"), "--machine", machine, "--costs", "peak", *options,
+                               "-o", self.path("plan.json")], capture_output=True, text=True)
+        if done.returncode:
+            return done.stderr.strip()
+        return json.loads(self.path("plan.json").read_text())
+
+    def ffrun(self, ffrun, plan, steps):
+        """Losses, weights, the median step in ms; a sentence where it fails."""
+        self.path("plan.json").write_text(json.dumps(plan))
+        done = subprocess.run([ffrun, self.path("graph.json"), self.path("plan.json"), "--data",
+                               f"numpy:{self.path('data.npz')}", "--steps", str(steps), "--weights",
+                               self.path("weights"), "--rate", str(RATE), "--momentum", str(MOMENTUM), "--optimizer",
+                               "momentum", "--save", self.path("saved"), "--report", self.path("report"),
+                               "--device", "cpu"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if done.returncode:
+            return done.stderr.strip()
+        report = json.loads(self.path("report").read_text())
+        return report["loss"], self.by_torch(), report["step_us"]["median"] / 1e3
+
+    def by_torch(self):
+        """The weights that ffrun saved, by the module's names."""
+        raw = self.path("saved").read_bytes()
+        size = int.from_bytes(raw[:8], "little")
+        head, found = json.loads(raw[8:8 + size]), {}
+        for p, what in json.loads(self.path("map.json").read_text())["parameters"].items():
+            if {"transpose", "rows"} & set(what):
+                continue
+            begin, end = (8 + size + n for n in head[p]["data_offsets"])
+            x = np.frombuffer(raw[begin:end], "f4").reshape(head[p]["shape"])
+            for name in what["names"]:
+                found[name] = torch.from_numpy(x.reshape(what.get("shape", x.shape)).copy())
+        return found
+
+    # ---- PyTorch ----
+
+    def train(self, step, parameters, steps):
+        update = torch.optim.SGD(parameters, RATE, MOMENTUM)
+        losses, times = [], []
+        for _ in range(steps):
+            begin = time.perf_counter()
+            update.zero_grad()
+            losses.append(float(step().detach()))
+            update.step()
+            times.append((time.perf_counter() - begin) * 1e3)
+        return losses, statistics.median(times[1:])
+
+    def alone(self, steps):
+        module, inputs = MODELS[self.name]()
+
+        def step():
+            loss = module(*inputs)
+            loss.backward()
+            return loss
+        losses, took = self.train(step, module.parameters(), steps)
+        return losses, module.state_dict(), took
+
+    def one(self, steps):
+        """One process: not this one, as after a backward no process can be forked."""
+        return in_processes(lambda: self.alone(steps), self.path("result"), 1)
+
+    def planned(self, plan, steps, strict):
+        module, inputs = MODELS[self.name]()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            planned = apply(module, plan, *inputs, map=json.loads(self.path("map.json").read_text()), strict=strict)
+        losses, took = self.train(lambda: planned.step(*inputs), planned.parameters(), steps)
+        said = [str(w.message) for w in told if w.category is UserWarning]
+        return losses, planned.weights(), took, said
+
+    def four(self, plans, steps, strict=True):
+        """Of each plan what the first of so many processes has; a sentence where they fail."""
+        return in_processes(lambda: [self.planned(plan, steps, strict) for plan in plans], self.path("result"))
+
+
+def rank_of(work, rank, port, result, count):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    try:
+        distributed.init_process_group("gloo", rank=rank, world_size=count)
+        found = work()
+        if rank == 0:
+            torch.save(found, result)
+        distributed.barrier()
+        distributed.destroy_process_group()
+        os._exit(0)
+    except Exception:
+        pathlib.Path(f"{result}.{rank}").write_text(traceback.format_exc())
+        os._exit(1)
+
+
+def in_processes(work, result, count=DEVICES):
+    """What `work` gives in the first of them; forked, as PyTorch takes seconds to begin."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    made = multiprocessing.get_context("fork")
+    ranks = [made.Process(target=rank_of, args=(work, r, port, result, count)) for r in range(count)]
+    for r in ranks:
+        r.start()
+    while any(r.is_alive() for r in ranks) and not any(r.exitcode for r in ranks):
+        time.sleep(0.05)
+    failed = any(r.exitcode for r in ranks)
+    for r in ranks:
+        if failed and r.is_alive():
+            r.kill()
+        r.join()
+    if failed:
+        return next((p.read_text().strip() for p in pathlib.Path(result).parent.glob(f"{pathlib.Path(result).name}.*")),
+                    "a process failed")
+    return torch.load(result, weights_only=False)
+
+
+def apart(a, b):
+    """The largest distance of two lists of losses, or of weights by name."""
+    if isinstance(a, dict):
+        return max(float((a[k].double() - b[k].double()).abs().max()) for k in a if k in b and a[k].dim())
+    return max(abs(x - y) for x, y in zip(a, b)) if len(a) == len(b) else float("inf")
