@@ -76,6 +76,8 @@ int ff_chain_save(struct ff_chain *c, struct ff_error *err)
 	c->best.n_changed = 0;
 	c->best.saved = true;
 	c->best.at_saved = c->best.at;
+	if (c->notes.shapes.most && c->best.at.fits)
+		ff_shapes_add(&c->notes.shapes, &c->best.strategy, c->best.at.step_us);
 	return FF_OK;
 }
 
@@ -110,6 +112,8 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 		code = ff_orders_init(&c->orders, c->graph, c->opt->seed, c->number, a, err);
 	if (code == FF_OK)
 		code = ff_elite_init(&c->elite, c->graph, a, err);
+	if (code == FF_OK && c->opt->top > 1)
+		code = ff_shapes_init(&c->notes.shapes, c->graph, 2 * c->opt->top, a, err);
 	if (code == FF_OK)
 		code = ff_phases_frame(&c->phases, 1, &c->frame, err);
 	if (code == FF_OK)
@@ -214,6 +218,8 @@ int ff_chain_go_to(struct ff_chain *c, const struct ff_strategy *s, struct ff_er
 		code = adopt(c, s, e, err);
 	if (code < 0)
 		return code;
+	if (c->notes.shapes.most && e.fits)
+		ff_shapes_add(&c->notes.shapes, s, e.step_us);
 	show(c, &c->current, c->at);
 	ff_chain_look(c);
 	return FF_OK;
@@ -419,8 +425,13 @@ static int step(struct ff_chain *c, struct ff_error *err)
 	c->frame->proposer.orders = c->run.reorders && c->frame->may_reorder;
 	c->frame->proposer.scarce = c->at.tight;
 	ff_proposer_next(&c->frame->proposer, &c->current, &c->proposed);
-	if (c->proposed.n == 0)
+	if (c->frame->proposer.kind == FF_PROPOSAL_ORDER)
 		return reorder(c, patience, err);
+	if (c->proposed.n == 0) {
+		c->proposals++;
+		ff_chain_look(c);
+		return FF_OK;
+	}
 	code = ff_evaluator_propose_within(c->evaluator, c->proposed.change, c->proposed.n,
 			limit_us(c, patience), &slower, &e, err);
 	if (code < 0)
@@ -523,12 +534,26 @@ uint64_t ff_chain_run_length(const struct ff_chain *c)
 	return (uint64_t)RUN_PER_NODE * c->frame->proposer.n_all;
 }
 
+void ff_chain_count_seed(struct ff_chain *c)
+{
+	double us = c->best.at_saved.step_us;
+
+	if (!c->best.saved || !c->best.at_saved.fits)
+		return;
+	c->notes.seeds.least_us = c->notes.seeds.n ? fmin(c->notes.seeds.least_us, us) : us;
+	c->notes.seeds.most_us = fmax(c->notes.seeds.most_us, us);
+	c->notes.seeds.n++;
+}
+
 int ff_chain_retire(struct ff_chain *c, struct ff_error *err)
 {
 	const struct ff_evaluation nothing = {.step_us = INFINITY, .over_bytes = INT64_MAX};
 	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 
-	if (code == FF_OK && c->best.saved)
+	if (code < 0)
+		return code;
+	ff_chain_count_seed(c);
+	if (c->best.saved)
 		ff_elite_add(&c->elite, &c->best.strategy, c->best.at_saved);
 	c->best.saved = false;
 	c->best.at = c->best.at_saved = nothing;

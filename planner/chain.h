@@ -4,9 +4,11 @@
 #define FF_PLANNER_CHAIN_H
 
 #include "elite.h"
+#include "hand/grid.h"
 #include "pool.h"
 #include "propose/order.h"
 #include "propose/phases.h"
+#include "space/shapes.h"
 
 #define FF_BETA_RANGE 8.0    /* annealing goes from beta / range to beta * range */
 #define FF_STARTS_SHARE 0.25 /* of the budget or of a run, for the starts */
@@ -41,7 +43,8 @@ struct ff_chain_clock {
 /* How far the chain has come: one run from a restart to the next, in it start by start. */
 struct ff_chain_run {
 	uint32_t n;                        /* begun: the first, and one a restart */
-	uint64_t from;                     /* proposals before this one */
+	uint64_t from;                     /* proposals before this one, */
+	double done, most;                 /* share of the budget; that it may take */
 	bool recalled;                     /* all are over, and the best of them goes on */
 	double next_exchange;              /* share of the budget */
 	double share_from, share;          /* of the budget: the current start's */
@@ -49,6 +52,16 @@ struct ff_chain_run {
 	double beta;
 	double leap_every; /* proposals, from one of other phases to the next */
 	bool reorders;     /* orders are walked, too */
+};
+
+/* What is known of all runs together. */
+struct ff_chain_notes {
+	struct ff_seeds seeds;
+	struct ff_shapes shapes; /* none, where one plan is enough */
+	char grid[FF_GRID_NAME]; /* the best of the grid by hand, where it was looked through; */
+	int64_t grid_bucket_bytes;
+	bool grid_leads;  /* it is better than all plain starts */
+	double grid_from; /* clock in seconds */
 };
 
 struct ff_chain {
@@ -76,6 +89,7 @@ struct ff_chain {
 	struct ff_chain_clock clock;
 	struct ff_chain_run run;
 	struct ff_elite elite; /* of runs before this one */
+	struct ff_chain_notes notes;
 	bool stop;
 };
 
@@ -88,6 +102,8 @@ int ff_chain_return(struct ff_chain *c, struct ff_error *err);
 /* Copies the best, if it is the current strategy and not copied yet.  Where it has no layout
  * it is forgotten. */
 int ff_chain_save(struct ff_chain *c, struct ff_error *err);
+/* This run's best counts as a seed's. */
+void ff_chain_count_seed(struct ff_chain *c);
 /* Ends a run: its best is kept among the elite, and the next begins with nothing. */
 int ff_chain_retire(struct ff_chain *c, struct ff_error *err);
 /* Operators in the focus, and their places in the order, become those of `s`; nothing

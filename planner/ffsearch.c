@@ -12,13 +12,15 @@
 #include "hand/buckets.h"
 #include "job.h"
 #include "oracle.h"
+#include "space/limits.h"
 #include "vary.h"
 #include "why.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */
-#define LAST_SHARE 0.05 /* and for what comes after the search */
+#define BOUND_SHARE 0.1    /* of the budget, at most for the lower bound */
+#define REGULAR_SHARE 0.05 /* for making equal layers alike, */
+#define LAST_SHARE 0.05    /* and for what comes after the search */
 
 static int load_machine(struct ff_job *j, struct ff_error *err)
 {
@@ -116,6 +118,12 @@ static int bound(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
+/* What comes after the search: lowering the plan takes longer than data parallelism. */
+static double after_seconds(const struct ff_job *j)
+{
+	return fmin(2 * j->predict_s, LAST_SHARE * j->opt.seconds);
+}
+
 /* Of the budget, what is kept for questions about the plan. */
 static double answers_share(const struct ff_job *j)
 {
@@ -129,15 +137,15 @@ static double answers_share(const struct ff_job *j)
 }
 
 /* What the budget leaves for the search, after what went before it and without
- * what comes after it: lowering the plan takes longer than data parallelism. */
+ * what comes after it. */
 static double search_seconds(const struct ff_job *j)
 {
-	double after_s = fmin(2 * j->predict_s, LAST_SHARE * j->opt.seconds);
+	double regular_s = REGULAR_SHARE * j->opt.seconds;
 
 	if (j->opt.seconds <= 0)
 		return 0;
 	return fmax((j->opt.seconds - (ff_job_now_s() - j->from)) * (1 - answers_share(j)) -
-					after_s,
+					after_seconds(j) - regular_s,
 			1e-3);
 }
 
@@ -169,8 +177,9 @@ static int open_chain(struct ff_job *j, uint32_t i, struct ff_error *err)
 	int code = ff_job_open_pricer(j, &j->tools.more_pricers[i], err);
 
 	if (code == FF_OK)
-		code = ff_evaluator_create(&j->in.graph, &j->in.machine, j->tools.more_pricers[i],
-				j->opt.memory, 0, &j->tools.more[i], err);
+		code = ff_evaluator_create(&j->in.graph, &j->in.lean, j->tools.more_pricers[i],
+				ff_job_without_reserve(j, j->opt.memory), 0, &j->tools.more[i],
+				err);
 	return code;
 }
 
@@ -182,7 +191,11 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 			.seconds = search_seconds(j),
 			.beta = j->opt.beta,
 			.bucket_bytes = j->summary.baseline->strategy.bucket_bytes,
-			.starts = j->summary.starts,
+			.starts = j->opt.init.n ? j->named : ff_starts,
+			.given = j->init,
+			.n_given = j->n_init,
+			.top = (uint32_t)j->opt.choice.top,
+			.seeds = (uint32_t)j->opt.choice.seeds,
 			.pricer = j->tools.pricer,
 			.more = j->tools.more,
 			.n_more = (uint32_t)j->opt.jobs - 1,
@@ -222,63 +235,121 @@ static int fail_unfit(const struct ff_job *j, const struct ff_plan *p, const cha
 			(double)ff_job_memory(j, device) / (1 << 20));
 }
 
-/* Nothing fits: how far is what comes closest? */
-static int tell_closest(
+/* Nothing fits: does what comes closest without the reserve, and if not, how far is it? */
+static int take_closest(
 		struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
 {
 	char what[160];
-	int code = ff_job_predict(j, &found->best, &j->arena, &j->summary.plan, err);
+	int code;
 
+	j->opt.choice.reserve = 0;
+	ff_job_check_memory(j, &j->summary.data_parallel);
+	code = ff_job_predict(j, &found->best, &j->arena, &j->summary.plan, err);
+	j->summary.found.used_reserve = true;
+	if (code < 0 || ff_plan_fits(&j->summary.plan))
+		return code;
 	snprintf(what, sizeof(what),
 			"none of the strategies that %llu proposals led to fits in memory; of the "
 			"closest",
 			(unsigned long long)found->proposals);
-	return code < 0 ? code : fail_unfit(j, &j->summary.plan, what, err);
+	return fail_unfit(j, &j->summary.plan, what, err);
+}
+
+/* Lowers what was found; it must come to what the search took it for. */
+static int confirm(struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
+{
+	struct ff_plan *p = &j->summary.plan;
+	int code = ff_job_predict(j, &found->best, &j->arena, p, err);
+
+	if (code < 0)
+		return code;
+	if (p->simulation.step_us != found->evaluation.step_us || !ff_plan_fits(p))
+		return ff_fail(err, FF_E_RUN,
+				"internal error: the search took the plan for %.17g us and "
+				"fitting, but "
+				"simulated afresh it takes %.17g us and %s",
+				found->evaluation.step_us, p->simulation.step_us,
+				ff_plan_fits(p) ? "fits" : "does not fit");
+	return FF_OK;
+}
+
+/* Whether the baseline fits and keeps to what plans are to be like. */
+static bool is_allowed(const struct ff_job *j, const struct ff_plan *baseline)
+{
+	return ff_plan_fits(baseline) &&
+	       ff_space_admits_strategy(j->tools.space, &baseline->strategy);
+}
+
+/* The baseline is the plan. */
+static void take(struct ff_job *j, const struct ff_plan *baseline)
+{
+	struct ff_summary *s = &j->summary;
+
+	s->plan = *baseline;
+	s->plan.schedule.strategy = &s->plan.strategy;
+	s->is_data_parallel = baseline == &s->data_parallel;
+	s->found.ragged_us = 0;
+	s->found.n_ragged = 0;
+}
+
+/* The time for the search and for what comes right behind it is up. */
+static bool late(void *ctx)
+{
+	struct ff_job *j = ctx;
+	double most_s = j->opt.seconds * (1 - answers_share(j)) - after_seconds(j);
+	bool up = j->opt.seconds > 0 && ff_job_now_s() - j->from > most_s;
+
+	return up || ff_job_interrupted(j);
+}
+
+static int find(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_search_result *found = &j->found;
+	sigset_t old;
+	int code;
+
+	ff_job_hold(&old);
+	code = bound(j, err);
+	if (code == FF_OK)
+		code = run_search(j, found, err);
+	if (code == FF_OK)
+		code = ff_buckets_tune(j->tools.evaluator, &found->best,
+				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found->evaluation,
+				err);
+	if (code == FF_OK)
+		code = ff_job_regularise(j, late, err);
+	ff_job_release(&old);
+	if (code == FF_E_NOFIT && is_allowed(j, j->summary.baseline)) {
+		take(j, j->summary.baseline);
+		return FF_OK;
+	}
+	if (code == FF_E_NOFIT)
+		return take_closest(j, found, err);
+	return code < 0 ? code : confirm(j, found, err);
 }
 
 static int search(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_plan *d = j->summary.baseline;
 	struct ff_summary *s = &j->summary;
-	struct ff_search_result found = {.proposals = 0};
-	sigset_t old;
-	int code = FF_OK;
+	int code = ff_job_limit(j, err);
 
+	if (code == FF_OK)
+		code = ff_job_load_plans(j, err);
 	for (uint32_t i = 0; i + 1 < j->opt.jobs && code == FF_OK; i++)
 		code = open_chain(j, i, err);
+	s->found.reserve = j->opt.choice.reserve;
+	if (code == FF_OK)
+		code = find(j, err);
 	if (code < 0)
 		return code;
-	ff_job_hold(&old);
-	code = bound(j, err);
-	if (code == FF_OK)
-		code = run_search(j, &found, err);
-	if (code == FF_OK)
-		code = ff_buckets_tune(j->tools.evaluator, &found.best,
-				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found.evaluation,
-				err);
-	ff_job_release(&old);
-	if (code == FF_E_NOFIT)
-		return tell_closest(j, &found, err);
-	if (code == FF_OK)
-		code = ff_job_predict(j, &found.best, &j->arena, &s->plan, err);
-	if (code < 0)
-		return code;
-	if (s->plan.simulation.step_us != found.evaluation.step_us || !ff_plan_fits(&s->plan))
-		return ff_fail(err, FF_E_RUN,
-				"internal error: the search took the plan for %.17g us and "
-				"fitting, but "
-				"simulated afresh it takes %.17g us and %s",
-				found.evaluation.step_us, s->plan.simulation.step_us,
-				ff_plan_fits(&s->plan) ? "fits" : "does not fit");
 	s->title = "plan";
-	s->proposals = found.proposals;
-	s->accepted = found.accepted;
-	s->seconds = found.seconds;
-	if (ff_plan_fits(d) && d->simulation.step_us <= s->plan.simulation.step_us) {
-		s->plan = *d;
-		s->plan.schedule.strategy = &s->plan.strategy;
-		s->is_data_parallel = d == &s->data_parallel;
-	}
+	s->proposals = j->found.proposals;
+	s->accepted = j->found.accepted;
+	s->seconds = j->found.seconds;
+	s->found.seeds = j->found.seeds;
+	if (is_allowed(j, d) && d->simulation.step_us <= s->plan.simulation.step_us)
+		take(j, d);
 	return FF_OK;
 }
 
@@ -319,6 +390,8 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 		return code;
 	if (!strcmp(j->opt.simulate, "elimination"))
 		code = eliminate(j, &s, err);
+	else if (!strcmp(j->opt.simulate, "megatron"))
+		code = ff_job_find_by_hand(j, &s, err);
 	else if (ff_job_is_start(j->opt.simulate))
 		code = ff_init_strategy(j->opt.simulate, j->tools.space, &j->in.graph,
 				&j->in.machine, j->opt.seed, &j->arena, &s, err);
@@ -326,7 +399,7 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 		code = ff_job_tune(j, &s, err);
 	if (code == FF_OK)
 		code = ff_job_predict(j, &s, &j->arena, &j->summary.plan, err);
-	j->summary.title = j->opt.simulate;
+	j->summary.title = j->by_hand[0] ? j->by_hand : j->opt.simulate;
 	j->summary.is_data_parallel = code == FF_OK && is_data_parallel(j);
 	return code;
 }
@@ -337,90 +410,6 @@ static int fail_simulated(const struct ff_job *j, struct ff_error *err)
 
 	snprintf(what, sizeof(what), "strategy %.100s does not fit", j->summary.title);
 	return fail_unfit(j, &j->summary.plan, what, err);
-}
-
-/* That the costs were measured with; "": none, or unknown. */
-static const char *communication(const struct ff_job *j)
-{
-	const char *name = j->in.costs ? ff_costs_origin(j->in.costs)->communication : NULL;
-
-	return name ? name : "";
-}
-
-static int save_strategy(struct ff_job *j, struct ff_error *err)
-{
-	const struct ff_plan *p = &j->summary.plan;
-	struct ff_strategy_info info = {
-			.machine = j->in.machine.name,
-			.devices = j->in.machine.n_devices,
-			.optimizer = j->in.optimizer,
-			.clip = j->opt.clip,
-			.codec = j->in.codec,
-			.average_every = (uint32_t)j->opt.average_every,
-			.staleness = (uint32_t)j->opt.staleness,
-			.predicted_us = p->simulation.step_us,
-			.disturbed_share = j->in.costs ? 1 - ff_costs_steady_share(j->in.costs) : 0,
-			.memory_bytes = p->schedule.memory_bytes,
-			.costs = j->in.costs ? NULL : j->opt.costs_path,
-			.communication = communication(j),
-			.data_parallel_bucket_bytes =
-					j->summary.data_parallel.strategy.bucket_bytes,
-	};
-	struct ff_out o;
-	int code = ff_simulation_classes(&p->schedule, &p->simulation, &j->arena, &info.classes,
-			&info.n_classes, err);
-
-	if (code < 0)
-		return code;
-	ff_out_init(&o);
-	ff_strategy_write(&j->in.graph, &p->strategy, &info, &o);
-	code = ff_out_save(&o, j->opt.strategy_path, err);
-	ff_out_finish(&o);
-	return code;
-}
-
-static int save_report(struct ff_job *j, struct ff_error *err)
-{
-	struct ff_out o;
-	int code;
-
-	ff_out_init(&o);
-	ff_summary_write(&j->summary, &o);
-	code = ff_out_save(&o, j->opt.report_path, err);
-	ff_out_finish(&o);
-	return code;
-}
-
-static int save_trace(struct ff_job *j, struct ff_error *err)
-{
-	const struct ff_plan *p = &j->summary.plan;
-	struct ff_span *spans;
-	struct ff_out o;
-	uint32_t n;
-	int code = ff_simulation_spans(&p->schedule, &p->simulation, &j->arena, &spans, &n, err);
-
-	if (code < 0)
-		return code;
-	ff_out_init(&o);
-	ff_trace_write(&p->schedule, "predicted", spans, n, &o);
-	code = ff_out_save(&o, j->opt.trace_path, err);
-	ff_out_finish(&o);
-	return code;
-}
-
-static int save(struct ff_job *j, struct ff_error *err)
-{
-	int code = FF_OK;
-
-	if (j->opt.strategy_path)
-		code = save_strategy(j, err);
-	if (code == FF_OK && j->opt.report_path)
-		code = save_report(j, err);
-	if (code == FF_OK && j->opt.trace_path)
-		code = save_trace(j, err);
-	if (code == FF_OK)
-		code = ff_job_save_html(j, err);
-	return code;
 }
 
 /* Predictions are as good as the figures they are made of. */
@@ -440,7 +429,7 @@ static void warn_if_unsteady(const struct ff_job *j)
 
 static void warn_of_communication(const struct ff_job *j)
 {
-	const char *planned = j->in.planned_info.communication, *here = communication(j);
+	const char *planned = j->in.planned_info.communication, *here = ff_job_communication(j);
 
 	if (planned && *here && strcmp(planned, here) != 0)
 		fprintf(stderr,
@@ -511,7 +500,7 @@ static int oracle(struct ff_job *j, struct ff_error *err)
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
-	const struct ff_path out[] = {{.name = "-o", .path = j->opt.strategy_path},
+	struct ff_path out[4 + FF_MOST_TOP] = {{.name = "-o", .path = j->opt.strategy_path},
 			{.name = "--report", .path = j->opt.report_path},
 			{.name = "--trace", .path = j->opt.trace_path},
 			{.name = "--html", .path = j->opt.html_path}};
@@ -524,7 +513,14 @@ static int run(struct ff_job *j, struct ff_error *err)
 	int code = ff_job_check(j, err);
 
 	if (code == FF_OK)
+		code = ff_job_name_others(j, err);
+	for (uint32_t i = 0; i < FF_MOST_TOP; i++)
+		out[4 + i] = (struct ff_path){.name = "--top", .path = j->other_path[i]};
+	if (code == FF_OK)
 		code = ff_paths_check(out, COUNT(out), in, COUNT(in), err);
+	if (code == FF_OK && j->opt.choice.top > 1 && ff_paths_piped(out, COUNT(out)))
+		code = ff_fail(err, FF_E_INPUT,
+				"option --top: expected files, as a pipe takes one plan");
 	if (code == FF_OK)
 		code = load(j, err);
 	if (code == FF_OK && j->opt.oracle)
@@ -546,6 +542,8 @@ static int run(struct ff_job *j, struct ff_error *err)
 	s->space = j->opt.space_text;
 	s->memory_limit = j->opt.memory;
 	code = j->opt.simulate ? simulate(j, err) : search(j, err);
+	if (code == FF_OK)
+		code = ff_job_find_others(j, err);
 	if (code == FF_OK)
 		code = ff_facts_find(s->graph, s->machine, &s->plan, j->opt.memory, &j->arena,
 				&s->facts, err);
@@ -570,7 +568,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	fflush(table); /* what may go wrong from here on is said behind it, not in it */
 	if (!ff_plan_fits(&s->plan))
 		return fail_simulated(j, err);
-	return save(j, err);
+	return ff_job_save(j, err);
 }
 
 int main(int argc, char **argv)
@@ -581,6 +579,11 @@ int main(int argc, char **argv)
 			.opt.proposals = FF_NOT_GIVEN,
 			.opt.seconds = -1,
 			.opt.memory = -1,
+			.opt.limits.max_micro = FF_NOT_GIVEN,
+			.opt.choice = {.top = FF_NOT_GIVEN,
+					.seeds = FF_NOT_GIVEN,
+					.reserve = NAN,
+					.regular = NAN},
 			.opt.beta = NAN,
 			.from = ff_job_now_s()};
 	struct ff_error err = {0};

@@ -11,9 +11,26 @@
 #include "summary.h"
 
 #define FF_PRESET_SECONDS 30.0
+#define FF_PRESET_RESERVE 5.0
+#define FF_PRESET_REGULAR 1.0
 #define FF_MOST_JOBS 256
+#define FF_MOST_SEEDS 1000
 #define FF_NOT_GIVEN UINT64_MAX
 #define FF_ALL_SPACE "updates,replicas,micro-batches,recompute"
+
+/* What plans have to be like. */
+struct ff_job_limits {
+	struct ff_texts pin;
+	bool no_pipeline, tensor_inside_node;
+	uint64_t max_micro; /* FF_NOT_GIVEN: any number */
+};
+
+/* How plans are chosen. */
+struct ff_job_choice {
+	uint64_t top, seeds; /* FF_NOT_GIVEN: as many as there is time for */
+	double reserve;      /* percent of memory that stays free; */
+	double regular;      /* that a step may take longer for equal layers that are alike */
+};
 
 /* What the command line said. */
 struct ff_job_options {
@@ -22,7 +39,9 @@ struct ff_job_options {
 	struct ff_texts init, vary;
 	uint64_t devices, proposals, seed, jobs, average_every, staleness;
 	double seconds, beta;
-	int64_t memory;
+	int64_t memory; /* 0: what the machine says */
+	struct ff_job_limits limits;
+	struct ff_job_choice choice;
 	bool clip, by_nodes, explain, oracle;
 	const char *space_text;
 	uint32_t what; /* FF_SPACE_* */
@@ -31,7 +50,8 @@ struct ff_job_options {
 /* What was loaded. */
 struct ff_job_input {
 	struct ff_graph graph;
-	struct ff_machine whole, machine; /* of it the devices that are used */
+	struct ff_machine whole, machine; /* of it the devices that are used; */
+	struct ff_machine lean;           /* these with the memory that may be used */
 	struct ff_strategy planned;       /* --simulate: the file's */
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
@@ -56,11 +76,18 @@ struct ff_job {
 	struct ff_job_tools tools;
 	/* clock in seconds: start of the command, end of the lower bound's time */
 	double from, bound_until;
-	double predict_s; /* what lowering data parallelism took */
-	const char *starts[33];
+	double predict_s;                   /* what lowering data parallelism took */
+	const char *starts[33], *named[33]; /* --init: all; names alone; */
+	const char *init_path[32];          /* files alone, */
+	struct ff_strategy init[32];        /* and what they came to */
+	uint32_t n_init;
+	const char *other_path[FF_MOST_TOP];
+	struct ff_plan *other[FF_MOST_TOP];
+	struct ff_search_result found;
 	struct ff_progress progress;
 	struct ff_plan baseline; /* where data parallelism does not fit */
 	char baseline_name[FF_GRID_NAME], nearest_name[FF_GRID_NAME];
+	char by_hand[FF_GRID_NAME]; /* --simulate megatron */
 	struct ff_summary summary;
 };
 
@@ -68,6 +95,20 @@ struct ff_job {
 extern const struct ff_command ff_job_command;
 int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err);
 int ff_job_check(struct ff_job *j, struct ff_error *err);
+/* constraints.c: what the space keeps to from now on; files of --init, carried over to what is
+ * searched; what evaluators are made for, with less memory by --reserve. */
+int ff_job_limit(struct ff_job *j, struct ff_error *err);
+int ff_job_load_plans(struct ff_job *j, struct ff_error *err);
+int ff_job_reserve(struct ff_job *j, struct ff_error *err);
+/* Makes what was found regular, where that costs no more than was said; until `stop`. */
+int ff_job_regularise(struct ff_job *j, bool (*stop)(void *ctx), struct ff_error *err);
+/* save.c: names the files of plans of other shapes; finds the best of them that fit; writes all
+ * that was asked for. */
+int ff_job_name_others(struct ff_job *j, struct ff_error *err);
+int ff_job_find_others(struct ff_job *j, struct ff_error *err);
+int ff_job_save(struct ff_job *j, struct ff_error *err);
+/* That the costs were measured with; "": none, or unknown. */
+const char *ff_job_communication(const struct ff_job *j);
 /* predict.c: lowers and times `s` afresh. */
 int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
 		struct ff_plan *ret, struct ff_error *err);
@@ -81,6 +122,13 @@ int ff_job_find_gains(struct ff_job *j, struct ff_error *err);
 int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err);
 /* Data parallelism with the buckets that are best; where it does not fit, what people do then. */
 int ff_job_find_baseline(struct ff_job *j, struct ff_error *err);
+/* The best of the whole grid by hand, and in j->by_hand its name. */
+int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err);
+/* Whether the plan fits, by ff_job_memory, and if not where. */
+void ff_job_check_memory(const struct ff_job *j, struct ff_plan *p);
+/* `bytes` less what stays free. */
+int64_t ff_job_without_reserve(const struct ff_job *j, int64_t bytes);
+/* What may be used of a device's. */
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device);
 /* html.c: the plan as a page, where one was asked for. */
 int ff_job_save_html(struct ff_job *j, struct ff_error *err);

@@ -34,6 +34,8 @@ static int exchange(struct ff_chain *c, struct ff_error *err)
 	c->run.next_exchange += EXCHANGE_SHARE;
 	if (code < 0 || c->n_chains == 1)
 		return code;
+	if (!c->notes.seeds.n)
+		ff_chain_count_seed(c); /* from here on they know of each other */
 	if (ff_chain_pool_exchange(
 			    c->pool, c->number, &c->best.strategy, c->best.at_saved, &c->adopted))
 		code = ff_chain_go_to(c, &c->adopted, err);
@@ -92,7 +94,10 @@ static int walk_round(struct ff_chain *c, struct rounds *r, struct ff_error *err
 		code = focus(c, &grafted, err);
 	if (code < 0)
 		return code;
+	c->run.share_from = ff_chain_budget_done(c);
 	c->run.share = 0;
+	if (c->run.most < 1 && !c->run.recalled)
+		c->run.share = fmax(c->run.most - (c->run.share_from - c->run.done), 1e-9);
 	c->run.phase_length = (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_nodes;
 	if (c->run.phase_length < FF_ROUND_LEAST)
 		c->run.phase_length = FF_ROUND_LEAST;
@@ -103,21 +108,44 @@ static int walk_round(struct ff_chain *c, struct rounds *r, struct ff_error *err
 	return code;
 }
 
+/* How many runs there have to be; 0: as many as the budget allows. */
+static uint32_t asked_seeds(const struct ff_chain *c)
+{
+	bool one = c->n_chains > 1 || c->frame->proposer.n_all == 0 ||
+		   (c->clock.limit == 0 && c->opt->seconds <= 0);
+
+	return one ? 1 : c->opt->seeds;
+}
+
 /* Whether another run of the same length ends early enough. */
 static bool may_restart(const struct ff_chain *c)
 {
 	double done = ff_chain_budget_done(c);
 
-	if (c->n_chains > 1 || c->frame->proposer.n_all == 0)
-		return false;
+	if (asked_seeds(c))
+		return c->run.n < asked_seeds(c);
 	return done > 0 && done + done / c->run.n <= RUNS_SHARE;
 }
 
 /* This run had its time, and is not the only one. */
 static bool is_over(const struct ff_chain *c)
 {
-	return !c->run.recalled && c->proposals - c->run.from >= ff_chain_run_length(c) &&
-	       (c->run.n > 1 || may_restart(c));
+	if (c->run.recalled || (c->run.n == 1 && !may_restart(c)))
+		return false;
+	if (asked_seeds(c))
+		return ff_chain_budget_done(c) - c->run.done >= c->run.most;
+	return c->proposals - c->run.from >= ff_chain_run_length(c);
+}
+
+/* What is left for runs is shared by those that there have to be. */
+static void share_out(struct ff_chain *c)
+{
+	uint32_t n = asked_seeds(c);
+
+	c->run.done = ff_chain_budget_done(c);
+	c->run.most = 1;
+	if (n > 1)
+		c->run.most = fmax(RUNS_SHARE - c->run.done, 0) / (n - c->run.n + 1);
 }
 
 static int walk_rounds(struct ff_chain *c, struct ff_error *err)
@@ -148,6 +176,7 @@ static int run(struct ff_chain *c, struct ff_error *err)
 
 	c->run.n++;
 	c->run.from = c->proposals;
+	share_out(c);
 	code = ff_chain_walk_starts(c, err);
 	if (code == FF_OK && c->frame->proposer.n_all > 0)
 		code = walk_rounds(c, err);
@@ -178,6 +207,8 @@ static int walk_runs(struct ff_chain *c, struct ff_error *err)
 		code = walk_rounds(c, err);
 	if (code == FF_OK && c->best.unsaved)
 		code = ff_chain_save(c, err);
+	if (code == FF_OK && !c->notes.seeds.n)
+		ff_chain_count_seed(c);
 	return code;
 }
 
@@ -222,22 +253,41 @@ static int walk_all(struct ff_chain *chain, uint32_t n, struct ff_error *err)
 	return code;
 }
 
+static void add_seeds(struct ff_seeds *all, const struct ff_seeds *s)
+{
+	if (!s->n)
+		return;
+	all->least_us = all->n ? fmin(all->least_us, s->least_us) : s->least_us;
+	all->most_us = fmax(all->most_us, s->most_us);
+	all->n += s->n;
+}
+
 /* The best of all chains; of equals the first chain's. */
 static int collect(const struct ff_chain *chain, uint32_t n, struct ff_arena *a,
 		struct ff_search_result *ret, struct ff_error *err)
 {
 	const struct ff_chain *best = &chain[0];
 	struct ff_search_result r = {.proposals = 0};
+	struct ff_shapes shapes = {.n = 0};
 	int code = ff_strategy_create(chain->graph, a, &r.best, err);
+
+	if (code == FF_OK && chain->opt->top > 1)
+		code = ff_shapes_init(&shapes, chain->graph, 2 * chain->opt->top, a, err);
+	if (code < 0)
+		return code;
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (ff_how_much_worse(best->best.at, chain[i].best.at) < 0)
 			best = &chain[i];
 		r.proposals += chain[i].proposals;
 		r.accepted += chain[i].accepted;
+		add_seeds(&r.seeds, &chain[i].notes.seeds);
+		for (uint32_t k = 0; k < chain[i].notes.shapes.n; k++)
+			ff_shapes_add(&shapes, &chain[i].notes.shapes.plan[k],
+					chain[i].notes.shapes.step_us[k]);
 	}
-	if (code < 0)
-		return code;
+	r.shape = shapes.plan;
+	r.n_shapes = shapes.n;
 	ff_strategy_copy(&r.best, &best->best.strategy);
 	r.evaluation = best->best.at;
 	r.seconds = ff_clock_us() / 1e6 - chain->clock.from;
@@ -263,7 +313,7 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 	struct ff_chain_pool pool;
 	int code;
 
-	if (opt->starts && !opt->starts[0])
+	if (opt->starts && !opt->starts[0] && !opt->n_given)
 		return ff_fail(err, FF_E_INPUT, "a search needs a starting strategy");
 	if (opt->proposals == 0 && opt->seconds <= 0 && !opt->progress)
 		return ff_fail(err, FF_E_INPUT,

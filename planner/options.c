@@ -121,10 +121,50 @@ static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Whether anything is said that only a search can keep to. */
+static bool is_choosy(const struct ff_job_options *o)
+{
+	const struct ff_job_limits *l = &o->limits;
+	const struct ff_job_choice *c = &o->choice;
+
+	return l->pin.n || l->no_pipeline || l->tensor_inside_node ||
+	       l->max_micro != FF_NOT_GIVEN || c->top != FF_NOT_GIVEN || c->seeds != FF_NOT_GIVEN ||
+	       !isnan(c->reserve) || !isnan(c->regular);
+}
+
+static int check_choice(struct ff_job_options *o, struct ff_error *err)
+{
+	struct ff_job_choice *c = &o->choice;
+
+	if (o->limits.max_micro == 0)
+		return ff_fail(err, FF_E_INPUT, "option --max-micro-batches: expected more than 0");
+	if (c->top != FF_NOT_GIVEN && (c->top < 1 || c->top > FF_MOST_TOP))
+		return ff_fail(err, FF_E_INPUT, "option --top: expected 1 to %d", FF_MOST_TOP);
+	if (c->seeds != FF_NOT_GIVEN && (c->seeds < 1 || c->seeds > FF_MOST_SEEDS))
+		return ff_fail(err, FF_E_INPUT, "option --seeds: expected 1 to %d", FF_MOST_SEEDS);
+	if (c->seeds != FF_NOT_GIVEN && o->jobs > 1)
+		return ff_fail(err, FF_E_INPUT,
+				"option --seeds: expected no --jobs beside it, as each of those is "
+				"a "
+				"seed");
+	if (!isnan(c->reserve) && !(c->reserve >= 0 && c->reserve < 100))
+		return ff_fail(err, FF_E_INPUT,
+				"option --reserve: expected 0 or more and less than 100, not %g",
+				c->reserve);
+	if (!isnan(c->regular) && !(c->regular >= 0 && c->regular <= 100))
+		return ff_fail(err, FF_E_INPUT, "option --regular: expected 0 to 100, not %g",
+				c->regular);
+	c->regular = isnan(c->regular) ? FF_PRESET_REGULAR : c->regular;
+	c->top = c->top == FF_NOT_GIVEN ? 1 : c->top;
+	c->seeds = c->seeds == FF_NOT_GIVEN ? 0 : c->seeds;
+	c->reserve = isnan(c->reserve) ? FF_PRESET_RESERVE : c->reserve;
+	return FF_OK;
+}
+
 static int check_search(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_nearest near;
-	uint32_t n = j->opt.init.n;
+	uint32_t n = j->opt.init.n, n_named = 0;
 
 	if (!j->opt.strategy_path)
 		return ff_fail(err, FF_E_INPUT,
@@ -135,17 +175,23 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 	if (!isnan(j->opt.beta) && !(j->opt.beta > 0))
 		return ff_fail(err, FF_E_INPUT, "option --beta: expected a number above 0, not %g",
 				j->opt.beta);
-	for (uint32_t i = 0; i < n; i++)
-		if (!ff_job_is_start(j->opt.init.text[i]))
+	for (uint32_t i = 0; i < n; i++) {
+		j->starts[i] = j->opt.init.text[i];
+		if (ff_job_is_start(j->starts[i]))
+			j->named[n_named++] = j->starts[i];
+		else if (!access(j->starts[i], F_OK))
+			j->init_path[j->n_init++] = j->starts[i];
+		else
 			return ff_fail(err, FF_E_INPUT,
 					"option --init: expected data-parallel, single, expert, "
 					"random, elimination, pipeline, pipeline-N, zero-1, "
-					"zero-3 or frugal, not \"%.100s\"%s",
-					j->opt.init.text[i],
-					near_start(&near, j->opt.init.text[i]));
-	for (uint32_t i = 0; i < n; i++)
-		j->starts[i] = j->opt.init.text[i];
+					"zero-3, frugal, megatron or the file of a plan, not "
+					"\"%.100s\"%s",
+					j->starts[i], near_start(&near, j->starts[i]));
+	}
 	j->summary.starts = n ? j->starts : ff_starts;
+	if (check_choice(&j->opt, err) < 0)
+		return err->code;
 	if (j->opt.jobs < 1 || j->opt.jobs > FF_MOST_JOBS)
 		return ff_fail(err, FF_E_INPUT, "option --jobs: expected 1 to %d", FF_MOST_JOBS);
 	if (j->opt.proposals == FF_NOT_GIVEN) {
@@ -230,11 +276,11 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 	if (!j->opt.simulate)
 		return check_search(j, err);
 	if (j->opt.proposals != FF_NOT_GIVEN || j->opt.seconds >= 0 || j->opt.init.n > 0 ||
-			!isnan(j->opt.beta))
+			!isnan(j->opt.beta) || is_choosy(&j->opt))
 		return ff_fail(err, FF_E_INPUT,
-				"option --simulate only predicts: expected no --budget, "
-				"--proposals, "
-				"--init or --beta beside it");
+				"option --simulate only predicts: expected nothing beside it that "
+				"a search is told, such as --budget, --init, --pin or --reserve");
+	j->opt.choice = (struct ff_job_choice){.top = 1};
 	return FF_OK;
 }
 
@@ -285,7 +331,9 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			{"--memory", FF_OPTION_BYTES, &o->memory, "BYTES",
 					"limit for each device (preset: what the machine says)"},
 			{"--init", FF_OPTION_TEXTS, &o->init, "NAME",
-					"start from data-parallel, expert, single, random, "
+					"start from a plan, also one for another batch, machine or "
+					"number of devices, or from data-parallel, expert, single, "
+					"random, "
 					"elimination, pipeline, pipeline-N (N stages), zero-1, "
 					"zero-3, frugal or megatron (what saves memory); may be "
 					"repeated "
@@ -297,10 +345,36 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"operator)"},
 			{"--simulate", FF_OPTION_TEXT, &o->simulate, "STRATEGY",
 					"only predict a strategy file, one of the names of "
-					"--init, or megatron:T,D,P,M: degrees of tensor, data and "
+					"--init (megatron: the best by hand), or megatron:T,D,P,M: "
+					"degrees of tensor, data and "
 					"pipeline parallelism and micro-batches, with any of "
 					"zero-1, zero-3, recompute, recompute=light, sequence and "
 					"experts behind them"},
+			{"--pin", FF_OPTION_TEXTS, &o->limits.pin,
+					"PATTERN:DIM=N[,DIM=N][@DEVICES]",
+					"operators whose names match (as in a shell) and that have "
+					"these dims are split so, on these devices if any are "
+					"named "
+					"(0-7 or 0,2,4); may be repeated"},
+			{"--tensor-inside-node", FF_OPTION_FLAG, &o->limits.tensor_inside_node,
+					NULL, "no split but of samples crosses a node"},
+			{"--no-pipeline", FF_OPTION_FLAG, &o->limits.no_pipeline, NULL,
+					"no stages"},
+			{"--max-micro-batches", FF_OPTION_COUNT, &o->limits.max_micro, "N",
+					"no more micro-batches than that"},
+			{"--top", FF_OPTION_COUNT, &o->choice.top, "K",
+					"write the best plans of up to K shapes, as STRATEGY, "
+					"STRATEGY.2 and so on (preset 1)"},
+			{"--seeds", FF_OPTION_COUNT, &o->choice.seeds, "N",
+					"begin anew so many times, and go on from the best "
+					"(preset: "
+					"as often as the budget allows 5,000 proposals an operator "
+					"each)"},
+			{"--regular", FF_OPTION_REAL, &o->choice.regular, "PERCENT",
+					"make equal layers alike where the step takes no more than "
+					"that longer (preset 1; 0: where it takes no longer)"},
+			{"--reserve", FF_OPTION_REAL, &o->choice.reserve, "PERCENT",
+					"of each device's memory stay free (preset 5)"},
 			{"-o", FF_OPTION_TEXT, &o->strategy_path, "STRATEGY",
 					"where the plan goes"},
 			{"--list", FF_OPTION_TEXT, &o->list, "PATTERN",

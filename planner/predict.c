@@ -23,7 +23,30 @@ double ff_job_left_s(const struct ff_job *j, uint32_t n)
 
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device)
 {
-	return j->opt.memory ? j->opt.memory : ff_device_kind(&j->in.machine, device)->memory_bytes;
+	int64_t bytes = j->opt.memory ? j->opt.memory
+				      : ff_device_kind(&j->in.machine, device)->memory_bytes;
+
+	return ff_job_without_reserve(j, bytes);
+}
+
+int64_t ff_job_without_reserve(const struct ff_job *j, int64_t bytes)
+{
+	double reserve = j->opt.choice.reserve;
+
+	return reserve > 0 ? bytes - (int64_t)((double)bytes * reserve / 100) : bytes;
+}
+
+void ff_job_check_memory(const struct ff_job *j, struct ff_plan *p)
+{
+	p->short_device = FF_NONE;
+	for (uint32_t i = j->in.machine.n_devices; i-- > 0;) {
+		int64_t limit = ff_job_memory(j, i);
+
+		if (p->schedule.memory_bytes[i] > limit) {
+			p->short_device = i;
+			p->short_limit = limit;
+		}
+	}
 }
 
 int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
@@ -47,15 +70,7 @@ int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_aren
 				&ret->schedule, j->tools.pricer, a, &ret->inferred, err);
 	if (code < 0)
 		return code;
-	ret->short_device = FF_NONE;
-	for (uint32_t i = j->in.machine.n_devices; i-- > 0;) {
-		int64_t limit = ff_job_memory(j, i);
-
-		if (ret->schedule.memory_bytes[i] > limit) {
-			ret->short_device = i;
-			ret->short_limit = limit;
-		}
-	}
+	ff_job_check_memory(j, ret);
 	return FF_OK;
 }
 
@@ -110,4 +125,19 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 		s->baseline_name = j->baseline_name;
 	}
 	return code;
+}
+
+int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err)
+{
+	const struct ff_grid grid = {.evaluator = j->tools.evaluator,
+			.space = j->tools.space,
+			.graph = &j->in.graph,
+			.machine = &j->in.machine,
+			.whole = true};
+	bool found = false;
+	int code = ff_grid_find(&grid, &j->arena, ret, j->by_hand, &found, err);
+
+	return code == FF_OK && !found
+			       ? ff_fail(err, FF_E_NOFIT, "no strategy by hand fits in memory")
+			       : code;
 }

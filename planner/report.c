@@ -28,6 +28,7 @@ static void write_search(const struct ff_summary *s, struct ff_out *o)
 	for (const char *const *name = s->starts; name && *name; name++)
 		ff_out_string(o, NULL, *name);
 	ff_out_close(o);
+	ff_found_write(&s->found, o);
 	ff_out_u64(o, "proposals", s->proposals);
 	ff_out_u64(o, "accepted", s->accepted);
 	ff_out_real(o, "proposals_per_s", s->seconds > 0 ? (double)s->proposals / s->seconds : 0);

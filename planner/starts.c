@@ -9,6 +9,8 @@
 
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
 #define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
+#define GRID_SHARE 0.1          /* of the budget, at most: of time, or */
+#define GRID_EVERY 64           /* a strategy by hand for so many proposals */
 #define MOST_STAGES 16          /* of a pipeline to start from */
 
 static bool elimination_ends(void *ctx)
@@ -27,10 +29,33 @@ static bool elimination_ends(void *ctx)
 	       c->clock.seconds - c->clock.elimination_from > ELIMINATION_SHARE * c->opt->seconds;
 }
 
-static bool is_plan(const char *name)
+/* ---- which there are: those given, and behind them those with names ---- */
+
+static const char *const *names(const struct ff_chain *c)
 {
-	return !strcmp(name, FF_START_PLAN);
+	return c->opt->starts ? c->opt->starts : ff_starts;
 }
+
+static uint32_t count(const struct ff_chain *c)
+{
+	uint32_t n = 0;
+
+	while (names(c)[n])
+		n++;
+	return c->opt->n_given + n;
+}
+
+static const struct ff_strategy *given(const struct ff_chain *c, uint32_t i)
+{
+	return i < c->opt->n_given ? &c->opt->given[i] : NULL;
+}
+
+static const char *name(const struct ff_chain *c, uint32_t i)
+{
+	return given(c, i) ? "" : names(c)[i - c->opt->n_given];
+}
+
+/* ---- making one current ---- */
 
 /* Starts have the buckets that the search begins with, as far as they may. */
 static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
@@ -46,17 +71,24 @@ static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, s
 {
 	struct ff_evaluation best = {.step_us = INFINITY, .over_bytes = INT64_MAX};
 	struct ff_strategy s, kept;
-	char name[32];
+	struct ff_error why;
+	char text[32];
 	int code = FF_OK;
 
 	*found = false;
 	for (uint32_t n = 2; n <= c->machine->n_devices && n <= MOST_STAGES; n *= 2) {
 		if (c->space->n_micro < 2 || ff_chain_in_hurry(c))
 			break;
-		snprintf(name, sizeof(name), "pipeline-%u", n);
+		snprintf(text, sizeof(text), "pipeline-%u", n);
 		code = ff_init_strategy(
-				name, c->space, c->graph, c->machine, c->opt->seed, a, &s, err);
-		if (code == FF_OK)
+				text, c->space, c->graph, c->machine, c->opt->seed, a, &s, &why);
+		if (code == FF_E_INPUT) {
+			code = FF_OK; /* limits of the space rule it out */
+			continue;
+		}
+		if (code < 0)
+			*err = why;
+		else
 			code = go_to(c, &s, err);
 		if (code < 0)
 			return code;
@@ -69,135 +101,232 @@ static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, s
 	return *found ? go_to(c, &kept, err) : code;
 }
 
-static bool saves_memory(const char *name)
+static bool saves_memory(const char *called)
 {
-	return !strcmp(name, "frugal") || !strcmp(name, "zero-3") || !strcmp(name, "megatron");
+	return !strcmp(called, "frugal") || !strcmp(called, "zero-3") ||
+	       !strcmp(called, "megatron");
 }
 
 static bool grid_ends(void *ctx)
 {
 	struct ff_chain *c = ctx;
+	double most_s = GRID_SHARE * c->opt->seconds;
 
 	ff_chain_look(c);
-	return ff_chain_in_hurry(c);
+	return ff_chain_in_hurry(c) ||
+	       (most_s > 0 && c->clock.seconds - c->notes.grid_from > most_s);
 }
 
-/* The best of what people write by hand; it is all of the space that they use. */
+/* One that limits of the space rule out is no start. */
+static int start_named(struct ff_chain *c, const char *called, struct ff_arena *a, bool *found,
+		struct ff_error *err)
+{
+	struct ff_strategy start;
+	struct ff_error why;
+	int code = ff_init_strategy(called, c->space, c->graph, c->machine,
+			c->opt->seed + c->run.n - 1, a, &start, &why);
+
+	*found = code == FF_OK;
+	if (code == FF_E_INPUT)
+		return FF_OK;
+	if (code < 0)
+		*err = why;
+	return code == FF_OK ? go_to(c, &start, err) : code;
+}
+
+static void grid_visits(void *ctx, const struct ff_strategy *s, double step_us)
+{
+	struct ff_chain *c = ctx;
+
+	if (c->notes.shapes.most)
+		ff_shapes_add(&c->notes.shapes, s, step_us);
+}
+
+/* The best of what people write by hand, where the grid was looked through and it is worth a walk:
+ * memory is scarce, or it is better than all plain starts. */
 static int start_grid(struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
 {
-	const struct ff_grid grid = {.evaluator = c->evaluator,
-			.space = c->space,
-			.graph = c->graph,
-			.machine = c->machine,
-			.stop = grid_ends,
-			.ctx = c};
-	char name[FF_GRID_NAME];
+	bool worth = c->notes.grid_leads || !c->best.at.fits || c->best.at.tight;
 	struct ff_strategy s;
-	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
+	int code;
 
-	*found = false;
-	if (code == FF_OK && c->space->what == FF_SPACE_ALL)
-		code = ff_grid_find(&grid, a, &s, name, found, err);
-	return code == FF_OK && *found ? go_to(c, &s, err) : code;
+	*found = worth && c->notes.grid[0];
+	if (!*found)
+		return FF_OK;
+	code = ff_init_strategy(
+			c->notes.grid, c->space, c->graph, c->machine, c->opt->seed, a, &s, err);
+	s.bucket_bytes = c->notes.grid_bucket_bytes;
+	return code == FF_OK ? ff_chain_go_to(c, &s, err) : code;
 }
 
-/* Makes the start called `name` current; not *found: there is none. */
-static int start_from(struct ff_chain *c, const char *name, const struct ff_machine *m,
-		struct ff_arena *a, bool *found, struct ff_error *err)
+static int start_elimination(
+		struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
 {
+	double from = ff_chain_budget_done(c);
 	struct ff_strategy start;
 	int code;
 
-	if (!strcmp(name, "pipeline"))
-		return start_pipeline(c, a, found, err);
-	*found = !saves_memory(name) || !c->best.at.fits || c->best.at.tight;
-	if (!*found)
-		return FF_OK; /* nobody needs to */
-	if (!strcmp(name, "megatron"))
-		return start_grid(c, a, found, err);
-	if (is_plan(name))
-		return ff_chain_go_to(c, c->opt->plan, err);
-	if (strcmp(name, "elimination") != 0) {
-		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed + c->run.n - 1, a,
-				&start, err);
-		return code == FF_OK ? go_to(c, &start, err) : code;
-	}
 	*found = false;
 	if (!c->opt->pricer)
 		return FF_OK;
 	c->clock.elimination_from = c->clock.seconds;
 	code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 	if (code == FF_OK)
-		code = ff_search_eliminate(c->space, c->evaluator, c->graph, m, c->opt->pricer,
-				elimination_ends, c, a, &start, found, err);
+		code = ff_search_eliminate(c->space, c->evaluator, c->graph, c->machine,
+				c->opt->pricer, elimination_ends, c, a, &start, found, err);
+	ff_chain_look(c);
+	c->run.done += ff_chain_budget_done(c) - from; /* it is for all runs */
 	return code == FF_OK && *found ? go_to(c, &start, err) : code;
 }
 
+/* Makes start number `i` current; not *found: there is none. */
+static int start_from(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool *found,
+		struct ff_error *err)
+{
+	const char *called = name(c, i);
+
+	*found = true;
+	if (given(c, i))
+		return ff_chain_go_to(c, given(c, i), err);
+	if (!strcmp(called, "pipeline"))
+		return start_pipeline(c, a, found, err);
+	if (!strcmp(called, "megatron"))
+		return start_grid(c, a, found, err);
+	*found = !saves_memory(called) || !c->best.at.fits || c->best.at.tight;
+	if (!*found)
+		return FF_OK; /* nobody needs to */
+	if (!strcmp(called, "elimination"))
+		return start_elimination(c, a, found, err);
+	return start_named(c, called, a, found, err);
+}
+
+/* ---- whose turn it is ---- */
+
 /* Whether start number `i` of `n` is this chain's.  Elimination is the first's, whose
  * pricer is at hand; who has none begins with what comes round again. */
-static bool is_mine(const struct ff_chain *c, const char *const *starts, uint32_t i, uint32_t n)
+static bool is_mine(const struct ff_chain *c, uint32_t i, uint32_t n)
 {
-	if (!strcmp(starts[i], "elimination"))
+	if (!strcmp(name(c, i), "elimination"))
 		return c->number == 0;
 	return c->number < n ? i % c->n_chains == c->number : i == c->number % n;
 }
 
 /* Whether start number `i` of `n` is walked in this run: elimination would come to the same
  * once more. */
-static bool is_due(const struct ff_chain *c, const char *const *starts, uint32_t i, uint32_t n)
+static bool is_due(const struct ff_chain *c, uint32_t i, uint32_t n)
 {
-	if (c->run.n > 1 && n > 1 && !strcmp(starts[i], "elimination"))
+	if (c->run.n > 1 && n > 1 && !strcmp(name(c, i), "elimination"))
 		return false;
-	return is_mine(c, starts, i, n);
+	return is_mine(c, i, n);
 }
 
 /* Whether a start is one strategy, made at once. */
-static bool is_plain(const char *name)
+static bool is_plain(const char *called)
 {
-	return !saves_memory(name) && strcmp(name, "elimination") != 0 &&
-	       strcmp(name, "pipeline") != 0 && strcmp(name, "random") != 0;
+	return !saves_memory(called) && strcmp(called, "elimination") != 0 &&
+	       strcmp(called, "pipeline") != 0 && strcmp(called, "random") != 0;
 }
 
-/* Makes a plain start current, with the buckets that are best for it. */
-static int look_at(struct ff_chain *c, const char *name, struct ff_arena *a, struct ff_error *err)
+/* Makes a start current, with the buckets that are best for it. */
+static int go_to_tuned(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
 {
+	int64_t most = ff_buckets_most(s);
 	struct ff_evaluation at;
+	int code;
+
+	s->bucket_bytes = c->opt->bucket_bytes < most ? c->opt->bucket_bytes : most;
+	code = ff_evaluator_set(c->evaluator, s, &at, err);
+	if (code == FF_OK && s->bucket_bytes)
+		code = ff_buckets_tune(c->evaluator, s, s->bucket_bytes, &at, err);
+	return code == FF_OK ? ff_chain_go_to(c, s, err) : code;
+}
+
+/* The same of a plain start. */
+static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff_error *err)
+{
 	struct ff_strategy start;
+	struct ff_error why;
 	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 
-	if (code == FF_OK && is_plan(name))
-		return ff_chain_go_to(c, c->opt->plan, err);
-	if (code == FF_OK)
-		code = ff_init_strategy(
-				name, c->space, c->graph, c->machine, c->opt->seed, a, &start, err);
+	if (code == FF_OK && given(c, i))
+		return ff_chain_go_to(c, given(c, i), err);
 	if (code < 0)
 		return code;
-	start.bucket_bytes = c->opt->bucket_bytes;
-	code = ff_evaluator_set(c->evaluator, &start, &at, err);
-	if (code == FF_OK && c->opt->bucket_bytes)
-		code = ff_buckets_tune(c->evaluator, &start, c->opt->bucket_bytes, &at, err);
-	return code == FF_OK ? ff_chain_go_to(c, &start, err) : code;
+	code = ff_init_strategy(
+			name(c, i), c->space, c->graph, c->machine, c->opt->seed, a, &start, &why);
+	if (code == FF_E_INPUT)
+		return FF_OK;
+	if (code < 0) {
+		*err = why;
+		return code;
+	}
+	return go_to_tuned(c, &start, err);
+}
+
+/* A look at the grid of strategies by hand; it is all of the space that they use. */
+static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+{
+	const struct ff_grid grid = {.evaluator = c->evaluator,
+			.space = c->space,
+			.graph = c->graph,
+			.machine = c->machine,
+			.most = c->clock.limit ? (uint32_t)(c->clock.limit / GRID_EVERY + 1) : 0,
+			.stop = grid_ends,
+			.visit = grid_visits,
+			.ctx = c};
+	struct ff_evaluation before;
+	struct ff_strategy s;
+	bool found;
+	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
+
+	if (code < 0 || c->space->what != FF_SPACE_ALL)
+		return code;
+	before = c->best.at;
+	c->notes.grid_from = c->clock.seconds;
+	code = ff_grid_find(&grid, a, &s, c->notes.grid, &found, err);
+	if (code == FF_OK && found)
+		code = go_to_tuned(c, &s, err);
+	if (code == FF_OK && found) {
+		c->notes.grid_bucket_bytes = s.bucket_bytes;
+		c->notes.grid_leads = ff_how_much_worse(before, c->best.at) < 0;
+	}
+	return code;
 }
 
 /* A look at each of this chain's plain starts, before any is walked: on large graphs the budget may
  * end within the first, and what comes of it is to be no worse than any. */
-static int look_at_starts(struct ff_chain *c, const char *const *starts, uint32_t n,
-		struct ff_arena *a, struct ff_error *err)
+static int look_at_starts(struct ff_chain *c, uint32_t n, struct ff_arena *a, struct ff_error *err)
 {
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
-		if (is_due(c, starts, i, n) && is_plain(starts[i]))
-			code = look_at(c, starts[i], a, err);
+		if (is_due(c, i, n) && is_plain(name(c, i)))
+			code = look_at(c, i, a, err);
+	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
+		if (is_due(c, i, n) && !strcmp(name(c, i), "megatron"))
+			code = look_at_grid(c, a, err);
 	return code;
+}
+
+/* Data parallelism, as far as limits admit it: where elimination was to be the only start and came
+ * to nothing, or limits ruled out all others. */
+static int start_plainly(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+{
+	struct ff_strategy start;
+	int code = ff_init_strategy(
+			ff_starts[0], c->space, c->graph, c->machine, c->opt->seed, a, &start, err);
+
+	return code == FF_OK ? go_to(c, &start, err) : code;
 }
 
 /* What each of `n_due` starts may take: of the budget, and in proposals.  Starts that save memory,
  * where it is needed, take as much besides. */
 static void share_out(struct ff_chain *c, uint32_t n_due)
 {
-	c->run.share = FF_STARTS_SHARE / (n_due ? n_due : 1);
-	c->run.phase_length = (uint64_t)(c->run.share * (double)ff_chain_run_length(c));
+	double share = FF_STARTS_SHARE / (n_due ? n_due : 1);
+
+	c->run.share = share * c->run.most;
+	c->run.phase_length = (uint64_t)(share * (double)ff_chain_run_length(c));
 	if (c->clock.limit == 0 && c->opt->seconds <= 0)
 		c->run.phase_length = FF_ROUND_LEAST +
 				      (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_all;
@@ -205,35 +334,31 @@ static void share_out(struct ff_chain *c, uint32_t n_due)
 
 static int walk_starts(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
-	const char *const *starts = c->opt->starts ? c->opt->starts : ff_starts;
 	double beta = ff_chain_beta(c), from = ff_chain_budget_done(c);
-	uint32_t n = 0, n_due = 0, n_done = 0;
+	uint32_t n = count(c), n_due = 0, n_done = 0;
 	bool any = false, found;
 	int code = FF_OK;
 
-	while (starts[n])
-		n++;
 	for (uint32_t i = 0; i < n; i++)
-		n_due += is_due(c, starts, i, n) && !saves_memory(starts[i]);
+		n_due += is_due(c, i, n) && !saves_memory(name(c, i));
 	share_out(c, n_due);
 	if (c->run.n == 1)
-		code = look_at_starts(c, starts, n, a, err);
+		code = look_at_starts(c, n, a, err);
 	if (code < 0)
 		return code;
 	for (uint32_t i = 0; i < n && (n_done == 0 || !ff_chain_in_hurry(c)); i++) {
-		if (!is_due(c, starts, i, n))
+		if (!is_due(c, i, n))
 			continue;
-		code = start_from(c, starts[i], c->machine, a, &found, err);
+		code = start_from(c, i, a, &found, err);
 		any = any || found;
 		c->run.share_from = from + n_done * c->run.share;
-		n_done += found || !saves_memory(starts[i]);
+		n_done += found || !saves_memory(name(c, i));
 		if (code == FF_OK && found && c->frame->proposer.n_all > 0)
 			code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
 		if (code < 0)
 			return code;
 	}
-	/* where elimination was to be the only one and came to nothing */
-	return any ? FF_OK : start_from(c, ff_starts[0], c->machine, a, &found, err);
+	return any ? FF_OK : start_plainly(c, a, err);
 }
 
 int ff_chain_walk_starts(struct ff_chain *c, struct ff_error *err)

@@ -226,6 +226,7 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 				(unsigned long long)s->proposals, s->seconds,
 				s->seconds > 0 ? (double)s->proposals / s->seconds : 0,
 				(unsigned long long)s->seed, s->interrupted ? ", interrupted" : "");
+	ff_found_print(&s->found, s->plan.simulation.step_us, to);
 	fprintf(to, "\n");
 }
 

@@ -8,6 +8,7 @@
 #include "explain/facts.h"
 #include "ff/costs.h"
 #include "ff/search.h"
+#include "found.h"
 
 /* What the plan would come to with more of something, carried over and searched again. */
 struct ff_sensitivity {
@@ -44,7 +45,8 @@ struct ff_summary {
 	const char *space;              /* what --space was given */
 	double seconds, lower_bound_us; /* lower_bound_us NAN: there was no time for it */
 	int64_t memory_limit;           /* 0: each device's capacity */
-	struct ff_facts facts;          /* of the plan */
+	struct ff_found found;
+	struct ff_facts facts; /* of the plan */
 	struct ff_rival rivals[FF_MOST_RIVALS];
 	uint32_t n_rivals;
 	struct ff_why why;

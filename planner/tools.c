@@ -27,8 +27,11 @@ int ff_job_open(struct ff_job *j, struct ff_error *err)
 	if (code < 0)
 		return code;
 	ff_space_allow(j->tools.space, j->opt.what);
-	return ff_evaluator_create(&j->in.graph, &j->in.machine, j->tools.pricer, j->opt.memory, 0,
-			&j->tools.evaluator, err);
+	code = ff_job_reserve(j, err);
+	return code < 0 ? code
+			: ff_evaluator_create(&j->in.graph, &j->in.lean, j->tools.pricer,
+					  ff_job_without_reserve(j, j->opt.memory), 0,
+					  &j->tools.evaluator, err);
 }
 
 void ff_job_close(struct ff_job *j)

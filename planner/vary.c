@@ -68,7 +68,9 @@ static int open_case(struct ff_job *k, const struct ff_job *j, const struct ff_v
 	if (code == FF_OK && v->batch)
 		code = ff_graph_batch(
 				&j->in.graph, (int32_t)v->batch, &k->arena, &k->in.graph, err);
-	return code == FF_OK ? ff_job_open(k, err) : code;
+	if (code == FF_OK)
+		code = ff_job_open(k, err);
+	return code == FF_OK ? ff_job_limit(k, err) : code;
 }
 
 static int price(struct ff_job *k, const char *name, struct ff_strategy *s, struct ff_rival *ret,
@@ -102,8 +104,8 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 static int search_again(struct ff_job *k, struct ff_job *j, const struct ff_strategy *from,
 		double seconds, uint64_t proposals, struct ff_answer *ret, struct ff_error *err)
 {
-	static const char *const starts[] = {FF_START_PLAN, "data-parallel", "zero-1", "zero-3",
-			"frugal", "megatron", NULL};
+	static const char *const starts[] = {
+			"data-parallel", "zero-1", "zero-3", "frugal", "megatron", NULL};
 	/* pricing what is found takes as long as pricing what was carried, with all before it */
 	double left_s = seconds - 2 * (ff_job_now_s() - k->from);
 	const struct ff_search_options opt = {.seed = j->opt.seed,
@@ -111,8 +113,9 @@ static int search_again(struct ff_job *k, struct ff_job *j, const struct ff_stra
 			.seconds = seconds <= 0    ? 0
 				   : left_s > 1e-3 ? left_s
 						   : 1e-3,
-			.plan = from,
-			.starts = from ? starts : starts + 1,
+			.given = from,
+			.n_given = from ? 1 : 0,
+			.starts = starts,
 			.progress = watch,
 			.ctx = j};
 	struct ff_search_result found;

@@ -61,8 +61,6 @@ int ff_search_eliminate(const struct ff_space *s, struct ff_evaluator *e, const 
 		const struct ff_machine *m, struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx,
 		struct ff_arena *a, struct ff_strategy *ret, bool *found, struct ff_error *err);
 
-#define FF_START_PLAN "plan"
-
 struct ff_search_options {
 	uint64_t seed;
 	uint64_t proposals; /* 0: no limit */
@@ -74,9 +72,13 @@ struct ff_search_options {
 	/* NULL-terminated names for ff_init_strategy, "elimination" or "pipeline"
 	 * (the best of 2, 4, ... stages); NULL: all of ff_starts. */
 	const char *const *starts;
-	/* What the name FF_START_PLAN among the starts means, with its own buckets. */
-	const struct ff_strategy *plan;
+	const struct ff_strategy *given; /* n_given more, that are walked before those */
+	uint32_t n_given;
 	struct ff_pricer *pricer; /* of the evaluator; NULL: no elimination */
+	uint32_t top;             /* plans of so many shapes are kept, at least; 0: one */
+	/* Runs from one restart to the next, equally long; 0: as many of a good length as the
+	 * budget allows.  More chains have a run each instead. */
+	uint32_t seeds;
 	/* More chains, each in a thread of its own, with these evaluators; neither they
 	 * nor their pricers may be shared. */
 	struct ff_evaluator *const *more;
@@ -89,9 +91,20 @@ struct ff_search_options {
 	void (*visit)(void *ctx, const struct ff_strategy *s, struct ff_evaluation e);
 	void *visit_ctx;
 };
+/* The best plans of runs that know nothing of each other, where they found one. */
+struct ff_seeds {
+	uint32_t n;
+	double least_us, most_us;
+};
+
 struct ff_search_result {
 	struct ff_strategy best;
 	struct ff_evaluation evaluation;
+	struct ff_seeds seeds;
+	/* The best of other shapes, too, the better ones first; not all of them need have a layout
+	 * in memory. */
+	struct ff_strategy *shape;
+	uint32_t n_shapes;
 	uint64_t proposals, accepted;
 	double seconds;
 };

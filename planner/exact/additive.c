@@ -10,6 +10,7 @@
 
 #include "candidates.h"
 #include "ff/node_class.h"
+#include "space/limits.h"
 
 #define MOST_CANDIDATES 40 /* of a class */
 #define MANY_DEVICES 64    /* above, there are fewer */
@@ -227,6 +228,7 @@ static void measure_links(struct ff_additive *a)
 static int allocate(struct ff_additive *a, struct ff_error *err)
 {
 	size_t nodes = a->g->n_nodes, edges = a->g->n_edges;
+	int code;
 
 	a->kind = ff_arena_array(&a->arena, nodes, sizeof(struct ff_kind *));
 	a->position = ff_arena_array(&a->arena, nodes, sizeof(*a->position));
@@ -246,7 +248,10 @@ static int allocate(struct ff_additive *a, struct ff_error *err)
 	a->bucket_bytes = ff_graph_parameters(a->g) * FF_F32_BYTES;
 	if (a->bucket_bytes > ff_bucket_bytes(a->g, a->m))
 		a->bucket_bytes = ff_bucket_bytes(a->g, a->m);
-	return ff_classes_find(a->g, &a->arena, &a->class, err);
+	code = ff_classes_find(a->g, &a->arena, &a->class, err);
+	if (code == FF_OK)
+		ff_space_part_classes(a->space, a->class);
+	return code;
 }
 
 int ff_additive_create(const struct ff_space *s, const struct ff_graph *g,

@@ -2,6 +2,7 @@
  * and the edges between them cost.  SPDX-License-Identifier: Apache-2.0 */
 #include "candidates.h"
 #include "ff/backward.h"
+#include "space/limits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -69,6 +70,21 @@ static uint32_t draft(const struct ff_additive *a, const struct ff_node *n, stru
 					&count);
 	add_draft(a, n, NULL, NULL, 0, ret, &count);
 	return count;
+}
+
+/* Those that limits of the space admit; one that is made so where none is. */
+static uint32_t draft_admitted(const struct ff_additive *a, uint32_t node, struct ff_config *ret)
+{
+	uint32_t n = draft(a, &a->g->nodes[node], ret), kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (ff_space_admits(a->space, node, &ret[i]))
+			ret[kept++] = ret[i];
+	if (kept)
+		return kept;
+	ret[0] = (struct ff_config){.n_parts = a->space->n_devices, .replicas = 1};
+	ff_space_fit(a->space, node, &ret[0]);
+	return 1;
 }
 
 /* ---- what an operator costs ---- */
@@ -385,7 +401,7 @@ int ff_additive_add_kind(struct ff_additive *a, uint32_t node, struct ff_error *
 	if (!k)
 		return ff_fail_memory(err);
 	k->node = node;
-	k->n = draft(a, &a->g->nodes[node], drafts);
+	k->n = draft_admitted(a, node, drafts);
 	k->candidate = ff_arena_array(&a->arena, k->n, sizeof(*k->candidate));
 	if (!k->candidate)
 		return ff_fail_memory(err);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "megatron.h"
-#include "space/space.h"
+#include "space/limits.h"
 #include "stages.h"
 
 enum start {
@@ -157,7 +157,8 @@ bool ff_is_pipeline(const char *name, uint32_t *stages)
 	return true;
 }
 
-int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
+/* Whatever the limits of the space. */
+static int make(const char *name, const struct ff_space *s, const struct ff_graph *g,
 		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err)
 {
@@ -209,4 +210,18 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 		return code;
 	*ret = made;
 	return FF_OK;
+}
+
+int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
+		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err)
+{
+	struct ff_strategy made;
+	int code = make(name, s, g, m, seed, a, &made, err);
+
+	if (code == FF_OK)
+		code = ff_space_fit_strategy(s, &made, ff_is_megatron(name), name, err);
+	if (code == FF_OK)
+		*ret = made;
+	return code;
 }

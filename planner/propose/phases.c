@@ -7,6 +7,7 @@
 #include "ff/micro.h"
 #include "ff/node_class.h"
 #include "propose.h"
+#include "space/limits.h"
 
 int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct ff_graph *g,
 		const struct ff_machine *m, uint64_t seed, uint32_t chain, struct ff_arena *arena,
@@ -55,7 +56,7 @@ static int make_space(struct ff_phases *p, uint32_t i, struct ff_frame *f, struc
 	ff_space_allow(p->made[i], p->space->what & ~FF_SPACE_MICRO);
 	f->graph = g;
 	f->space = p->made[i];
-	return FF_OK;
+	return ff_space_limit(p->made[i], &p->space->limits, err);
 }
 
 int ff_phases_frame(struct ff_phases *p, uint32_t micro_batches, struct ff_frame **ret,
@@ -365,6 +366,7 @@ static bool is_legal(struct ff_phases *p, const struct ff_strategy *s)
 	struct ff_frame *f;
 
 	return ff_phases_frame(p, s->micro_batches, &f, &why) == FF_OK &&
+	       ff_space_admits_strategy(f->space, s) &&
 	       ff_strategy_check(f->graph, s, p->machine->n_devices, &why) == FF_OK;
 }
 

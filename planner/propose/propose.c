@@ -6,6 +6,7 @@
 #include "blocks.h"
 #include "extras.h"
 #include "ff/node_class.h"
+#include "space/limits.h"
 
 #define PRESET_EVERY 4    /* one proposal in so many is of a kind drawn by preset weight */
 #define REMEMBERED 4096.0 /* proposals of a kind; then half of them are forgotten */
@@ -13,6 +14,7 @@
 #define FIRST_HELPED 1.0
 #define MOST_ORDERS 0.35 /* for each proposal of another kind */
 #define ORDERED 160.0    /* nodes above which there are fewer */
+#define LIMIT_TRIES 64   /* at drawing a config that limits of the space admit */
 #define SCARCE 0.5       /* of them where memory is scarce: phases and updates matter more there */
 
 /* Links nodes that are alike, in order. */
@@ -77,8 +79,9 @@ bool ff_proposer_is_in_focus(const struct ff_proposer *p, uint32_t node)
 	return node >= p->node[0] && node <= p->node[p->n_nodes - 1];
 }
 
-/* Takes out what would change nothing, and what is to be left as it is. */
-static void drop_equal(struct ff_proposer *p)
+/* Takes out what would change nothing, what is to be left as it is, and what the space does not
+ * have. */
+static void drop_idle(struct ff_proposer *p)
 {
 	struct ff_transaction *t = p->t;
 	uint32_t n = 0;
@@ -89,7 +92,8 @@ static void drop_equal(struct ff_proposer *p)
 		t->at[node] = 0;
 		if (!ff_proposer_is_in_focus(p, node) ||
 				ff_config_equal(&p->graph->nodes[node], &t->change[i].config,
-						&p->base->config[node]))
+						&p->base->config[node]) ||
+				!ff_space_admits(p->space, node, &t->change[i].config))
 			continue;
 		t->change[n++] = t->change[i];
 		t->at[node] = n;
@@ -204,11 +208,14 @@ void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 	if (!kinds[p->kind].propose)
 		return;
 	kinds[p->kind].propose(p);
-	drop_equal(p);
+	drop_idle(p);
 	if (ret->n == 0) {
 		ff_proposer_learn(p, false);
 		p->kind = 0;
+	}
+	for (uint32_t i = 0; ret->n == 0 && i < LIMIT_TRIES; i++) {
 		propose_one(p);
+		drop_idle(p);
 	}
 }
 

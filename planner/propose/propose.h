@@ -12,7 +12,8 @@ void ff_proposer_focus(struct ff_proposer *p, uint32_t first, uint32_t n);
 /* Whether that is one of them. */
 bool ff_proposer_is_in_focus(const struct ff_proposer *p, uint32_t node);
 /* Draws a transaction that changes at least one node of `current`: one operator, a
- * block of them, or what is beyond their split.  Needs n_nodes > 0. */
+ * block of them, or what is beyond their split; none if the kind is FF_PROPOSAL_ORDER, or where
+ * limits of the space leave next to nothing.  Needs n_nodes > 0. */
 void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 		struct ff_transaction *ret);
 /* Whether the transaction drawn last was accepted and is better than what it changed:

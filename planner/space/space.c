@@ -168,11 +168,26 @@ void ff_view_draw(const struct ff_space *s, uint32_t n_dims, const uint16_t *deg
 	set_strides(n_dims, degree, ff_random_below(r, order_count(n_dims, degree)), base, ret);
 }
 
+/* The next degree vector with what is pinned. */
+static bool next_degrees(const struct ff_node *node, uint32_t devices, const struct ff_degrees *t,
+		struct ff_config *c)
+{
+	while (ff_config_next_degrees(node, devices, c)) {
+		uint32_t d = 0;
+
+		while (d < t->n_dims && (!t->pinned[d] || c->degree[d] == t->pinned[d]))
+			d++;
+		if (d == t->n_dims)
+			return true;
+	}
+	return false;
+}
+
 static void fill_vectors(const struct ff_node *node, uint32_t devices, struct ff_degrees *t)
 {
 	struct ff_config c = {0};
 
-	for (uint32_t i = 0; ff_config_next_degrees(node, devices, &c); i++) {
+	for (uint32_t i = 0; next_degrees(node, devices, t, &c); i++) {
 		uint16_t *degree = t->degree + (size_t)i * t->n_dims;
 		uint64_t views;
 
@@ -223,7 +238,7 @@ static struct ff_degrees *degrees_create(
 
 	if (!t)
 		return NULL;
-	while (ff_config_next_degrees(node, s->n_devices, &c)) {
+	while (next_degrees(node, s->n_devices, t, &c)) {
 		t->n++;
 		t->n_tidy += s->n_devices % c.n_parts == 0;
 	}
@@ -238,10 +253,13 @@ static struct ff_degrees *degrees_create(
 	return t;
 }
 
-static void key_of(const struct ff_node *node, uint32_t devices, struct ff_degrees *key)
+static void key_of(const struct ff_node *node, uint32_t devices, const struct ff_pin *pin,
+		struct ff_degrees *key)
 {
 	memset(key, 0, sizeof(*key));
 	key->n_dims = node->n_dims;
+	if (pin)
+		memcpy(key->pinned, pin->degree, sizeof(key->pinned));
 	for (uint32_t i = 0; i < node->n_dims; i++)
 		key->cap[i] = node->dim[i].extent < (int32_t)devices ? node->dim[i].extent
 								     : (int32_t)devices;
@@ -252,7 +270,7 @@ static uint64_t key_hash(const struct ff_degrees *key)
 	uint64_t h = key->n_dims;
 
 	for (uint32_t i = 0; i < FF_MAX_DIMS; i++)
-		h = ff_hash_mix(h, (uint64_t)key->cap[i]);
+		h = ff_hash_mix(h, (uint64_t)key->cap[i] << 16 | key->pinned[i]);
 	return h;
 }
 
@@ -264,11 +282,12 @@ static int fill_node(struct ff_space *s, uint32_t node, struct ff_table *t)
 	uint64_t hash;
 	uint32_t at, i;
 
-	key_of(n, s->n_devices, &key);
+	key_of(n, s->n_devices, ff_space_pin(s, node), &key);
 	hash = key_hash(&key);
 	for (i = ff_table_first(t, hash, &at); i != FF_NONE; i = ff_table_next(t, hash, &at))
 		if (s->of[i]->n_dims == key.n_dims &&
-				!memcmp(s->of[i]->cap, key.cap, sizeof(key.cap)))
+				!memcmp(s->of[i]->cap, key.cap, sizeof(key.cap)) &&
+				!memcmp(s->of[i]->pinned, key.pinned, sizeof(key.pinned)))
 			break;
 	s->of[node] = i != FF_NONE ? s->of[i] : degrees_create(s, n, &key);
 	if (!s->of[node])
@@ -299,6 +318,7 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 		return ff_fail_memory(err);
 	ff_arena_init(&s->arena);
 	s->graph = g;
+	s->machine = m;
 	s->n_devices = m->n_devices;
 	s->micro[0] = s->n_micro = 1;
 	for (uint32_t i = 1; i <= m->n_devices; i++)
@@ -355,6 +375,59 @@ void ff_space_forbid_micro(struct ff_space *s, uint32_t micro_batches)
 	s->n_micro = n;
 }
 
+/* Whether every pin is legal for a graph: parts of micro-batches have fewer samples. */
+static bool suits(const struct ff_graph *g, const struct ff_limits *l)
+{
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		for (uint32_t d = 0; l->pin[i] && d < g->nodes[i].n_dims; d++)
+			if (l->pin[i]->degree[d] > g->nodes[i].dim[d].extent)
+				return false;
+	return true;
+}
+
+static int limit_micro(struct ff_space *s, struct ff_error *err)
+{
+	const struct ff_limits *l = &s->limits;
+	uint32_t n = 1;
+	int code = FF_OK;
+
+	for (uint32_t i = 1; i < s->n_micro && code == FF_OK; i++) {
+		struct ff_arena scratch;
+		struct ff_graph micro;
+		bool there = !l->max_micro || s->micro[i] <= l->max_micro;
+
+		ff_arena_init(&scratch);
+		if (there && l->pin) {
+			code = ff_graph_micro(s->graph, s->micro[i], &scratch, &micro, err);
+			there = code == FF_OK && suits(&micro, l);
+		}
+		ff_arena_finish(&scratch);
+		if (there)
+			s->micro[n++] = s->micro[i];
+	}
+	s->n_micro = n;
+	return code;
+}
+
+int ff_space_limit(struct ff_space *s, const struct ff_limits *l, struct ff_error *err)
+{
+	struct ff_table seen = {0};
+	int code = FF_OK;
+
+	s->limits = *l;
+	for (uint32_t i = 0; l->pin && i < s->graph->n_nodes && code == FF_OK; i++) {
+		if (!l->pin[i])
+			continue;
+		code = fill_node(s, i, &seen) < 0 ? ff_fail_memory(err) : FF_OK;
+		if (code == FF_OK && s->of[i]->n == 0)
+			code = ff_fail(err, FF_E_INPUT,
+					"operator %s cannot be split as it is pinned",
+					s->graph->nodes[i].name);
+	}
+	ff_table_finish(&seen);
+	return code == FF_OK ? limit_micro(s, err) : code;
+}
+
 void ff_space_destroy(struct ff_space *s)
 {
 	if (!s)
@@ -363,15 +436,27 @@ void ff_space_destroy(struct ff_space *s)
 	free(s);
 }
 
+static bool is_fixed(const struct ff_space *s, uint32_t node)
+{
+	const struct ff_pin *pin = ff_space_pin(s, node);
+
+	return pin && pin->fixed.n_parts > 0;
+}
+
 uint64_t ff_space_count(const struct ff_space *s, uint32_t node)
 {
 	const struct ff_degrees *t = s->of[node];
 
-	return t ? t->before[t->n] : 1;
+	return t && !is_fixed(s, node) ? t->before[t->n] : 1;
 }
 
-static void no_config(struct ff_config *ret)
+/* Of an operator that has no choice. */
+static void only_config(const struct ff_space *s, uint32_t node, struct ff_config *ret)
 {
+	if (is_fixed(s, node)) {
+		*ret = ff_space_pin(s, node)->fixed;
+		return;
+	}
 	*ret = (struct ff_config){.replicas = 1};
 	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
 		ret->degree[d] = 1;
@@ -384,8 +469,8 @@ void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct
 	const uint16_t *degree;
 	struct ff_view view;
 
-	if (!t) {
-		no_config(ret);
+	if (!t || is_fixed(s, node)) {
+		only_config(s, node, ret);
 		return;
 	}
 	high = t->n;
@@ -413,11 +498,11 @@ void ff_space_draw(
 	struct ff_view view;
 	uint32_t kind, group, i;
 
-	if (!t) {
-		no_config(ret);
+	if (!t || is_fixed(s, node)) {
+		only_config(s, node, ret);
 		return;
 	}
-	kind = ff_random_below(r, 4);
+	kind = t->n_groups ? ff_random_below(r, 4) : 0;
 	if (kind == 0) {
 		i = ff_random_below(r, t->n);
 	} else {

@@ -339,7 +339,8 @@ def test_baseline_fits():
     plain = simulate("data-parallel")
     assert plain["baseline"] == "data-parallel" and plain["is_data_parallel"]
     limit = str((max(plain["memory_bytes"]) + max(simulate("zero-3")["memory_bytes"])) // 2)
-    p = run(*at, "--memory", limit, "--proposals", "200", "--init", "data-parallel", "-o", "tight.json", "--report", "r.json")
+    p = run(*at, "--memory", limit, "--reserve", "0", "--proposals", "200", "--init", "data-parallel", "-o", "tight.json",
+            "--report", "r.json")
     found = conforms("r.json", "search-report")
     assert found["baseline"] != "data-parallel" and not found["data_parallel_fits"]
     assert max(found["data_parallel_memory_bytes"]) <= int(limit)
@@ -729,6 +730,127 @@ def test_cuts_steps():
     assert report["predicted_us"] < 0.75 * report["data_parallel_us"], report["predicted_us"]
     p = run("long.json", *BASE, "--devices", "4", "--simulate", "long.plan", "--report", "again.report")
     assert json.loads(read("again.report"))["predicted_us"] == report["predicted_us"], p.stdout
+
+
+def split_of(plan, name):
+    operator = next(o for o in json.loads(read(plan))["operators"] if o["name"] == name)
+    return operator["degrees"], operator["devices"]
+
+
+def test_pins():
+    """What is pinned is so in the plan; what cannot be is refused, and says why."""
+    at = ["alexnet.json", *BASE, "--proposals", "400", "-o", "pinned.json"]
+    run(*at, "--pin", "fc*:out_feature=8", "--pin", "conv1:sample=4@12,4,8,0")
+    for name in "fc1", "fc2", "fc3":
+        assert split_of("pinned.json", name)[0]["out_feature"] == 8, name
+    assert split_of("pinned.json", "conv1") == ({"sample": 4}, [12, 4, 8, 0])
+    os.unlink("pinned.json")
+    refuse(2, "expected PATTERN:dim=degree", *at, "--pin", "fc1")
+    refuse(2, "expected PATTERN:dim=degree", *at, "--pin", "fc1:out_feature=2@")
+    refuse(2, "no operator matches the pattern; did you mean fc1?", *at, "--pin", "fcc1:sample=2")
+    refuse(2, "does not have these dims, only sample, out_feature, in_feature", *at, "--pin", "fc1:head=2")
+    refuse(2, "there are 16 devices", *at, "--pin", "fc1:sample=4,out_feature=8")
+    refuse(2, "makes no 16 parts", *at, "--pin", "conv5:height=16")
+    refuse(2, "expected a device a part", *at, "--pin", "fc1:out_feature=4@0-7")
+    refuse(2, "names device 16, there are 16", *at, "--pin", "fc1:out_feature=4@13-16")
+    refuse(2, "pinned otherwise, too", *at, "--pin", "fc1:out_feature=4", "--pin", "fc*:out_feature=8")
+    refuse(2, "rules out", *at, "--pin", "fc1:out_feature=16", "--tensor-inside-node")
+    refuse(2, "only predicts", "alexnet.json", *BASE, "--simulate", "data-parallel", "--pin", "fc1:sample=2")
+    refuse(3, "memory", *at, "--pin", "*:sample=1@0", "--memory", "200M")
+
+
+def test_plans_are_gone_on_from():
+    """A plan for other devices is a start, and what of it is not carried over is said in a line."""
+    run("alexnet.json", *BASE, "--devices", "8", "--proposals", "2000", "-o", "eight.json", "--report", "r.json")
+    eight = json.loads(read("r.json"))["predicted_us"]
+    run("alexnet.json", *BASE, "--devices", "8", "--proposals", "1", "--init", "eight.json", "-o", "again.json", "--report", "r.json")
+    report = conforms("r.json", "search-report")
+    assert report["predicted_us"] <= eight and report["starts"] == ["eight.json"]
+    p = run("lenet.json", *BASE, "--proposals", "1", "--init", "eight.json", "-o", "l.json")
+    assert re.fullmatch(r"ffsearch: of eight.json, \d+ operators are split as there; [^\n]+\n", p.stderr), p.stderr
+    run("alexnet.json", *BASE, "--proposals", "1", "--init", "eight.json", "-o", "more.json")
+    refuse(2, "expected data-parallel", "alexnet.json", *BASE, "--proposals", "1", "--init", "nine.json", "-o", "x.json")
+    refuse(2, "format", "alexnet.json", *BASE, "--proposals", "1", "--init", "alexnet.json", "-o", "x.json")
+
+
+def test_top():
+    """Other plans are of other shapes, fit, and take what is said of them."""
+    p = run("alexnet.json", *BASE, "--proposals", "3000", "--top", "3", "-o", "top.json", "--report", "r.json")
+    others = conforms("r.json", "search-report")["others_us"]
+    assert len(others) == 2 and p.stdout.count("of another shape") == 2
+    shapes = [[o.get("degrees") for o in json.loads(read(f))["operators"]] for f in ("top.json", "top.json.2", "top.json.3")]
+    assert shapes[0] != shapes[1] != shapes[2] != shapes[0]
+    for i, us in enumerate(others):
+        run("alexnet.json", *BASE, "--simulate", "top.json.%d" % (i + 2), "--report", "r.json")
+        assert json.loads(read("r.json"))["predicted_us"] == us
+    refuse(2, "--top", "alexnet.json", *BASE, "--proposals", "9", "--top", "17", "-o", "x.json")
+
+
+def test_best_by_hand():
+    """A search is no worse than the best of the grid, which --simulate finds, names and writes."""
+    zoo("gpt2", "--batch", "32", "--set", "layers=4", "--set", "width=512", "--set", "heads=8", "--set", "sequence=64",
+        "--set", "vocabulary=1000", "-o", "hand.json")
+    at = ["hand.json", "--machine", "k80x64", "--devices", "8", "--costs", "peak", "--report", "r.json"]
+    run(*at, "--simulate", "megatron", "-o", "hand.plan")
+    best = conforms("r.json", "search-report")
+    assert re.fullmatch(r"megatron:\d+,\d+,\d+,\d+[a-z0-9=,-]*", best["strategy"]), best["strategy"]
+    assert best["predicted_us"] < 0.9 * best["data_parallel_us"], "the network is none that tells"
+    for name in "hand.plan", best["strategy"]:
+        run(*at, "--simulate", name)
+        assert json.loads(read("r.json"))["predicted_us"] == best["predicted_us"], name
+    run(*at, "--proposals", "6400", "--regular", "0", "-o", "found.plan")
+    assert json.loads(read("r.json"))["predicted_us"] <= best["predicted_us"]
+    refuse(3, "no strategy by hand fits", *at[:7], "--memory", "1M", "--simulate", "megatron", "-o", "x.json")
+
+
+def test_seeds():
+    """As many runs as asked for, whose bests are told; what goes on from the best is no worse."""
+    for more, n in ((["--seeds", "5"], 5), (["--seeds", "2"], 2), ([], 1)):
+        p = run("alexnet.json", *BASE, "--proposals", "3000", *more, "-o", "s.json", "--report", "r.json")
+        report = conforms("r.json", "search-report")
+        assert report["seeds"] == n, (report["seeds"], n)
+        assert report["predicted_us"] <= report["best_seed_us"] <= report["worst_seed_us"]
+        assert ("Best of %d seeds" % n in p.stdout) == (n > 1)
+    refuse(2, "--seeds", "alexnet.json", *BASE, "--proposals", "9", "--seeds", "0", "-o", "x.json")
+    refuse(2, "each of those is a seed", "alexnet.json", *BASE, "--proposals", "9", "--seeds", "2", "--jobs", "2", "-o", "x.json")
+
+
+def test_regular():
+    """What equal layers cost that are alike is within what was said, and is told."""
+    zoo("gpt2", "--batch", "32", "--set", "layers=4", "--set", "width=256", "--set", "heads=4", "--set", "sequence=128",
+        "--set", "vocabulary=1000", "-o", "layers.json")
+    at = ["layers.json", "--machine", "a100x256", "--devices", "8", "--costs", "peak", "--proposals", "2000", "-o", "l.plan",
+          "--report", "r.json"]
+    run(*at, "--regular", "0")
+    ragged = conforms("r.json", "search-report")
+    assert "irregular_us" not in ragged
+    p = run(*at, "--regular", "20")
+    alike = conforms("r.json", "search-report")
+    assert alike["irregular"] < ragged["irregular"], (alike["irregular"], ragged["irregular"])
+    assert alike["predicted_us"] <= 1.2 * alike["irregular_us"] and "Equal layers were made alike" in p.stdout
+    refuse(2, "--regular", "layers.json", *at[1:5], "--proposals", "9", "--costs", "peak", "--regular", "-1", "-o", "x.json")
+
+
+def test_reserve():
+    """Searches leave memory free, unless nothing else fits, which is said; what is given is simulated as it is."""
+    at = ["alexnet.json", *BASE, "--proposals", "1500", "-o", "free.json", "--report", "r.json"]
+    run("alexnet.json", *BASE, "--simulate", "data-parallel", "--report", "dp.json")
+    need = max(json.loads(read("dp.json"))["memory_bytes"])
+    run(*at, "--memory", str(need), "--reserve", "30")
+    report = conforms("r.json", "search-report")
+    assert max(report["memory_bytes"]) <= 0.7 * need and not report["data_parallel_fits"] and not report["reserve_used"]
+    run("alexnet.json", *BASE, "--memory", str(need), "--simulate", "data-parallel")
+    run("alexnet.json", *BASE, "--simulate", "frugal", "--report", "r.json")
+    least = max(json.loads(read("r.json"))["memory_bytes"])
+    p = run(*at, "--memory", str(least), "--reserve", "70", "--init", "frugal")
+    report = conforms("r.json", "search-report")
+    assert report["reserve_used"] and "needs what was to stay free" in p.stdout
+    refuse(2, "--reserve", "alexnet.json", *BASE, "--proposals", "9", "--reserve", "100", "-o", "x.json")
+    # a walk that finds nothing leaves the baseline
+    run("alexnet.json", *BASE, "--proposals", "1", "--init", "single", "--memory", str(need), "--reserve", "0", "-o",
+        "free.json", "--report", "r.json")
+    report = conforms("r.json", "search-report")
+    assert report["is_data_parallel"] and report["predicted_us"] == report["data_parallel_us"] and report["seeds"] == 0
 
 
 def test_help():

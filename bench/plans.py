@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Plans beside what people would write: searches, the best of the whole grid by hand, data parallelism that
+fits, and the lower bound.
+
+usage: bench/plans.py [--build build] [--networks gpt2_xl,llama,...] [--devices 8,64,256,1024]
+                      [--machines A100,H100] [--budget 60s] [--seeds 3] [--hand 600] [--json FILE]
+
+One line for each network, number of devices and kind of GPU, in Markdown: the step of the search's plan, least and
+most of the seeds, and by how much these differ; the best of the grid by hand (ffsearch --simulate megatron), and
+which it is, where that is found in --hand seconds (0: it is not sought); data parallelism with its best buckets, or
+what it comes to where that does not fit; the bound, and the gap between it and the plan; the most memory that a
+search took. A search that is slower than the best by hand is marked with "!", one that finds nothing says so.
+Networks are ffzoo's, with as many samples a device as their row below says, bfloat16 and AdamW where that is
+usual. Costs are by models of devices, collectives in stages.  A search may use 4 GiB.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+from commands import load, run
+
+MOST_BYTES = 4 << 30
+TRANSFORMER = ["--set", "dtype=bfloat16"], "adamw"
+# samples a device, settings, optimizer
+NETWORKS = {
+    "gpt2_xl": (4, *TRANSFORMER),
+    "llama": (4, *TRANSFORMER),
+    "bert_large": (8, *TRANSFORMER),
+    "moe": (4, *TRANSFORMER),
+    "vit_b16": (32, *TRANSFORMER),
+    "resnet50": (64, [], "momentum"),
+    "inception_v3": (64, [], "momentum"),
+    "unet": (4, [], "momentum"),
+    "rnnlm": (64, [], "sgd"),
+    "nmt": (64, [], "sgd"),
+    "dlrm_terabyte": (256, [], "sgd"),
+}
+MACHINES = {"A100": "dgx-a100-40", "H100": "dgx-h100"}
+
+
+def limit_memory():
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+
+
+def search(command, report):
+    """Report, the sentence of an error, and the most bytes that it took."""
+    with tempfile.TemporaryFile("w+") as said:
+        with subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=said,
+                              preexec_fn=limit_memory) as child:
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        error = said.read().strip()
+    found = load(report) if child.returncode == 0 else None
+    return found, error, used.ru_maxrss * 1024
+
+
+def by_hand(base, folder, seconds):
+    """Step in us and name of the best of the grid; None where there is none, or no time to find it."""
+    if not seconds:
+        return None, "not sought"
+    report = f"{folder}/hand.json"
+    try:
+        done = subprocess.run([*base, "--simulate", "megatron", "--report", report], capture_output=True, text=True,
+                              timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return None, f"not found in {seconds} s"
+    if done.returncode:
+        return None, "none fits"
+    found = load(report)
+    return found["predicted_us"], found["strategy"]
+
+
+def measure(args, folder, network, devices, kind):
+    samples, settings, optimizer = NETWORKS[network]
+    graph = f"{folder}/net.json"
+    run(f"{args.build}/graphs/ffzoo", network, "--batch", samples * devices, *settings, "-o", graph)
+    base = [f"{args.build}/planner/ffsearch", graph, "--machine", f"{MACHINES[kind]}:{devices // 8}", "--costs",
+            "analytic", "--by-nodes", "--optimizer", optimizer]
+    row = {"network": network, "devices": devices, "machine": kind, "seeds_us": [], "bytes": 0}
+    for seed in range(args.seeds):
+        report = f"{folder}/report.json"
+        found, error, used = search([*base, "--budget", args.budget, "--seed", seed, "-o", f"{folder}/plan.json",
+                                     "--report", report], report)
+        row["bytes"] = max(row["bytes"], used)
+        if not found:
+            row["error"] = error
+            continue
+        row["seeds_us"].append(found["predicted_us"])
+        row.update(baseline=found["baseline"], baseline_us=found["data_parallel_us"], bound_us=found["lower_bound_us"],
+                   baseline_fits=found["data_parallel_fits"] or found["baseline"] != "data-parallel",
+                   proposals_per_s=found["proposals_per_s"])
+    row["hand_us"], row["hand"] = by_hand(base, folder, args.hand)
+    return row
+
+
+def text(us):
+    return f"{us / 1e3:.1f}" if us else "-"
+
+
+def show(row):
+    least, most = min(row["seeds_us"], default=None), max(row["seeds_us"], default=None)
+    worse = row["hand_us"] and (not most or most > row["hand_us"] * 1.0001)
+    plan = f"{text(least)} to {text(most)}{' !' if worse else ''}" if least else row.get("error", "nothing")[:60]
+    spread = f"{100 * (most / least - 1):.1f}" if least else "-"
+    bound = row.get("bound_us")
+    gap = f"{100 * (least / bound - 1):.0f}" if least and bound else "-"
+    dp = f"{text(row['baseline_us'])} ({row['baseline']})" if row.get("baseline_fits") else "-"
+    print(f"| {row['network']} | {row['devices']} {row['machine']} | {plan} | {spread} | "
+          f"{text(row['hand_us'])} ({row['hand']}) | {dp} | {text(bound)} | {gap} | {row['bytes'] / 2**30:.1f} |",
+          flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--networks", default=",".join(NETWORKS))
+    parser.add_argument("--devices", default="8,64,256,1024")
+    parser.add_argument("--machines", default="A100,H100")
+    parser.add_argument("--budget", default="60s")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--hand", type=float, default=600)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    unknown = set(args.networks.split(",")) - set(NETWORKS) | set(args.machines.split(",")) - set(MACHINES)
+    if unknown:
+        sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join([*NETWORKS, *MACHINES])}")
+    rows = []
+    print("| network | devices | plan, ms | spread, % | best by hand, ms | data parallelism, ms | bound, ms | gap, % | GiB |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    from_s = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        for network in args.networks.split(","):
+            for devices in map(int, args.devices.split(",")):
+                for kind in args.machines.split(","):
+                    rows.append(measure(args, folder, network, devices, kind))
+                    show(rows[-1])
+    print(f"{len(rows)} cells in {(time.monotonic() - from_s) / 60:.0f} minutes", file=sys.stderr)
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as f:
+            json.dump(rows, f, indent=1)
+
+
+main()

@@ -1,0 +1,141 @@
+/* The files that are written: the plan, those of other shapes beside it, report and timeline.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "job.h"
+#include "space/shapes.h"
+
+/* PLAN.2 and so on. */
+int ff_job_name_others(struct ff_job *j, struct ff_error *err)
+{
+	size_t size = j->opt.strategy_path ? strlen(j->opt.strategy_path) + 8 : 0;
+
+	for (uint32_t i = 0; i + 1 < j->opt.choice.top && size; i++) {
+		char *path = ff_arena_alloc(&j->arena, size);
+
+		if (!path)
+			return ff_fail_memory(err);
+		snprintf(path, size, "%s.%u", j->opt.strategy_path, i + 2);
+		j->other_path[i] = path;
+	}
+	return FF_OK;
+}
+
+/* Whether `s` is of a shape that neither the plan nor one of the others has. */
+static bool is_new(const struct ff_shapes *all, const struct ff_strategy *s,
+		const struct ff_strategy *plan, struct ff_plan *const *others, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (ff_shapes_equal(all, s, &others[i]->strategy))
+			return false;
+	return !ff_shapes_equal(all, s, plan);
+}
+
+int ff_job_find_others(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_summary *s = &j->summary;
+	struct ff_shapes all;
+	uint32_t n = 0;
+	int code = ff_shapes_init(&all, &j->in.graph, 0, &j->arena, err);
+
+	for (uint32_t i = 0; i < j->found.n_shapes && n + 1 < j->opt.choice.top && code == FF_OK;
+			i++) {
+		const struct ff_strategy *other = &j->found.shape[i];
+		struct ff_plan *p;
+
+		if (!is_new(&all, other, &s->plan.strategy, j->other, n))
+			continue;
+		p = ff_arena_alloc(&j->arena, sizeof(*p));
+		code = p ? ff_job_predict(j, other, &j->arena, p, err) : ff_fail_memory(err);
+		if (code < 0 || !ff_plan_fits(p))
+			continue;
+		s->found.other_us[n] = p->simulation.step_us;
+		j->other[n++] = p;
+	}
+	s->found.n_others = n;
+	return code;
+}
+
+const char *ff_job_communication(const struct ff_job *j)
+{
+	const char *name = j->in.costs ? ff_costs_origin(j->in.costs)->communication : NULL;
+
+	return name ? name : "";
+}
+
+static int save_plan(
+		struct ff_job *j, const struct ff_plan *p, const char *path, struct ff_error *err)
+{
+	struct ff_strategy_info info = {
+			.machine = j->in.machine.name,
+			.devices = j->in.machine.n_devices,
+			.optimizer = j->in.optimizer,
+			.clip = j->opt.clip,
+			.codec = j->in.codec,
+			.average_every = (uint32_t)j->opt.average_every,
+			.staleness = (uint32_t)j->opt.staleness,
+			.predicted_us = p->simulation.step_us,
+			.disturbed_share = j->in.costs ? 1 - ff_costs_steady_share(j->in.costs) : 0,
+			.memory_bytes = p->schedule.memory_bytes,
+			.costs = j->in.costs ? NULL : j->opt.costs_path,
+			.communication = ff_job_communication(j),
+			.data_parallel_bucket_bytes =
+					j->summary.data_parallel.strategy.bucket_bytes,
+	};
+	struct ff_out o;
+	int code = ff_simulation_classes(&p->schedule, &p->simulation, &j->arena, &info.classes,
+			&info.n_classes, err);
+
+	if (code < 0)
+		return code;
+	ff_out_init(&o);
+	ff_strategy_write(&j->in.graph, &p->strategy, &info, &o);
+	code = ff_out_save(&o, path, err);
+	ff_out_finish(&o);
+	return code;
+}
+
+static int save_report(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_out o;
+	int code;
+
+	ff_out_init(&o);
+	ff_summary_write(&j->summary, &o);
+	code = ff_out_save(&o, j->opt.report_path, err);
+	ff_out_finish(&o);
+	return code;
+}
+
+static int save_trace(struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_plan *p = &j->summary.plan;
+	struct ff_span *spans;
+	struct ff_out o;
+	uint32_t n;
+	int code = ff_simulation_spans(&p->schedule, &p->simulation, &j->arena, &spans, &n, err);
+
+	if (code < 0)
+		return code;
+	ff_out_init(&o);
+	ff_trace_write(&p->schedule, "predicted", spans, n, &o);
+	code = ff_out_save(&o, j->opt.trace_path, err);
+	ff_out_finish(&o);
+	return code;
+}
+
+int ff_job_save(struct ff_job *j, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	if (j->opt.strategy_path)
+		code = save_plan(j, &j->summary.plan, j->opt.strategy_path, err);
+	for (uint32_t i = 0; i < j->summary.found.n_others && code == FF_OK; i++)
+		code = save_plan(j, j->other[i], j->other_path[i], err);
+	if (code == FF_OK && j->opt.report_path)
+		code = save_report(j, err);
+	if (code == FF_OK && j->opt.trace_path)
+		code = save_trace(j, err);
+	return code == FF_OK ? ff_job_save_html(j, err) : code;
+}
