@@ -129,7 +129,8 @@ def write(path, rows, good):
     """An entry of bench/results, which the table is."""
     figures = [{"of": "models whose loss and gradients are PyTorch's", "value": good, "unit": f"of {len(rows)}"}]
     figures += [{"of": f"{r['model']}, gradients and statistics, at most", "value": float(f"{r['apart']:.2g}"),
-                 "unit": "of their length", "note": f"PyTorch's float32 {r['pytorch_apart']:.2g}; {r['operators']} operators"}
+                 "unit": "of their length",
+                 "note": f"PyTorch's float32 {r['pytorch_apart']:.2g}; {r['operators']} operators"}
                 for r in rows if r.get("imported")]
     text = {"format": "ffsoap-results", "version": 1, "subject": "From PyTorch and back",
             "machines": {"here": "two cores of an AMD EPYC, virtual, shared with others that computed meanwhile"},
@@ -140,8 +141,8 @@ def write(path, rows, good):
                 "the same weights: loss, gradients and running statistics beside PyTorch's in float64",
                 "wanted": "at least 28 of 30", "command": "bench/torch_models.py build/runtime/ffrun --result FILE",
                 "figures": figures, "text": f"PyTorch {torch.__version__}. A model is right where no gradient's error "
-                "is longer than 1e-4 of it, or than four times that of PyTorch's own float32. Nothing is drawn (dropout "
-                "0); tests/torch/test_exported.py compares dropout."}]}
+                "is longer than 1e-4 of it, or than four times that of PyTorch's own float32. Nothing is drawn "
+                "(dropout 0); tests/torch/test_exported.py compares dropout."}]}
     pathlib.Path(path).write_text(json.dumps(text, indent=2) + "\n")
 
 

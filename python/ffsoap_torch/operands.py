@@ -56,8 +56,9 @@ def spread(x):
 
 
 def constant(t, x, dims=None):
-    """A node of numbers that are not trained, the same for every sample."""
-    x = spread(without_samples(t, x, dims))
+    """A node of numbers that are not trained, the same for every sample; it lacks axes along which all are alike."""
+    x = without_samples(t, x, dims)
+    shape, x = list(x.shape), spread(x)
     groups = [fresh(n) for n in x.shape]
     if len(groups) >= MAX_AXES:
         raise Refused("a constant of %d axes" % len(groups))
@@ -65,7 +66,7 @@ def constant(t, x, dims=None):
     if len(runs) > 4_000_000:
         raise Refused("a constant of %d numbers, more than a graph's file should have" % x.numel())
     node = t.graph.add("constant", shape=[t.batch.size, *x.shape], runs=runs)
-    return Value(node, [[t.batch], *groups], groups)
+    return Value(node, [[t.batch], *groups], [g or fresh(n) for g, n in zip(groups, shape)])
 
 
 def parameter(t, p):

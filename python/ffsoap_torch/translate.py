@@ -115,7 +115,9 @@ class Translator:
         if name not in ROWS:
             raise Refused("there is no row for this operator")
         self.graph.hint = name
-        return ROWS[name](self, *args, **kwargs)
+        made = ROWS[name](self, *args, **kwargs)
+        check_shape(made, node.meta.get("val"))
+        return made
 
     def shape(self):
         """Of what the current node makes."""
@@ -253,6 +255,15 @@ class Input:
 
 def text_of(indices):
     return f"elements {indices[0]} to {indices[-1]}" if len(indices) > 1 else f"element {indices[0]}"
+
+
+def check_shape(made, want):
+    """A row that makes another shape than PyTorch is wrong; nothing is written then."""
+    if isinstance(made, (list, tuple)):
+        for one, of in zip(made, want if isinstance(want, (list, tuple)) else []):
+            check_shape(one, of)
+    elif isinstance(made, Value) and made.shape != list(want.shape):
+        raise Refused(f"makes {made.shape} of what PyTorch makes {list(want.shape)} of")
 
 
 def short(node):

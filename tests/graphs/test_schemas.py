@@ -155,4 +155,16 @@ bad = json.loads(files[0].read_text())
 bad["classes"]["stream"]["basis"] = "guessed"
 rejects(models, bad, "a basis that is none")
 
+# a map as ffsoap_torch writes it, of a layer whose weight is a part of the module's
+names = validator(root / "docs/schema/torch-map.schema.json")
+made = {"format": "ffsoap-torch-map", "version": 1, "graph": "g", "batch": 4,
+        "operators": {"fc": {"module": "fc", "nodes": ["linear"]}},
+        "parameters": {"w.0-3": {"names": ["w"], "rows": [0, 3]}, "v": {"names": ["v", "u"], "transpose": [1, 0]}},
+        "inputs": {"ids.0": {"input": "ids", "parts": [{"axis": 1, "indices": [0]}]}}}
+accepts(names, made, "a map of a PyTorch module")
+for bad, name in ((dict(made, surplus=1), "a surplus member"), (dict(made, batch=1), "one sample"),
+                  (dict(made, parameters={"w": {"names": []}}), "a parameter without a name"),
+                  (dict(made, operators={"fc": {"module": "fc"}}), "an operator without nodes")):
+    rejects(names, bad, f"{name} in a map")
+
 finish()

@@ -156,6 +156,7 @@ FUNCTIONS = {
     "products": lambda x: (x.view(-1, 3, 4) @ x.view(-1, 3, 4).mT).flatten(1) @ torch.eye(9, 12, dtype=x.dtype),
     "interleaved": lambda x: torch.stack([x[:, ::2], x[:, 1::2]], 2).flatten(1),
     "extremes": lambda x: torch.maximum(x, x.amax(1, keepdim=True) - 1).clamp(max=0.9),
+    "a constant that is wider": lambda x: (x[:, None, :] * torch.full((3, 1), 0.5)).sum(1),
     "an odd permutation": lambda x: x.view(-1, 2, 3, 2).permute(0, 3, 1, 2).reshape(-1, 12),
 }
 
@@ -278,7 +279,8 @@ def test_command():
     with tempfile.TemporaryDirectory(prefix="fftorch") as keep:
         folder = pathlib.Path(keep)
         (folder / "mine.py").write_text(FACTORY)
-        done = command(folder, "export", "mine:made", "-o", "g.json", "--weights", "w", "--map", "m.json", "--batch", "32")
+        done = command(folder, "export", "mine:made", "-o", "g.json", "--weights", "w", "--map", "m.json",
+                       "--batch", "32")
         tap.say(done.returncode == 0 and not done.stderr, "a module, its weights, its map", [done.stderr])
         graph, names = (json.loads((folder / f).read_text()) for f in ("g.json", "m.json"))
         weights = reference.read_safetensors(folder / "w")

@@ -236,7 +236,7 @@ def whole_attention(t, q, k, v, mask, dropout, causal, scale_by):
         mask = as_value(t, mask, q.dims[:1] + [[]] * 3)
         mask = mask.like(dims=[[]] * (4 - len(mask.dims)) + mask.dims)
         groups = [[t.batch], *mask.dims[1:]]
-        nodes.append(t.graph.full(mask, groups).node)
+        nodes.append(t.graph.arranged(mask, groups).node)
     node = t.add("attention", nodes, head_dim=width, causal=causal or None, dropout=float(dropout) or None,
                  scale=float(scale_by) if scale_by else None)
     return Value(node, [[t.batch], q.dims[2], heads + q.dims[3]], [[t.batch], heads, q.dims[2], q.dims[3]])
