@@ -11,6 +11,9 @@
 #include "ff/process.h"
 #include "hand/buckets.h"
 #include "job.h"
+#include "oracle.h"
+#include "vary.h"
+#include "why.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -19,16 +22,15 @@
 
 static int load_machine(struct ff_job *j, struct ff_error *err)
 {
-	struct ff_machine whole;
-	int code = ff_machine_load(j->opt.machine_name, &j->arena, &whole, err);
+	int code = ff_machine_load(j->opt.machine_name, &j->arena, &j->in.whole, err);
 
 	if (code < 0)
 		return code;
 	if (j->opt.devices == FF_NOT_GIVEN)
-		j->in.machine = whole;
+		j->in.machine = j->in.whole;
 	else
-		code = ff_machine_subset(
-				&whole, (uint32_t)j->opt.devices, &j->arena, &j->in.machine, err);
+		code = ff_machine_subset(&j->in.whole, (uint32_t)j->opt.devices, &j->arena,
+				&j->in.machine, err);
 	return code;
 }
 
@@ -53,91 +55,26 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
-static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err)
-{
-	int code = ff_pricer_create(&j->in.graph, &j->in.machine, j->in.estimate, j->in.costs,
-			j->in.costs ? j->opt.costs_path : NULL, j->opt.graph_path, ret, err);
-
-	if (code < 0)
-		return code;
-	ff_pricer_set_clip(*ret, j->opt.clip);
-	ff_pricer_set_codec(*ret, j->in.codec);
-	if (j->opt.by_nodes)
-		ff_pricer_set_by_nodes(*ret, true);
-	return ff_pricer_set_optimizer(*ret, j->in.optimizer, err);
-}
-
 static int load(struct ff_job *j, struct ff_error *err)
 {
 	int code = ff_graph_load(j->opt.graph_path, &j->arena, &j->in.graph, err);
 
 	if (code == FF_OK)
 		code = load_machine(j, err);
-	if (code == FF_OK && !ff_job_estimates(j->opt.costs_path, &j->in.estimate))
+	if (code == FF_OK && !ff_estimate_named(j->opt.costs_path, &j->in.estimate))
 		code = ff_costs_load(j->opt.costs_path, &j->in.costs, err);
 	if (code == FF_OK)
 		code = load_planned(j, err);
 	if (!j->in.optimizer)
 		j->in.optimizer = ff_optimizer_preset();
-	if (code == FF_OK)
-		code = open_pricer(j, &j->tools.pricer, err);
-	if (code == FF_OK)
-		code = ff_space_create(&j->in.graph, &j->in.machine, &j->tools.space, err);
-	if (code == FF_OK)
-		ff_space_allow(j->tools.space, j->opt.what);
-	return code;
-}
-
-static int open_evaluator(struct ff_job *j, struct ff_error *err)
-{
-	return ff_evaluator_create(&j->in.graph, &j->in.machine, j->tools.pricer, j->opt.memory, 0,
-			&j->tools.evaluator, err);
-}
-
-/* What asks for an end: Ctrl-C, and what batch systems send before they kill. */
-static sigset_t interrupts(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	return set;
-}
-
-/* While a plan is sought they are blocked and wait to be asked for. */
-static void hold_interrupts(sigset_t *old)
-{
-	const sigset_t set = interrupts();
-
-	sigprocmask(SIG_BLOCK, &set, old);
-}
-
-static bool interrupted(struct ff_job *j)
-{
-	const struct timespec now = {0};
-	const sigset_t set = interrupts();
-
-	if (sigtimedwait(&set, NULL, &now) > 0)
-		j->summary.interrupted = true;
-	return j->summary.interrupted;
-}
-
-static void release_interrupts(const sigset_t *old)
-{
-	const struct timespec now = {0};
-	const sigset_t set = interrupts();
-
-	while (sigtimedwait(&set, NULL, &now) > 0)
-		; /* a second Ctrl-C must not lose what was found */
-	sigprocmask(SIG_SETMASK, old, NULL);
+	return code == FF_OK ? ff_job_open(j, err) : code;
 }
 
 static bool bound_ends(void *ctx)
 {
 	struct ff_job *j = ctx;
 
-	return ff_job_now_s() >= j->bound_until || interrupted(j);
+	return ff_job_now_s() >= j->bound_until || ff_job_interrupted(j);
 }
 
 /* Before the search, so that a cost that is missing is told at once, and what is
@@ -179,6 +116,18 @@ static int bound(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
+/* Of the budget, what is kept for questions about the plan. */
+static double answers_share(const struct ff_job *j)
+{
+	double of_each = 0;
+	struct ff_variation v[FF_MOST_VARIATIONS];
+	uint32_t n;
+
+	if (j->opt.vary.n && ff_variations_parse(&j->opt.vary, v, &n, NULL) == FF_OK)
+		of_each = n / (n + 1.0);
+	return 1 - (1 - (j->opt.explain ? FF_WHY_SHARE : 0)) * (1 - of_each);
+}
+
 /* What the budget leaves for the search, after what went before it and without
  * what comes after it: lowering the plan takes longer than data parallelism. */
 static double search_seconds(const struct ff_job *j)
@@ -187,7 +136,9 @@ static double search_seconds(const struct ff_job *j)
 
 	if (j->opt.seconds <= 0)
 		return 0;
-	return fmax(j->opt.seconds - (ff_job_now_s() - j->from) - after_s, 1e-3);
+	return fmax((j->opt.seconds - (ff_job_now_s() - j->from)) * (1 - answers_share(j)) -
+					after_s,
+			1e-3);
 }
 
 /* Progress, and whether to stop. */
@@ -209,13 +160,13 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 		ff_progress_show(&j->progress, fmin(done, 1), seconds,
 				"nothing fits yet, %.0f proposals/s",
 				seconds > 0 ? (double)proposals / seconds : 0);
-	return interrupted(j);
+	return ff_job_interrupted(j);
 }
 
 /* A chain that runs beside the first has a pricer and an evaluator of its own. */
 static int open_chain(struct ff_job *j, uint32_t i, struct ff_error *err)
 {
-	int code = open_pricer(j, &j->tools.more_pricers[i], err);
+	int code = ff_job_open_pricer(j, &j->tools.more_pricers[i], err);
 
 	if (code == FF_OK)
 		code = ff_evaluator_create(&j->in.graph, &j->in.machine, j->tools.more_pricers[i],
@@ -276,7 +227,7 @@ static int tell_closest(
 		struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
 {
 	char what[160];
-	int code = ff_job_predict(j, &found->best, &j->summary.plan, err);
+	int code = ff_job_predict(j, &found->best, &j->arena, &j->summary.plan, err);
 
 	snprintf(what, sizeof(what),
 			"none of the strategies that %llu proposals led to fits in memory; of the "
@@ -297,7 +248,7 @@ static int search(struct ff_job *j, struct ff_error *err)
 		code = open_chain(j, i, err);
 	if (code < 0)
 		return code;
-	hold_interrupts(&old);
+	ff_job_hold(&old);
 	code = bound(j, err);
 	if (code == FF_OK)
 		code = run_search(j, &found, err);
@@ -305,11 +256,11 @@ static int search(struct ff_job *j, struct ff_error *err)
 		code = ff_buckets_tune(j->tools.evaluator, &found.best,
 				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found.evaluation,
 				err);
-	release_interrupts(&old);
+	ff_job_release(&old);
 	if (code == FF_E_NOFIT)
 		return tell_closest(j, &found, err);
 	if (code == FF_OK)
-		code = ff_job_predict(j, &found.best, &s->plan, err);
+		code = ff_job_predict(j, &found.best, &j->arena, &s->plan, err);
 	if (code < 0)
 		return code;
 	if (s->plan.simulation.step_us != found.evaluation.step_us || !ff_plan_fits(&s->plan))
@@ -374,7 +325,7 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK && ff_job_is_start(j->opt.simulate))
 		code = ff_job_tune(j, &s, err);
 	if (code == FF_OK)
-		code = ff_job_predict(j, &s, &j->summary.plan, err);
+		code = ff_job_predict(j, &s, &j->arena, &j->summary.plan, err);
 	j->summary.title = j->opt.simulate;
 	j->summary.is_data_parallel = code == FF_OK && is_data_parallel(j);
 	return code;
@@ -467,6 +418,8 @@ static int save(struct ff_job *j, struct ff_error *err)
 		code = save_report(j, err);
 	if (code == FF_OK && j->opt.trace_path)
 		code = save_trace(j, err);
+	if (code == FF_OK)
+		code = ff_job_save_html(j, err);
 	return code;
 }
 
@@ -497,12 +450,71 @@ static void warn_of_communication(const struct ff_job *j)
 				here);
 }
 
+/* What predictions by models of devices rest on. */
+static void warn_of_models(const struct ff_job *j)
+{
+	const struct ff_summary *s = &j->summary;
+	const char *before = "";
+
+	if (s->unmodelled)
+		fprintf(stderr,
+				"%s: There is no model of devices of kind \"%s\": they cost what "
+				"their peak rates say.\n",
+				ff_job_command.name, s->unmodelled->name);
+	if (ff_inferred_share(&s->plan) <= FF_MUCH_INFERRED)
+		return;
+	fprintf(stderr,
+			"%s: %.0f %% of the step rests on kernels that were not measured on such "
+			"devices (",
+			ff_job_command.name, 100 * ff_inferred_share(&s->plan));
+	for (uint32_t c = 0; c < FF_KERNEL_CLASS_COUNT; c++)
+		if (s->plan.inferred.classes >> c & 1) {
+			fprintf(stderr, "%s%s", before,
+					ff_kernel_class_name((enum ff_kernel_class)c));
+			before = ", ";
+		}
+	fprintf(stderr, "), but inferred from others.\n");
+}
+
+/* What is asked about the plan. */
+static int answer(struct ff_job *j, FILE *table, struct ff_error *err)
+{
+	sigset_t old;
+	int code = FF_OK;
+
+	if (!j->opt.explain && !j->opt.vary.n)
+		return FF_OK;
+	fflush(table);
+	ff_job_hold(&old);
+	if (j->opt.explain) {
+		code = ff_why_find(j, err);
+		if (code == FF_OK)
+			ff_why_print(&j->summary, table);
+	}
+	if (code == FF_OK && j->opt.vary.n)
+		code = ff_vary_print(j, table, err);
+	ff_job_release(&old);
+	return code;
+}
+
+static int oracle(struct ff_job *j, struct ff_error *err)
+{
+	sigset_t old;
+	int code;
+
+	ff_job_hold(&old);
+	code = ff_oracle_print(j, stdout, err);
+	ff_job_release(&old);
+	return code;
+}
+
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
 	const struct ff_path out[] = {{.name = "-o", .path = j->opt.strategy_path},
 			{.name = "--report", .path = j->opt.report_path},
-			{.name = "--trace", .path = j->opt.trace_path}};
+			{.name = "--trace", .path = j->opt.trace_path},
+			{.name = "--html", .path = j->opt.html_path}};
 	const struct ff_path in[] = {{.name = "GRAPH", .path = j->opt.graph_path},
 			{.name = "--machine",
 					.path = ff_machine_file(j->opt.machine_name, &j->arena)},
@@ -515,10 +527,12 @@ static int run(struct ff_job *j, struct ff_error *err)
 		code = ff_paths_check(out, COUNT(out), in, COUNT(in), err);
 	if (code == FF_OK)
 		code = load(j, err);
-	if (code == FF_OK)
-		code = open_evaluator(j, err);
+	if (code == FF_OK && j->opt.oracle)
+		return oracle(j, err);
 	if (code == FF_OK)
 		code = ff_job_find_baseline(j, err);
+	if (code == FF_OK)
+		code = ff_job_find_rivals(j, err);
 	if (code < 0)
 		return code;
 	s->graph = &j->in.graph;
@@ -532,29 +546,31 @@ static int run(struct ff_job *j, struct ff_error *err)
 	s->space = j->opt.space_text;
 	s->memory_limit = j->opt.memory;
 	code = j->opt.simulate ? simulate(j, err) : search(j, err);
+	if (code == FF_OK)
+		code = ff_facts_find(s->graph, s->machine, &s->plan, j->opt.memory, &j->arena,
+				&s->facts, err);
+	if (code == FF_OK)
+		code = ff_job_find_nearest(j, err);
+	if (code == FF_OK)
+		code = ff_job_find_gains(j, err);
 	if (code < 0)
 		return code;
 	warn_if_unsteady(j);
 	warn_of_communication(j);
+	warn_of_models(j);
 	table = ff_paths_piped(out, COUNT(out)) ? stderr : stdout;
-	ff_summary_print(s, table);
+	if (j->opt.list)
+		code = ff_summary_list(s, j->opt.list, table, err);
+	else
+		ff_summary_print(s, table);
+	if (code == FF_OK)
+		code = answer(j, table, err);
+	if (code < 0)
+		return code;
 	fflush(table); /* what may go wrong from here on is said behind it, not in it */
 	if (!ff_plan_fits(&s->plan))
 		return fail_simulated(j, err);
 	return save(j, err);
-}
-
-static void finish(struct ff_job *j)
-{
-	for (uint32_t i = 0; i < FF_MOST_JOBS; i++) {
-		ff_evaluator_destroy(j->tools.more[i]);
-		ff_pricer_destroy(j->tools.more_pricers[i]);
-	}
-	ff_evaluator_destroy(j->tools.evaluator);
-	ff_space_destroy(j->tools.space);
-	ff_pricer_destroy(j->tools.pricer);
-	ff_costs_destroy(j->in.costs);
-	ff_arena_finish(&j->arena);
 }
 
 int main(int argc, char **argv)
@@ -576,6 +592,7 @@ int main(int argc, char **argv)
 	code = ff_job_parse(&j.opt, argc, argv, &done, &err);
 	if (code == FF_OK && !done)
 		code = run(&j, &err);
-	finish(&j);
+	ff_costs_destroy(j.in.costs);
+	ff_job_close(&j);
 	return ff_cli_end(&ff_job_command, code, &err);
 }

@@ -3,6 +3,8 @@
 #ifndef FF_PLANNER_JOB_H
 #define FF_PLANNER_JOB_H
 
+#include <signal.h>
+
 #include "ff/cli.h"
 #include "ff/codec.h"
 #include "hand/grid.h"
@@ -16,12 +18,12 @@
 /* What the command line said. */
 struct ff_job_options {
 	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name;
-	const char *strategy_path, *report_path, *trace_path;
-	struct ff_texts init;
+	const char *strategy_path, *report_path, *trace_path, *html_path, *list;
+	struct ff_texts init, vary;
 	uint64_t devices, proposals, seed, jobs, average_every, staleness;
 	double seconds, beta;
 	int64_t memory;
-	bool clip, by_nodes;
+	bool clip, by_nodes, explain, oracle;
 	const char *space_text;
 	uint32_t what; /* FF_SPACE_* */
 };
@@ -29,8 +31,8 @@ struct ff_job_options {
 /* What was loaded. */
 struct ff_job_input {
 	struct ff_graph graph;
-	struct ff_machine machine;
-	struct ff_strategy planned; /* --simulate: the file's */
+	struct ff_machine whole, machine; /* of it the devices that are used */
+	struct ff_strategy planned;       /* --simulate: the file's */
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
 	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
@@ -58,7 +60,7 @@ struct ff_job {
 	const char *starts[33];
 	struct ff_progress progress;
 	struct ff_plan baseline; /* where data parallelism does not fit */
-	char baseline_name[FF_GRID_NAME];
+	char baseline_name[FF_GRID_NAME], nearest_name[FF_GRID_NAME];
 	struct ff_summary summary;
 };
 
@@ -66,17 +68,34 @@ struct ff_job {
 extern const struct ff_command ff_job_command;
 int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err);
 int ff_job_check(struct ff_job *j, struct ff_error *err);
-/* Whether `costs` is one of the words for estimates, and which. */
-bool ff_job_estimates(const char *costs, enum ff_estimate *ret);
 /* predict.c: lowers and times `s` afresh. */
-int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan *ret,
-		struct ff_error *err);
+int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
+		struct ff_plan *ret, struct ff_error *err);
+/* rivals.c: what is tried before the search, and behind it what is written by hand most like the
+ * plan; as far as there is time. */
+int ff_job_find_rivals(struct ff_job *j, struct ff_error *err);
+int ff_job_find_nearest(struct ff_job *j, struct ff_error *err);
+/* What the plan gains by each of its splits. */
+int ff_job_find_gains(struct ff_job *j, struct ff_error *err);
 /* Gives a strategy by name the buckets that are best. */
 int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err);
 /* Data parallelism with the buckets that are best; where it does not fit, what people do then. */
 int ff_job_find_baseline(struct ff_job *j, struct ff_error *err);
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device);
+/* html.c: the plan as a page, where one was asked for. */
+int ff_job_save_html(struct ff_job *j, struct ff_error *err);
 double ff_job_now_s(void);
+/* Of the budget, what is left for each of `n` things that are left to do; 0: there is none. */
+double ff_job_left_s(const struct ff_job *j, uint32_t n);
+/* tools.c: makes what a loaded job searches with; frees it, and the job's arena. */
+int ff_job_open(struct ff_job *j, struct ff_error *err);
+int ff_job_open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err);
+void ff_job_close(struct ff_job *j);
+/* While a plan is sought what asks for an end waits to be asked for. */
+void ff_job_hold(sigset_t *old);
+void ff_job_release(const sigset_t *old);
+/* Whether it was asked to end (Ctrl-C), which is then known for good. */
+bool ff_job_interrupted(struct ff_job *j);
 /* Whether --init takes `name`. */
 bool ff_job_is_start(const char *name);
 

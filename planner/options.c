@@ -8,12 +8,14 @@
 #include "ff/nearest.h"
 #include "hand/megatron.h"
 #include "job.h"
+#include "vary.h"
 
 const struct ff_command ff_job_command = {
 		.name = "ffsearch",
 		.usage = "GRAPH --machine M --costs COSTS|analytic|peak -o STRATEGY [options]\n"
 			 "GRAPH --machine M --costs COSTS|analytic|peak --simulate STRATEGY|NAME "
-			 "[options]",
+			 "[options]\n"
+			 "GRAPH --machine M --costs COSTS|analytic|peak --oracle [options]",
 		.summary = "Searches how to split the training of GRAPH over the devices of a "
 			   "machine.",
 		.details = "  ffsearch alexnet.json --machine p100x16 --costs analytic -o "
@@ -23,30 +25,21 @@ const struct ff_command ff_job_command = {
 			   "plan.json\n"
 			   "  ffsearch lm.json --machine cpu2 --costs costs.json --simulate "
 			   "plan.json\n"
+			   "  ffsearch lm.json --machine dgx-a100-40:8 --costs analytic "
+			   "--explain -o plan.json\n"
+			   "  ffsearch lm.json --machine dgx-a100-40:8 --costs analytic -o "
+			   "plan.json \\\n"
+			   "      --vary batch=512,1024 memory=40,80\n"
+			   "  ffsearch resnet.json --machine dgx-a100-40:128 --costs analytic "
+			   "--oracle\n"
 			   "\n"
 			   "Ctrl-C ends a search early and keeps the best plan so far.\n"
 			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy "
 			   "fits in "
 			   "memory.\n",
 		.min_args = 1,
-		.max_args = 1,
+		.max_args = 1 + FF_MOST_KEYS,
 };
-
-static const struct {
-	const char *name;
-	enum ff_estimate estimate;
-} estimates[] = {{"analytic", FF_ESTIMATE_MODEL}, {"peak", FF_ESTIMATE_PEAK}};
-#define N_ESTIMATES (sizeof(estimates) / sizeof(*estimates))
-
-bool ff_job_estimates(const char *costs, enum ff_estimate *ret)
-{
-	for (size_t i = 0; i < N_ESTIMATES; i++)
-		if (!strcmp(costs, estimates[i].name)) {
-			*ret = estimates[i].estimate;
-			return true;
-		}
-	return false;
-}
 
 bool ff_job_is_start(const char *name)
 {
@@ -81,9 +74,8 @@ static int check_words(struct ff_job_options *o, struct ff_error *err)
 	struct ff_nearest near;
 
 	ff_nearest_init(&near, o->costs_path);
-	for (size_t i = 0; i < N_ESTIMATES; i++)
-		ff_nearest_try(&near, estimates[i].name);
-	if (!ff_job_estimates(o->costs_path, &estimate) &&
+	ff_nearest_try_choices(&near, FF_ESTIMATES);
+	if (!ff_estimate_named(o->costs_path, &estimate) &&
 			check_word(o->costs_path, ff_nearest_hint(&near), err) < 0)
 		return err->code;
 	if (o->simulate && !ff_job_is_start(o->simulate))
@@ -168,9 +160,24 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 	return FF_OK;
 }
 
+static int check_oracle(const struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_job_options *o = &j->opt;
+
+	if (o->simulate || o->strategy_path || o->report_path || o->trace_path || o->list ||
+			o->explain || o->vary.n || o->init.n || o->seconds >= 0 ||
+			o->proposals != FF_NOT_GIVEN)
+		return ff_fail(err, FF_E_INPUT,
+				"option --oracle prints a table of its own: expected no plan, and "
+				"nothing that is asked about one, beside it");
+	return FF_OK;
+}
+
 int ff_job_check(struct ff_job *j, struct ff_error *err)
 {
+	struct ff_variation v[FF_MOST_VARIATIONS];
 	struct ff_error inner;
+	uint32_t n;
 
 	if (!j->opt.machine_name)
 		return ff_fail(err, FF_E_INPUT,
@@ -181,7 +188,7 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 				"option --costs is missing: expected a file that ffprof wrote, or "
 				"one of the "
 				"words analytic and peak");
-	if (j->opt.by_nodes && !ff_job_estimates(j->opt.costs_path, &j->in.estimate))
+	if (j->opt.by_nodes && !ff_estimate_named(j->opt.costs_path, &j->in.estimate))
 		return ff_fail(err, FF_E_INPUT,
 				"option --by-nodes: expected --costs analytic or peak beside it, "
 				"as a file "
@@ -216,8 +223,10 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 				"option --average-every: expected --simulate data-parallel beside "
 				"it, as there is nothing to search: devices have nothing but "
 				"parameters in common then");
-	if (check_words(&j->opt, err) < 0)
+	if (check_words(&j->opt, err) < 0 || ff_variations_parse(&j->opt.vary, v, &n, err) < 0)
 		return err->code;
+	if (j->opt.oracle)
+		return check_oracle(j, err);
 	if (!j->opt.simulate)
 		return check_search(j, err);
 	if (j->opt.proposals != FF_NOT_GIVEN || j->opt.seconds >= 0 || j->opt.init.n > 0 ||
@@ -294,12 +303,33 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"experts behind them"},
 			{"-o", FF_OPTION_TEXT, &o->strategy_path, "STRATEGY",
 					"where the plan goes"},
+			{"--list", FF_OPTION_TEXT, &o->list, "PATTERN",
+					"instead of the summary a line for each operator whose "
+					"name has that in it, or matches it (\"block0.*\")"},
+			{"--explain", FF_OPTION_FLAG, &o->explain, NULL,
+					"tell the critical path, what is gained over the "
+					"baseline, and what more memory or faster links would "
+					"bring"},
+			{"--vary", FF_OPTION_TEXTS, &o->vary, "KEY=N,..",
+					"the plan, carried over and searched again, for other "
+					"values of batch, memory (GiB), devices and network "
+					"(Gbit/s a node); several KEY=N,.. may follow, each "
+					"value with all of the others"},
+			{"--oracle", FF_OPTION_FLAG, &o->oracle, NULL,
+					"of pure strategies (data, spatial, channels, pipeline, "
+					"ZeRO) on 1, 2, 4 and so on up to 1,024 devices tell "
+					"where each stops scaling, and why"},
 			{"--report", FF_OPTION_TEXT, &o->report_path, "FILE", "figures as JSON"},
 			{"--trace", FF_OPTION_TEXT, &o->trace_path, "FILE",
 					"predicted timeline for Perfetto or chrome://tracing"},
+			{"--html", FF_OPTION_TEXT, &o->html_path, "FILE",
+					"a page for people: figures, strategy, timeline, memory, "
+					"links"},
 	};
 	struct ff_command c = ff_job_command;
+	const char *args[1 + FF_MOST_KEYS];
 	uint32_t n_args;
+	int code;
 
 	ff_optimizer_list(true, names);
 	snprintf(optimizers, sizeof(optimizers),
@@ -313,5 +343,16 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			codecs);
 	c.options = options;
 	c.n_options = sizeof(options) / sizeof(*options);
-	return ff_cli_parse(&c, argc, argv, &o->graph_path, &n_args, done, err);
+	code = ff_cli_parse(&c, argc, argv, args, &n_args, done, err);
+	if (code < 0 || *done)
+		return code;
+	o->graph_path = args[0];
+	for (uint32_t i = 1; i < n_args; i++) {
+		if (!o->vary.n || o->vary.n == 32 || !strchr(args[i], '='))
+			return ff_fail(err, FF_E_INPUT,
+					"expected one operand, GRAPH, not \"%.100s\" behind it",
+					args[i]);
+		o->vary.text[o->vary.n++] = args[i];
+	}
+	return FF_OK;
 }

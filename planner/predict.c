@@ -12,13 +12,22 @@ double ff_job_now_s(void)
 	return ff_clock_us() / 1e6;
 }
 
+double ff_job_left_s(const struct ff_job *j, uint32_t n)
+{
+	double left = j->opt.seconds - (ff_job_now_s() - j->from);
+
+	if (j->opt.simulate || j->opt.seconds <= 0)
+		return 0;
+	return left > 0 ? left / n : 1e-3;
+}
+
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device)
 {
 	return j->opt.memory ? j->opt.memory : ff_device_kind(&j->in.machine, device)->memory_bytes;
 }
 
-int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan *ret,
-		struct ff_error *err)
+int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
+		struct ff_plan *ret, struct ff_error *err)
 {
 	struct ff_lower_options opt = {.optimizer = j->in.optimizer,
 			.clip = j->opt.clip,
@@ -30,14 +39,12 @@ int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan
 	int code;
 
 	ret->strategy = *s;
-	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, &j->arena,
-			&ret->schedule, err);
+	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, a, &ret->schedule, err);
 	if (code == FF_OK)
-		code = ff_simulate(
-				&ret->schedule, j->tools.pricer, &j->arena, &ret->simulation, err);
+		code = ff_simulate(&ret->schedule, j->tools.pricer, a, &ret->simulation, err);
 	if (code == FF_OK)
 		code = ff_simulation_inferred(
-				&ret->schedule, j->tools.pricer, &j->arena, &ret->inferred, err);
+				&ret->schedule, j->tools.pricer, a, &ret->inferred, err);
 	if (code < 0)
 		return code;
 	ret->short_device = FF_NONE;
@@ -90,14 +97,14 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 		code = ff_job_tune(j, &base, err);
 	j->predict_s = ff_job_now_s();
 	if (code == FF_OK)
-		code = ff_job_predict(j, &base, &s->data_parallel, err);
+		code = ff_job_predict(j, &base, &j->arena, &s->data_parallel, err);
 	j->predict_s = ff_job_now_s() - j->predict_s;
 	if (code == FF_OK && !ff_plan_fits(&s->data_parallel))
 		code = ff_grid_find(&grid, &j->arena, &base, j->baseline_name, &found, err);
 	if (code == FF_OK && found)
 		code = ff_job_tune(j, &base, err);
 	if (code == FF_OK && found)
-		code = ff_job_predict(j, &base, &j->baseline, err);
+		code = ff_job_predict(j, &base, &j->arena, &j->baseline, err);
 	if (code == FF_OK && found && ff_plan_fits(&j->baseline)) {
 		s->baseline = &j->baseline;
 		s->baseline_name = j->baseline_name;

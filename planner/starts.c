@@ -27,6 +27,11 @@ static bool elimination_ends(void *ctx)
 	       c->clock.seconds - c->clock.elimination_from > ELIMINATION_SHARE * c->opt->seconds;
 }
 
+static bool is_plan(const char *name)
+{
+	return !strcmp(name, FF_START_PLAN);
+}
+
 /* Starts have the buckets that the search begins with, as far as they may. */
 static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
 {
@@ -110,6 +115,8 @@ static int start_from(struct ff_chain *c, const char *name, const struct ff_mach
 		return FF_OK; /* nobody needs to */
 	if (!strcmp(name, "megatron"))
 		return start_grid(c, a, found, err);
+	if (is_plan(name))
+		return ff_chain_go_to(c, c->opt->plan, err);
 	if (strcmp(name, "elimination") != 0) {
 		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed + c->run.n - 1, a,
 				&start, err);
@@ -158,6 +165,8 @@ static int look_at(struct ff_chain *c, const char *name, struct ff_arena *a, str
 	struct ff_strategy start;
 	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 
+	if (code == FF_OK && is_plan(name))
+		return ff_chain_go_to(c, c->opt->plan, err);
 	if (code == FF_OK)
 		code = ff_init_strategy(
 				name, c->space, c->graph, c->machine, c->opt->seed, a, &start, err);

@@ -5,19 +5,23 @@
 
 #include <stdio.h>
 
+#include "explain/facts.h"
 #include "ff/costs.h"
-#include "ff/schedule.h"
 #include "ff/search.h"
-#include "ff/simulate.h"
 
-/* One strategy, lowered and timed. */
-struct ff_plan {
-	struct ff_strategy strategy;
-	struct ff_schedule schedule;
-	struct ff_simulation simulation;
-	struct ff_inferred inferred; /* of the step */
-	uint32_t short_device;       /* first whose memory does not do; FF_NONE: it fits */
-	int64_t short_limit;         /* what that device has */
+/* What the plan would come to with more of something, carried over and searched again. */
+struct ff_sensitivity {
+	const char *name;               /* "1 GiB more memory" */
+	double carried_us, searched_us; /* NAN: there was no time */
+};
+enum { FF_MORE_MEMORY, FF_MORE_INSIDE, FF_MORE_NETWORK, FF_MORE };
+
+/* --explain. */
+struct ff_why {
+	bool asked;
+	struct ff_facts against; /* of data parallelism */
+	struct ff_sensitivity more[FF_MORE];
+	const char *binds; /* "computing", "memory", "links inside nodes", ... */
 };
 
 struct ff_summary {
@@ -40,15 +44,25 @@ struct ff_summary {
 	const char *space;              /* what --space was given */
 	double seconds, lower_bound_us; /* lower_bound_us NAN: there was no time for it */
 	int64_t memory_limit;           /* 0: each device's capacity */
+	struct ff_facts facts;          /* of the plan */
+	struct ff_rival rivals[FF_MOST_RIVALS];
+	uint32_t n_rivals;
+	struct ff_why why;
 };
 
-static inline bool ff_plan_fits(const struct ff_plan *p)
-{
-	return p->short_device == FF_NONE;
-}
+/* Of the step, what rests on kernels that were not measured on such devices. */
+double ff_inferred_share(const struct ff_plan *p);
+/* Above this share of the step it is said. */
+#define FF_MUCH_INFERRED 0.1
 
+/* No more than a screen of 80 columns and 40 lines. */
 void ff_summary_print(const struct ff_summary *s, FILE *to);
-/* docs/schema/search-report.schema.json */
+/* A line for each operator whose name has `pattern` ('*' and '?' as in a shell; without them
+ * anywhere in it). */
+int ff_summary_list(
+		const struct ff_summary *s, const char *pattern, FILE *to, struct ff_error *err);
+void ff_why_write(const struct ff_summary *s, struct ff_out *o);
+/* report.c: docs/schema/search-report.schema.json */
 void ff_summary_write(const struct ff_summary *s, struct ff_out *o);
 
 #endif

@@ -199,8 +199,12 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 			{"--trace", FF_OPTION_TEXT, &o->tell.trace, "FILE",
 					"write a timeline of the last step (Chrome, Perfetto)"},
 			{"--beside", FF_OPTION_TEXT, &o->tell.beside, "FILE",
-					"with --trace: put this timeline of the plan beside it, as "
+					"with --trace or --html: put this timeline of the plan "
+					"beside it, as "
 					"ffsearch --trace predicted it"},
+			{"--html", FF_OPTION_TEXT, &o->tell.html, "FILE",
+					"write a page for people: figures, timeline, memory, "
+					"links, predicted beside measured"},
 			{"--profile", FF_OPTION_COUNT, &o->tell.profile, "N",
 					"time the tasks of the last N steps and set them, by "
 					"class, beside what was predicted; what devices wait for "
@@ -275,6 +279,8 @@ static int report(const struct ff_run_options *o, const struct ff_plan *p,
 
 	if (code == FF_OK)
 		code = ff_report_trace(&o->tell, p, outcome, err);
+	if (code == FF_OK)
+		code = ff_report_html(o, p, outcome, verdict, err);
 	part_outputs(o);
 	return code < 0 ? code : ff_report_print(o, p, outcome, verdict, err);
 }

@@ -25,6 +25,7 @@ UNDER = {
     "graphs/strategy": ["graphs/device"],
     "graphs/move": ["graphs/strategy"],
     "graphs/lower": ["graphs/move"],
+    "graphs/html": ["graphs/lower"],
     "graphs/zoo": ["graphs/operator"],
     "graphs/import": ["graphs/operator"],
     "simulator/price": ["graphs/lower"],
@@ -34,7 +35,9 @@ UNDER = {
     "planner/propose": ["planner/space"],
     "planner/hand": ["planner/propose"],
     "planner/exact": ["planner/propose"],
-    "planner": ["planner/hand", "planner/exact"],
+    "planner/explain": ["planner/hand", "graphs/html"],
+    "planner/plan": ["planner/explain"],
+    "planner": ["planner/exact", "planner/plan"],
     "runtime/data": ["graphs/lower"],
     "runtime/kernels": ["graphs/lower"],
     "runtime/process": ["graphs/lower"],
@@ -68,7 +71,7 @@ UNDER = {
     "runtime/exec/messages": ["runtime/exec/core"],
     "runtime/exec": ["runtime/exec/messages"],
     "runtime/prof": ["runtime/exec", "runtime/topology"],
-    "runtime/run": ["runtime/exec"],
+    "runtime/run": ["runtime/exec", "graphs/html"],
     "runtime": ["runtime/pack", "runtime/prof", "runtime/run"],
 }
 WITHIN = {"graphs/operator/rows": "graphs/operator"}

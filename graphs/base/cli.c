@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli_forms.h"
 #include "ff/nearest.h"
 
 #define HELP_WIDTH 80
@@ -235,7 +236,25 @@ static int read_option(const struct parse *p, int *i)
 	return read_value(p, o, at, value);
 }
 
-enum ending { ENDING_NONE, ENDING_HELP, ENDING_VERSION, ENDING_LIST };
+enum ending { ENDING_NONE, ENDING_HELP, ENDING_FORM, ENDING_VERSION, ENDING_LIST };
+
+/* --help=FORM: for programs. */
+static const struct form {
+	const char *name;
+	void (*print)(const struct ff_command *c);
+} forms[] = {{"man", ff_cli_man}, {"bash", ff_cli_bash}, {"zsh", ff_cli_zsh},
+		{"fish", ff_cli_fish}};
+
+static const struct form *find_form(const char *word)
+{
+	static const char help[] = "--help=";
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+		if (!strncmp(word, help, sizeof(help) - 1) &&
+				!strcmp(word + sizeof(help) - 1, forms[i].name))
+			return &forms[i];
+	return NULL;
+}
 
 /* What the option at argv[i] lists when its value is the word for that; NULL: it is not. */
 static const struct ff_option *find_list(const struct parse *p, int i)
@@ -255,7 +274,7 @@ static bool is_help(const char *word)
 
 /* Walks all words: checks or stores the options, collects the operands. */
 static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum ending *ending,
-		const struct ff_option **list)
+		const struct ff_option **list, const struct form **form)
 {
 	bool options = true;
 	uint32_t n = 0;
@@ -268,6 +287,9 @@ static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum
 			options = false;
 		} else if (options && is_help(word)) {
 			*ending = ENDING_HELP;
+			return FF_OK;
+		} else if (options && (*form = find_form(word))) {
+			*ending = ENDING_FORM;
 			return FF_OK;
 		} else if (options && strcmp(word, "--version") == 0) {
 			*ending = ENDING_VERSION;
@@ -354,7 +376,8 @@ static int print_help(const struct ff_command *c)
 {
 	static const struct ff_option own[] = {
 			{.name = "-h, --help", .help = "Show this text."},
-			{.name = "--version", .help = "Show the version."},
+			{.name = "--version",
+					.help = "Show the version and what it was built with."},
 	};
 	int left = 0;
 
@@ -395,17 +418,20 @@ int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char *
 {
 	struct parse p = {.c = c, .argc = argc, .argv = argv, .err = err};
 	const struct ff_option *list = NULL;
+	const struct form *form = NULL;
 	enum ending ending;
 	uint32_t n = 0;
-	int code = walk(&p, args, &n, &ending, &list);
+	int code = walk(&p, args, &n, &ending, &list, &form);
 
 	if (code < 0)
 		return code;
 	if (ending != ENDING_NONE) {
 		if (ending == ENDING_HELP)
 			print_help(c);
+		else if (ending == ENDING_FORM)
+			form->print(c);
 		else if (ending == ENDING_VERSION)
-			printf("%s %s\n", c->name, FF_VERSION);
+			ff_cli_print_version(c->name);
 		else
 			code = list->list(stdout, err);
 		if (code == FF_OK)
@@ -418,7 +444,7 @@ int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char *
 	if (code < 0)
 		return code;
 	p.store = true;
-	code = walk(&p, args, n_args, &ending, &list);
+	code = walk(&p, args, n_args, &ending, &list, &form);
 	if (code == FF_OK)
 		*done = false;
 	return code;

@@ -7,6 +7,21 @@
 
 #include "ff/grow.h"
 
+bool ff_estimate_named(const char *costs, enum ff_estimate *ret)
+{
+	static const struct {
+		const char *name;
+		enum ff_estimate estimate;
+	} estimates[] = {{"analytic", FF_ESTIMATE_MODEL}, {"peak", FF_ESTIMATE_PEAK}};
+
+	for (size_t i = 0; i < sizeof(estimates) / sizeof(*estimates); i++)
+		if (!strcmp(costs, estimates[i].name)) {
+			*ret = estimates[i].estimate;
+			return true;
+		}
+	return false;
+}
+
 int ff_costs_create(const char *device_kind, struct ff_costs **ret, struct ff_error *err)
 {
 	struct ff_costs *c = calloc(1, sizeof(*c));

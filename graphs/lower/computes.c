@@ -4,26 +4,12 @@
 
 #include <string.h>
 
-#include "clocks.h"
+#include "arrivals.h"
 #include "dropped.h"
 #include "emit.h"
 #include "ff/backward.h"
 #include "ff/instance.h"
 #include "memory.h"
-#include "moves.h"
-
-/* The tasks of a limited compute are the last. */
-static void note_limited(struct ff_lowering *l, const struct ff_step *s)
-{
-	const struct ff_node_block *nb = l->node[s->id];
-
-	for (uint32_t p = 0; p < nb->n_parts; p++) {
-		uint32_t *limited = &l->limited[(size_t)FF_PREFETCH_DISTANCE * nb->device[p]];
-
-		memmove(limited + 1, limited, (FF_PREFETCH_DISTANCE - 1) * sizeof(*limited));
-		limited[0] = ff_emit_task(l, s->phase, s->micro, s->id, p);
-	}
-}
 
 static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
 {
@@ -74,41 +60,35 @@ static void use_input(struct ff_lowering *l, const struct ff_task *t, uint32_t s
 	ff_buffer_use(l, in[t->part]);
 }
 
-/* Instance `i` of the weights at `edge` must have been gathered, where their bucket is flat. */
-static void depend_on_gathered(
-		struct ff_lowering *l, const struct ff_task *t, uint32_t edge, uint32_t i)
-{
-	uint32_t alias = l->edge[edge].forward.alias[t->part];
-	uint32_t value = l->g->edges[edge].value, bucket;
-
-	if (alias == FF_NONE)
-		return;
-	bucket = l->r.buffers[ff_emit_list(l, l->r.out, value, i)[alias]].bucket;
-	/* of one that is not dropped: who reads it later stands behind on the same lane */
-	if (l->r.buckets[bucket].dropped || (t->micro == 0 && t->pass == FF_FORWARD && !t->again))
-		ff_emit_depend(l, l->gather_task[(size_t)bucket * l->r.n_instances + i]);
-}
-
-/* What a task reads at `edge` must have been written. */
+/* What a task reads at `edge` where it was made must have been: what is moved arrives, and what a
+ * parameter has was written in the step before. */
 static void depend_on_value(struct ff_lowering *l, const struct ff_task *t, uint32_t edge)
 {
+	uint32_t alias = l->edge[edge].forward.alias[t->part], from = ff_edge_source(l->g, edge);
 	bool later = t->again || t->pass == FF_BACKWARD;
-	uint32_t i = ff_schedule_instance(&l->r, ff_edge_source(l->g, edge), t->micro, later);
+	uint32_t i = ff_schedule_instance(&l->r, from, t->micro, later);
 
-	ff_emit_depend(l, ff_emit_value_from(l, edge, i, t->part));
-	if (ff_emit_from_parameter(l, edge))
-		depend_on_gathered(l, t, edge, i);
+	if (alias == FF_NONE || ff_node_is_parameter(l->g, from))
+		return;
+	ff_emit_depend(l, ff_emit_task(l, i % 2 ? FF_PHASE_RECOMPUTE : FF_PHASE_FORWARD, i / 2,
+					  from, alias));
 }
 
-static void emit_forward(struct ff_lowering *l, const struct ff_step *s, uint32_t p)
+static void depend_forward(struct ff_lowering *l, const struct ff_task *t)
 {
-	const struct ff_node *n = &l->g->nodes[s->id];
-	const struct ff_node_block *nb = l->node[s->id];
-	const struct ff_task *t = compute_begin(l, s, p);
+	const struct ff_node *n = &l->g->nodes[t->node];
 
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
 		depend_on_value(l, t, e);
-	ff_clock_tick(l);
+}
+
+/* Buffers that forward of a part reads and writes. */
+static void use_forward(struct ff_lowering *l, const struct ff_task *t)
+{
+	const struct ff_node *n = &l->g->nodes[t->node];
+	const struct ff_node_block *nb = l->node[t->node];
+	uint32_t p = t->part;
+
 	for (uint32_t i = 0; i < n->n_in; i++)
 		use_input(l, t, i);
 	for (uint32_t k = 0; k < n->n_out; k++) {
@@ -179,7 +159,7 @@ static uint32_t *invert(struct ff_lowering *l, uint32_t edge)
 }
 
 /* Buffers that backward of a part reads and writes. */
-static void use_backward(struct ff_lowering *l, const struct ff_task *t, uint32_t *const *alias)
+static void use_backward(struct ff_lowering *l, const struct ff_task *t)
 {
 	const struct ff_node *n = &l->g->nodes[t->node];
 	uint32_t flags = ff_op_row(n->op)->flags, p = t->part;
@@ -194,26 +174,8 @@ static void use_backward(struct ff_lowering *l, const struct ff_task *t, uint32_
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		if (i >= n->n_data || (flags & FF_OP_BACKWARD_IN))
 			use_input(l, t, i);
-		if (alias[i])
-			make_din(l, t, n->in + i, alias[i][p]);
-	}
-}
-
-/* What a prelude replaces has been sent on to other parts of the node behind it. */
-static void depend_on_replaced(struct ff_lowering *l, const struct ff_task *t)
-{
-	const struct ff_value *v = &l->g->values[l->g->nodes[ff_node_leader(l->g, t->node)].out];
-
-	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = l->g->uses[v->first_use + u];
-		const struct ff_redistribution *back = &l->edge[edge].backward;
-		const uint32_t *moved = l->moved[FF_BACKWARD][(size_t)edge * l->r.n_instances +
-							      2 * (size_t)t->micro];
-
-		for (uint32_t i = 0; i < back->n_moves; i++)
-			if (back->alias[t->part] != FF_NONE &&
-					ff_emit_takes_from(&back->move[i], back->alias[t->part]))
-				ff_emit_depend(l, moved[back->move[i].sink[0]]);
+		if (l->computing.alias[i])
+			make_din(l, t, n->in + i, l->computing.alias[i][p]);
 	}
 }
 
@@ -228,76 +190,40 @@ static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
 		if (l->r.again[ff_edge_source(l->g, e)] && ff_edge_read_backward(l->g, e))
 			depend_on_value(l, t, e);
-	for (uint32_t k = 0; k < n->n_out; k++) {
-		const struct ff_value *v = &l->g->values[n->out + k];
-
-		for (uint32_t u = 0; u < v->n_uses; u++) {
-			uint32_t edge = l->g->uses[v->first_use + u];
-
-			if (ff_edge_needs_grad(l->g, edge))
-				ff_emit_depend(l,
-						ff_emit_gradient_from(l, edge, t->micro, t->part));
-		}
-	}
-	if (ff_node_is_prelude(l->g, t->node))
-		depend_on_replaced(l, t);
+	for (uint32_t k = 0; k < n->n_out; k++)
+		ff_emit_depend_gradients(l, n->out + k, t->micro, t->part);
 }
 
-static void emit_backward(
-		struct ff_lowering *l, const struct ff_step *s, uint32_t p, uint32_t *const *alias)
+void ff_computes_part(struct ff_lowering *l, const struct ff_step *s, uint32_t part)
 {
-	const struct ff_task *t = compute_begin(l, s, p);
+	uint32_t *place = l->place[ff_phase_pass(s->phase)][s->id];
+	struct ff_task *t = compute_begin(l, s, part);
 
-	depend_backward(l, t);
-	ff_clock_tick(l);
-	use_backward(l, t, alias);
+	if (place)
+		place[part] = l->r.n_tasks - 1 - *ff_emit_computed(l, s->phase, s->micro, s->id);
+	ff_depend_arrived(l, s->phase, s->micro, s->id, part);
+	if (t->pass == FF_BACKWARD)
+		depend_backward(l, t);
+	else
+		depend_forward(l, t);
+	ff_emit_ready(l);
+	if (t->pass == FF_BACKWARD)
+		use_backward(l, t);
+	else
+		use_forward(l, t);
 }
 
-/* What is carried to the parts of `turn`; `moved` of each has been. */
-static void emit_carried(
-		struct ff_lowering *l, const struct ff_step *s, uint32_t turn, uint32_t *moved)
+void ff_computes_begin(struct ff_lowering *l, const struct ff_step *s)
 {
 	const struct ff_node *n = &l->g->nodes[s->id];
 
-	for (uint32_t k = 0; k < n->n_carried; k++) {
-		struct ff_step move = {FF_STEP_MOVES, s->phase, s->micro,
-				n->in + n->n_data - n->n_carried + k, false};
-		const struct ff_redistribution *r = ff_moves_at(l, s->phase, move.id);
-
-		for (; moved[k] < r->n_moves; moved[k]++) {
-			const struct ff_move *mv = &r->move[moved[k]];
-
-			if (ff_turn_of(l->node[s->id], ff_phase_pass(s->phase), mv->sink[0]) > turn)
-				break;
-			ff_moves_emit(l, &move, mv);
-		}
-	}
+	l->computing.mark = ff_arena_mark(l->scratch);
+	for (uint32_t i = 0; i < n->n_in; i++)
+		l->computing.alias[i] = s->phase == FF_PHASE_BACKWARD ? invert(l, n->in + i) : NULL;
+	*ff_emit_computed(l, s->phase, s->micro, s->id) = l->r.n_tasks;
 }
 
-void ff_computes_emit(struct ff_lowering *l, const struct ff_step *s)
+void ff_computes_end(struct ff_lowering *l)
 {
-	const struct ff_node *n = &l->g->nodes[s->id];
-	const struct ff_node_block *nb = l->node[s->id];
-	struct ff_arena_mark mark = ff_arena_mark(l->scratch);
-	enum ff_pass pass = ff_phase_pass(s->phase);
-	uint32_t *alias[FF_MAX_INPUTS] = {0}, *place = l->place[pass][s->id];
-	uint32_t first = l->r.n_tasks, moved[FF_MAX_CARRIED] = {0};
-
-	for (uint32_t i = 0; i < n->n_in && pass == FF_BACKWARD; i++)
-		alias[i] = invert(l, n->in + i);
-	*ff_emit_computed(l, s->phase, s->micro, s->id) = first;
-	for (uint32_t i = 0; i < nb->n_parts; i++) {
-		uint32_t p = ff_turn_part(nb, pass, i);
-
-		emit_carried(l, s, ff_turn_of(nb, pass, p), moved);
-		if (place)
-			place[p] = l->r.n_tasks - first;
-		if (pass == FF_BACKWARD)
-			emit_backward(l, s, p, alias);
-		else
-			emit_forward(l, s, p);
-	}
-	ff_arena_rewind(l->scratch, mark);
-	if (s->limited)
-		note_limited(l, s);
+	ff_arena_rewind(l->scratch, l->computing.mark);
 }

@@ -4,7 +4,9 @@
 
 #include "lowering.h"
 
-/* A step that computes, for all parts. */
-void ff_computes_emit(struct ff_lowering *l, const struct ff_step *s);
+/* What step `s` computes: begun, one part after another, ended. */
+void ff_computes_begin(struct ff_lowering *l, const struct ff_step *s);
+void ff_computes_part(struct ff_lowering *l, const struct ff_step *s, uint32_t part);
+void ff_computes_end(struct ff_lowering *l);
 
 #endif

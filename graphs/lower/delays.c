@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "delays.h"
 
-#include "clocks.h"
 #include "emit.h"
 #include "ff/instance.h"
 #include "memory.h"
@@ -80,10 +79,10 @@ void ff_delays_emit_bucket(struct ff_lowering *l, const struct ff_step *s, uint3
 
 	if (!b->delay)
 		return;
-	l->delay_task[bucket] = l->r.n_tasks;
+	l->told.delay[bucket] = l->r.n_tasks;
 	for (uint32_t d = 0; d < b->n_devices; d++) {
 		begin(l, s, b->device[d])->bucket = bucket;
-		ff_clock_tick(l);
+		ff_emit_ready(l);
 	}
 }
 
@@ -103,7 +102,7 @@ void ff_delays_emit_edge(struct ff_lowering *l, const struct ff_step *s)
 		t->edge = s->id;
 		t->node = e->node;
 		t->part = p;
-		ff_clock_tick(l);
+		ff_emit_ready(l);
 		due[p] = ff_emit_shard(
 				l, t->device, ff_placement_gradient_bytes(&reader->in[e->slot], p));
 		ff_buffer_use(l, due[p]);

@@ -22,15 +22,6 @@ int ff_dropped_begin(struct ff_lowering *l, uint32_t bucket)
 	return FF_OK;
 }
 
-/* One gather at a time is under way for what reads next: as what is moved again, it waits until
- * the last but FF_PREFETCH_DISTANCE limited compute of its devices is over. */
-static void limit_prefetch(struct ff_lowering *l, const struct ff_bucket *b)
-{
-	for (uint32_t d = 0; d < b->n_devices && l->m->overlap; d++)
-		ff_emit_depend(l, l->limited[(size_t)FF_PREFETCH_DISTANCE * b->device[d] +
-						  FF_PREFETCH_DISTANCE - 1]);
-}
-
 /* Shards of instance `i` are parts of the buffers from `first` on, one a device. */
 static void place_shards(struct ff_lowering *l, const struct ff_bucket *b, uint32_t bucket,
 		uint32_t first, uint32_t i)
@@ -52,24 +43,17 @@ static void place_shards(struct ff_lowering *l, const struct ff_bucket *b, uint3
 	}
 }
 
-void ff_dropped_gather(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
+void ff_dropped_place(struct ff_lowering *l, struct ff_task *t)
 {
-	const struct ff_bucket *b = &l->r.buckets[bucket];
+	const struct ff_bucket *b = &l->r.buckets[t->bucket];
 	int64_t bytes = b->bytes / FF_F32_BYTES * ff_dtype_bytes(l->g->dtype);
 	uint32_t node = l->r.shards[b->first_shard].node;
-	uint32_t i = ff_schedule_instance(&l->r, node, s->micro, s->phase != FF_PHASE_FORWARD);
-	struct ff_task *t = ff_emit_begin(l, FF_TASK_SYNC, s);
 
-	l->gather_task[(size_t)bucket * l->r.n_instances + i] = l->r.n_tasks - 1;
-	t->bucket = bucket;
-	ff_emit_occupy_transfer(l, b->n_devices, b->device);
-	limit_prefetch(l, b);
-	ff_clock_tick(l);
 	t->stage = l->r.n_buffers;
 	for (uint32_t d = 0; d < b->n_devices; d++)
 		ff_buffer_use(l, ff_buffer_new(l, b->device[d], bytes));
-	place_shards(l, b, bucket, t->stage, i);
-	l->r.network_bytes += ff_bucket_gathered_bytes(b, l->g->dtype);
+	place_shards(l, b, t->bucket, t->stage,
+			ff_schedule_instance(&l->r, node, t->micro, t->again));
 }
 
 void ff_dropped_write(struct ff_lowering *l, uint32_t gradient)

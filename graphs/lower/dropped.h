@@ -7,8 +7,8 @@
 
 /* Before its shards are added. */
 int ff_dropped_begin(struct ff_lowering *l, uint32_t bucket);
-/* The task that gathers all its weights in limited step `s`. */
-void ff_dropped_gather(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket);
+/* Buffers of what task `t`, the one at hand, gathers. */
+void ff_dropped_place(struct ff_lowering *l, struct ff_task *t);
 /* The task at hand is about to write `gradient`, which may be one of a dropped bucket. */
 void ff_dropped_write(struct ff_lowering *l, uint32_t gradient);
 /* The task at hand takes all gradients of a bucket, if it is dropped. */

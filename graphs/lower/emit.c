@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "emit.h"
 
+#include <stdlib.h>
+
 #include "clocks.h"
 #include "ff/grow.h"
 #include "ff/instance.h"
@@ -70,6 +72,30 @@ void ff_emit_occupy_transfer(struct ff_lowering *l, uint32_t n, const uint16_t *
 	ff_arena_rewind(l->scratch, mark);
 }
 
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+void ff_emit_ready(struct ff_lowering *l)
+{
+	struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
+	uint32_t *dep = t->n_deps ? l->deps.v + t->first_dep : NULL, n = 0;
+
+	if (!l->failed) {
+		if (t->n_deps > 1)
+			qsort(dep, t->n_deps, sizeof(*dep), by_number);
+		for (uint32_t i = 0; i < t->n_deps; i++)
+			if (!n || dep[i] != dep[n - 1])
+				dep[n++] = dep[i];
+		t->n_deps = n;
+		l->deps.n = t->first_dep + n;
+	}
+	ff_clock_tick(l);
+}
+
 uint32_t *ff_emit_list(const struct ff_lowering *l, const uint32_t *const *table, size_t i,
 		uint32_t instance)
 {
@@ -91,18 +117,6 @@ uint32_t ff_emit_task(const struct ff_lowering *l, enum ff_phase phase, uint32_t
 	return first == FF_NONE ? FF_NONE : first + (place ? place[part] : part);
 }
 
-uint32_t ff_emit_value_from(const struct ff_lowering *l, uint32_t edge, uint32_t i, uint32_t part)
-{
-	uint32_t alias = l->edge[edge].forward.alias[part], from = ff_edge_source(l->g, edge);
-
-	if (alias == FF_NONE)
-		return l->moved[FF_FORWARD][(size_t)edge * l->r.n_instances + i][part];
-	/* what a parameter has was written in the step before */
-	if (ff_node_is_parameter(l->g, from))
-		return FF_NONE;
-	return ff_emit_task(l, i % 2 ? FF_PHASE_RECOMPUTE : FF_PHASE_FORWARD, i / 2, from, alias);
-}
-
 bool ff_emit_from_parameter(const struct ff_lowering *l, uint32_t edge)
 {
 	return ff_node_is_parameter(l->g, ff_edge_source(l->g, edge));
@@ -113,15 +127,18 @@ uint32_t ff_emit_gradient_of(const struct ff_lowering *l, uint32_t edge, uint32_
 	return ff_emit_from_parameter(l, edge) ? 0 : 2 * micro;
 }
 
-uint32_t ff_emit_gradient_from(
-		const struct ff_lowering *l, uint32_t edge, uint32_t micro, uint32_t part)
+void ff_emit_depend_gradients(struct ff_lowering *l, uint32_t value, uint32_t micro, uint32_t part)
 {
-	uint32_t alias = l->edge[edge].backward.alias[part];
-	size_t at = (size_t)edge * l->r.n_instances + ff_emit_gradient_of(l, edge, micro);
+	const struct ff_value *v = &l->g->values[value];
 
-	if (alias == FF_NONE)
-		return l->moved[FF_BACKWARD][at][part];
-	return ff_emit_task(l, FF_PHASE_BACKWARD, micro, l->g->edges[edge].node, alias);
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = l->g->uses[v->first_use + u];
+		const uint32_t *alias = l->edge[edge].backward.alias;
+
+		if (alias && alias[part] != FF_NONE)
+			ff_emit_depend(l, ff_emit_task(l, FF_PHASE_BACKWARD, micro,
+							  l->g->edges[edge].node, alias[part]));
+	}
 }
 
 uint32_t ff_emit_shard(struct ff_lowering *l, uint32_t device, int64_t bytes)
@@ -142,16 +159,8 @@ void ff_emit_depend_due(struct ff_lowering *l, uint32_t buffer)
 		return;
 	}
 	k = &l->r.buckets[b->bucket];
-	if (l->delay_task[b->bucket] != FF_NONE)
+	if (l->told.delay[b->bucket] != FF_NONE)
 		ff_emit_depend(l,
-				l->delay_task[b->bucket] + ff_device_index(k->device, k->n_devices,
+				l->told.delay[b->bucket] + ff_device_index(k->device, k->n_devices,
 									   b->device));
-}
-
-bool ff_emit_takes_from(const struct ff_move *mv, uint32_t part)
-{
-	for (uint32_t i = 0; i < mv->n_sources; i++)
-		if (mv->source[i] == part)
-			return true;
-	return false;
 }

@@ -10,6 +10,8 @@ struct ff_task *ff_emit_begin(
 		struct ff_lowering *l, enum ff_task_kind kind, const struct ff_step *s);
 /* The task at hand comes after `task`, unless that is FF_NONE. */
 void ff_emit_depend(struct ff_lowering *l, uint32_t task);
+/* All that it comes after is told: dependencies stand in order, each once, and clocks go on. */
+void ff_emit_ready(struct ff_lowering *l);
 void ff_emit_occupy(struct ff_lowering *l, uint32_t lane);
 void ff_emit_occupy_transfer(struct ff_lowering *l, uint32_t n, const uint16_t *device);
 /* A buffer of its own; FF_NONE where there is nothing in it. */
@@ -24,15 +26,12 @@ uint32_t *ff_emit_computed(
 /* That of `part`; FF_NONE: the phase computes nothing of `node`. */
 uint32_t ff_emit_task(const struct ff_lowering *l, enum ff_phase phase, uint32_t micro,
 		uint32_t node, uint32_t part);
-/* Where instance `i` of the value at `edge` comes from, for the consumer's part. */
-uint32_t ff_emit_value_from(const struct ff_lowering *l, uint32_t edge, uint32_t i, uint32_t part);
 bool ff_emit_from_parameter(const struct ff_lowering *l, uint32_t edge);
 /* The instance of the gradient at `edge`: parameters have one for all micro-batches. */
 uint32_t ff_emit_gradient_of(const struct ff_lowering *l, uint32_t edge, uint32_t micro);
-/* Where the gradient at `edge` comes from, for the producer's part. */
-uint32_t ff_emit_gradient_from(
-		const struct ff_lowering *l, uint32_t edge, uint32_t micro, uint32_t part);
-bool ff_emit_takes_from(const struct ff_move *mv, uint32_t part);
+/* The task at hand comes after what has put gradients of a part of `value` there where they are
+ * summed or read; what is moved there arrives (arrivals.h). */
+void ff_emit_depend_gradients(struct ff_lowering *l, uint32_t value, uint32_t micro, uint32_t part);
 /* Where gradients wait: the task at hand comes after what has put there the one that is due in
  * `buffer`. */
 void ff_emit_depend_due(struct ff_lowering *l, uint32_t buffer);

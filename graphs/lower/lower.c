@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "arrivals.h"
 #include "changes.h"
 #include "delays.h"
 #include "dropped.h"
@@ -394,7 +395,7 @@ static int build_clip(struct ff_lowering *l, struct ff_error *err)
 		if (updates[d])
 			device[b->n_devices++] = (uint16_t)d;
 	l->r.clip = l->r.n_buckets++;
-	l->sync_task[l->r.clip] = FF_NONE;
+	l->told.sync[l->r.clip] = FF_NONE;
 	return FF_OK;
 }
 
@@ -419,18 +420,14 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 	l->r.n_buckets = b->n_buckets;
 	l->r.buckets = ff_arena_array(l->a, b->n_buckets + 1, sizeof(*l->r.buckets));
 	l->r.shards = ff_arena_array(l->a, b->n_members, sizeof(*l->r.shards));
-	l->sync_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->sync_task));
-	l->gather_task = ff_arena_array(l->scratch, (b->n_buckets + 1) * (size_t)l->r.n_instances,
-			sizeof(*l->gather_task));
-	l->delay_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->delay_task));
-	if (!l->r.buckets || !l->r.shards || !l->sync_task || !l->gather_task || !l->delay_task)
+	l->told.sync = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->told.sync));
+	l->told.delay = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->told.delay));
+	if (!l->r.buckets || !l->r.shards || !l->told.sync || !l->told.delay)
 		return ff_fail_memory(err);
-	memset(l->gather_task, 0xff,
-			b->n_buckets * (size_t)l->r.n_instances * sizeof(*l->gather_task));
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		const struct ff_bucket_build *k = &b->bucket[i];
 
-		l->sync_task[i] = l->delay_task[i] = FF_NONE;
+		l->told.sync[i] = l->told.delay[i] = FF_NONE;
 		l->r.buckets[i] = (struct ff_bucket){.synced = k->synced,
 				.flat = k->flat,
 				.dropped = k->dropped > 0,
@@ -498,19 +495,19 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 			return ff_fail_memory(err);
 	}
 	for (int i = 0; i < 2; i++) {
-		l->moved[i] = ff_arena_array(
-				s, (size_t)edges * l->r.n_instances, sizeof(**l->moved));
 		l->clocks.lane[i] = ff_arena_array(s, devices, sizeof(**l->clocks.lane));
 		l->place[i] = ff_arena_array(s, nodes, sizeof(**l->place));
-		if (!l->moved[i] || !l->clocks.lane[i] || !l->place[i])
+		if (!l->clocks.lane[i] || !l->place[i])
 			return ff_fail_memory(err);
 	}
-	l->limited = ff_arena_array(s, FF_PREFETCH_DISTANCE * (size_t)devices, sizeof(*l->limited));
+	l->told.limited = ff_arena_array(
+			s, FF_PREFETCH_DISTANCE * (size_t)devices, sizeof(*l->told.limited));
 	if (!l->order || !l->position || !l->node || !l->synced || !l->edge || !l->sums.first ||
 			!l->sums.sent || !l->sums.added || !l->first_edge || !l->shared_from ||
-			!l->limited)
+			!l->told.limited)
 		return ff_fail_memory(err);
-	memset(l->limited, 0xff, FF_PREFETCH_DISTANCE * (size_t)devices * sizeof(*l->limited));
+	memset(l->told.limited, 0xff,
+			FF_PREFETCH_DISTANCE * (size_t)devices * sizeof(*l->told.limited));
 	return FF_OK;
 }
 
@@ -580,6 +577,8 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 		return code;
 	build_kept(l);
 	ff_delays_build(l);
+	if ((code = ff_arrivals_init(l, err)) < 0)
+		return code;
 	ff_tasks_emit(l);
 	return l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);
 }
@@ -601,11 +600,13 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 	l.r.staleness = opt ? opt->staleness : 0;
 	l.r.optimizer = opt && opt->optimizer ? opt->optimizer : ff_optimizer_preset();
 	ff_arena_init(&own);
+	ff_arena_init(&l.arrivals.arena);
 	l.scratch = opt && opt->scratch ? opt->scratch : &own;
 	mark = ff_arena_mark(l.scratch);
 	code = lower(&l, g, err);
 	ff_bucketing_finish(&l.buckets);
 	ff_arena_rewind(l.scratch, mark);
+	ff_arena_finish(&l.arrivals.arena);
 	ff_arena_finish(&own);
 	if (code == FF_OK)
 		*ret = l.r;

@@ -33,6 +33,32 @@ struct ff_list {
 	uint32_t *v, n, cap;
 };
 
+/* arrivals.c: tasks that others wait for which are still to be told. */
+struct ff_arrivals {
+	struct ff_arena arena;
+	/* By phase, by micro-batch and node, by part: the newest of its list, or FF_NONE. */
+	uint32_t **first[FF_PHASE_COUNT];
+	struct ff_arrival {
+		uint32_t task, next; /* next: FF_NONE behind the last */
+	} * at;
+	uint32_t n, cap;
+};
+
+/* Tasks that others come after. */
+struct ff_told {
+	uint32_t *sync;    /* by bucket: that sums its gradients, or FF_NONE */
+	uint32_t *delay;   /* by bucket: its DELAY task on its first device, others behind it */
+	uint32_t *limited; /* by device: its last FF_PREFETCH_DISTANCE limited computes, last first
+			    */
+	uint32_t round;    /* the first of the norms, or of the updates */
+};
+
+/* What is computed while its parts are told: ff_computes_begin. */
+struct ff_computing {
+	uint32_t *alias[FF_MAX_INPUTS]; /* by slot: the producer's part whose gradient its own is */
+	struct ff_arena_mark mark;
+};
+
 struct ff_lowering {
 	const struct ff_graph *g; /* of one micro-batch */
 	const struct ff_machine *m;
@@ -58,14 +84,10 @@ struct ff_lowering {
 	/* By pass and node, of nodes whose parts run in turn: how many tasks behind that one part
 	 * p is.  NULL: p. */
 	uint32_t **place[2];
-	/* By pass, edge and instance, sink part: task that fills it, or FF_NONE. */
-	uint32_t **moved[2];
-	uint32_t *sync_task;   /* by bucket: SYNC task of its gradients, or FF_NONE */
-	uint32_t *gather_task; /* by bucket and instance: that gathers its weights, or FF_NONE */
-	uint32_t *delay_task; /* its DELAY task on its first device, others behind it; or FF_NONE */
-	uint32_t *limited; /* by device: its last FF_PREFETCH_DISTANCE limited computes, last first;
-			      or FF_NONE */
 
+	struct ff_told told;
+	struct ff_arrivals arrivals;
+	struct ff_computing computing;
 	struct ff_clocks clocks;
 	struct ff_life *life; /* by buffer */
 	bool failed;          /* out of memory somewhere */

@@ -1,7 +1,6 @@
 /* Tasks that move.  SPDX-License-Identifier: Apache-2.0 */
 #include "moves.h"
 
-#include "clocks.h"
 #include "emit.h"
 #include "ff/instance.h"
 #include "memory.h"
@@ -52,64 +51,64 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 	keep_residual(l, t, mv);
 }
 
-/* A limited move waits on every device that it brings something; where moves are on compute
- * lanes they do so anyway. */
-static void limit_prefetch(struct ff_lowering *l, const struct ff_move *mv, const uint16_t *device)
+uint32_t ff_moves_begin(struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv)
 {
-	for (uint32_t i = 0; i < mv->n_sinks && l->m->overlap; i++)
-		ff_emit_depend(l, l->limited[(size_t)FF_PREFETCH_DISTANCE * device[mv->sink[i]] +
-						  FF_PREFETCH_DISTANCE - 1]);
-}
-
-/* Gradients of an earlier step, and what they are added to. */
-static void depend_on_due(struct ff_lowering *l, const struct ff_move *mv, const uint32_t *sources,
-		const uint32_t *sinks)
-{
-	for (uint32_t i = 0; i < mv->n_sources; i++)
-		ff_emit_depend_due(l, sources[mv->source[i]]);
-	for (uint32_t i = 0; i < mv->n_sinks; i++)
-		ff_emit_depend_due(l, sinks[mv->sink[i]]);
-}
-
-void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv)
-{
-	const struct ff_edge *e = &l->g->edges[s->id];
-	const struct ff_value *v = &l->g->values[e->value];
-	uint32_t from = v->producer, first = l->first_edge[e->value], instance;
-	const struct ff_node_block *to = l->node[e->node], *source = l->node[from];
-	bool back = s->phase == FF_PHASE_BACKWARD;
 	struct ff_task *t = ff_emit_begin(l, FF_TASK_MOVE, s);
-	uint32_t me = l->r.n_tasks - 1;
-	uint32_t writer = back ? e->node : from;
-	const uint32_t *sources, *sinks;
-	struct ff_side side;
 
 	t->edge = s->id;
-	t->node = e->node;
+	t->node = l->g->edges[s->id].node;
 	t->move = mv;
 	if (ff_move_is_own(l->g, s->id, mv))
 		ff_emit_occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, mv->device[0]));
 	else
 		ff_emit_occupy_transfer(l, mv->n_devices, mv->device);
-	for (uint32_t i = 0; i < mv->n_sources; i++)
-		ff_emit_depend(l, ff_emit_task(l, s->phase, s->micro, writer, mv->source[i]));
+	return l->r.n_tasks - 1;
+}
+
+/* Those, and what they are added to. */
+void ff_moves_depend_late(struct ff_lowering *l)
+{
+	const struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
+	const uint32_t *sources, *sinks;
+
 	ff_task_ends(&l->r, t, &sources, &sinks);
-	if (back && l->r.staleness && ff_emit_from_parameter(l, s->id))
-		depend_on_due(l, mv, sources, sinks);
-	/* what is added to must have been written */
-	for (uint32_t i = 0; mv->accumulate && i < mv->n_sinks; i++)
-		ff_emit_depend(l, ff_emit_gradient_from(l, first, s->micro, mv->sink[i]));
-	if (s->limited)
-		limit_prefetch(l, mv, to->device);
-	ff_clock_tick(l);
-	instance = back ? ff_emit_gradient_of(l, s->id, s->micro)
-			: ff_schedule_instance(&l->r, from, s->micro, t->again);
+	for (uint32_t i = 0; i < t->move->n_sources; i++)
+		ff_emit_depend_due(l, sources[t->move->source[i]]);
+	for (uint32_t i = 0; i < t->move->n_sinks; i++)
+		ff_emit_depend_due(l, sinks[t->move->sink[i]]);
+}
+
+void ff_moves_depend_written(
+		struct ff_lowering *l, uint32_t value, uint32_t micro, const struct ff_move *mv)
+{
+	uint32_t first = l->first_edge[value];
+	const uint32_t *alias = l->edge[first].backward.alias;
+
 	for (uint32_t i = 0; i < mv->n_sinks; i++)
-		l->moved[t->pass][(size_t)s->id * l->r.n_instances + instance][mv->sink[i]] = me;
+		if (alias[mv->sink[i]] != FF_NONE)
+			ff_emit_depend(l, ff_emit_task(l, FF_PHASE_BACKWARD, micro,
+							  l->g->edges[first].node,
+							  alias[mv->sink[i]]));
+}
+
+uint32_t ff_moves_end(struct ff_lowering *l)
+{
+	const struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
+	const struct ff_edge *e = &l->g->edges[t->edge];
+	const struct ff_value *v = &l->g->values[e->value];
+	const struct ff_node_block *to = l->node[e->node], *source = l->node[v->producer];
+	bool back = t->pass == FF_BACKWARD;
+	const struct ff_move *mv = t->move;
+	const uint32_t *sources, *sinks;
+	struct ff_side side;
+
+	ff_emit_ready(l);
+	ff_task_ends(&l->r, t, &sources, &sinks);
 	side = back ? (struct ff_side){&source->out[v->port], source->device, true}
 		    : (struct ff_side){&to->in[e->slot], to->device, false};
 	use_shards(l, mv, sources, (uint32_t *)sinks, &side);
 	l->r.network_bytes += mv->network_bytes;
-	if (back && l->opt && l->opt->codec && !mv->codec && ff_emit_from_parameter(l, s->id))
+	if (back && l->opt && l->opt->codec && !mv->codec && ff_emit_from_parameter(l, t->edge))
 		l->r.plain_bytes += mv->network_bytes;
+	return l->r.n_tasks - 1;
 }

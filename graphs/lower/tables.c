@@ -48,7 +48,6 @@ int ff_tables_places(struct ff_lowering *l, struct ff_error *err)
 /* Those of what is moved over one edge. */
 static void build_table(struct ff_lowering *l, uint32_t e)
 {
-	const struct ff_node_block *from = l->node[ff_edge_source(l->g, e)];
 	uint32_t parts = l->node[l->g->edges[e].node]->n_parts;
 	bool own = l->shared_from[e] == FF_NONE;
 
@@ -57,31 +56,17 @@ static void build_table(struct ff_lowering *l, uint32_t e)
 		bool there = own && has_instance(l, ff_edge_source(l->g, e), i);
 
 		l->r.in[at] = there ? buffers_of(l, parts) : NULL;
-		l->moved[FF_FORWARD][at] = there ? buffers_of(l, parts) : NULL;
 		l->r.din[at] = has_gradient(l, ff_edge_source(l->g, e), i) ? buffers_of(l, parts)
 									   : NULL;
-		if (i % 2 == 0 && l->sums.sent[e] == FF_NONE)
-			l->moved[FF_BACKWARD][at] = buffers_of(l, from ? from->n_parts : 0);
 	}
 }
 
-/* What another edge's moves do. */
+/* What another edge's moves bring. */
 static void share_tables(struct ff_lowering *l, uint32_t e)
 {
-	for (uint32_t i = 0; i < l->r.n_instances; i++) {
-		size_t at = (size_t)e * l->r.n_instances + i;
-
-		if (l->shared_from[e] != FF_NONE) {
-			size_t same = (size_t)l->shared_from[e] * l->r.n_instances + i;
-
-			l->r.in[at] = l->r.in[same];
-			l->moved[FF_FORWARD][at] = l->moved[FF_FORWARD][same];
-		}
-		if (l->sums.sent[e] != FF_NONE)
-			l->moved[FF_BACKWARD][at] =
-					l->moved[FF_BACKWARD]
-						[(size_t)l->sums.sent[e] * l->r.n_instances + i];
-	}
+	for (uint32_t i = 0; i < l->r.n_instances && l->shared_from[e] != FF_NONE; i++)
+		l->r.in[(size_t)e * l->r.n_instances + i] =
+				l->r.in[(size_t)l->shared_from[e] * l->r.n_instances + i];
 }
 
 /* The tables that say which buffer each part has. */

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tasks.h"
 
+#include "arrivals.h"
 #include "computes.h"
 #include "delays.h"
 #include "dropped.h"
@@ -10,54 +11,238 @@
 #include "moves.h"
 #include "updates.h"
 
-static void emit_moves(struct ff_lowering *l, const struct ff_step *s)
-{
-	const struct ff_redistribution *r = ff_moves_at(l, s->phase, s->id);
+#define FF_WALK struct ff_lowering
+#define FF_WALK_MOVE struct ff_move
+#define FF_WALK_TASK uint32_t
+#define FF_WALK_DONE uint32_t
+#define FF_WALK_START FF_NONE
+#include "ff/walk.h"
 
-	for (uint32_t i = 0; i < r->n_moves; i++)
-		ff_moves_emit(l, s, &r->move[i]);
+/* ---- what the walk reads ---- */
+
+static inline const struct ff_graph *sink_graph(const struct ff_lowering *l)
+{
+	return l->g;
 }
 
-static void emit_syncs(struct ff_lowering *l, const struct ff_step *s)
+static inline const struct ff_program *sink_program(const struct ff_lowering *l)
 {
-	for (uint32_t b = l->buckets.first_at[s->id]; b != FF_NONE;
-			b = l->buckets.bucket[b].next_at)
-		ff_updates_sync(l, s, b);
+	return &l->program;
 }
 
-static void emit_gathers(struct ff_lowering *l, const struct ff_step *s)
+static inline bool sink_overlaps(const struct ff_lowering *l)
 {
-	bool later = s->phase != FF_PHASE_FORWARD;
-
-	if (!s->limited)
-		for (uint32_t b = l->buckets.first_at[s->id]; b != FF_NONE;
-				b = l->buckets.bucket[b].next_at)
-			ff_updates_gather(l, s, b);
-	else if (l->buckets.n_dropped)
-		for (uint32_t b = l->buckets.first_opened[later][s->id]; b != FF_NONE;
-				b = l->buckets.bucket[b].next_opened[later])
-			ff_dropped_gather(l, s, b);
+	return l->m->overlap;
 }
 
-static void emit_step(struct ff_lowering *l, const struct ff_step *s)
+static inline struct ff_edge_ends sink_ends(const struct ff_lowering *l, uint32_t edge)
 {
-	switch (s->kind) {
-	case FF_STEP_MOVES:
-		emit_moves(l, s);
-		break;
-	case FF_STEP_COMPUTE:
-		ff_computes_emit(l, s);
-		break;
-	case FF_STEP_GATHER:
-		emit_gathers(l, s);
-		break;
-	case FF_STEP_SYNC:
-		emit_syncs(l, s);
-		break;
-	case FF_STEP_UPDATE:
-		ff_updates_emit(l, s);
-		break;
-	}
+	return ff_edge_ends(l->g, edge);
+}
+
+static inline const struct ff_node_block *sink_block(const struct ff_lowering *l, uint32_t node)
+{
+	return l->node[node];
+}
+
+static inline bool sink_averages(const struct ff_lowering *l)
+{
+	return l->r.average_every;
+}
+
+static inline const struct ff_bucketing *sink_buckets(const struct ff_lowering *l)
+{
+	return &l->buckets;
+}
+
+static const struct ff_redistribution *moves_at(
+		const struct ff_lowering *l, enum ff_pass pass, uint32_t edge)
+{
+	return pass == FF_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
+}
+
+static inline uint32_t sink_n_moves(const struct ff_lowering *l, enum ff_pass pass, uint32_t edge)
+{
+	return moves_at(l, pass, edge)->n_moves;
+}
+
+static inline const struct ff_move *sink_move(
+		const struct ff_lowering *l, enum ff_pass pass, uint32_t edge, uint32_t i)
+{
+	return &moves_at(l, pass, edge)->move[i];
+}
+
+static inline const struct ff_move *sink_move_parts(const struct ff_move *mv)
+{
+	return mv;
+}
+
+static inline bool sink_is_shared(const struct ff_lowering *l, uint32_t edge)
+{
+	return l->g->values[l->g->edges[edge].value].n_uses > 1;
+}
+
+static inline bool sink_shares(const struct ff_lowering *l, uint32_t edge, uint32_t other)
+{
+	return l->shared_from[other] == edge;
+}
+
+static inline uint32_t *sink_limited(struct ff_lowering *l, uint32_t device)
+{
+	return l->told.limited + (size_t)FF_PREFETCH_DISTANCE * device;
+}
+
+static inline uint32_t sink_computed(
+		const struct ff_lowering *l, const struct ff_step *s, uint32_t part)
+{
+	return ff_emit_task(l, s->phase, s->micro, s->id, part);
+}
+
+/* ---- what becomes of its tasks ---- */
+
+static inline int sink_begin_step(
+		struct ff_lowering *l, const struct ff_step *s, struct ff_error *err)
+{
+	(void)l, (void)s, (void)err;
+	return FF_OK;
+}
+
+static inline void sink_wait(struct ff_lowering *l, uint32_t *t, uint32_t done)
+{
+	(void)t;
+	ff_emit_depend(l, done);
+}
+
+static inline uint32_t sink_begin_move(
+		struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv)
+{
+	return ff_moves_begin(l, s, mv);
+}
+
+static inline void sink_wait_sources(struct ff_lowering *l, uint32_t *t, enum ff_phase phase,
+		uint32_t micro, uint32_t node, const struct ff_move *mv)
+{
+	for (uint32_t i = 0; i < mv->n_sources; i++)
+		sink_wait(l, t, ff_emit_task(l, phase, micro, node, mv->source[i]));
+}
+
+static inline void sink_wait_late(struct ff_lowering *l, uint32_t *t, const struct ff_step *s)
+{
+	(void)t, (void)s;
+	if (l->r.staleness)
+		ff_moves_depend_late(l);
+}
+
+static inline void sink_wait_written(struct ff_lowering *l, uint32_t *t, uint32_t value,
+		uint32_t micro, const struct ff_move *mv)
+{
+	(void)t;
+	ff_moves_depend_written(l, value, micro, mv);
+}
+
+static inline uint32_t sink_end_move(struct ff_lowering *l, uint32_t *t)
+{
+	(void)t;
+	return ff_moves_end(l);
+}
+
+static inline uint32_t sink_begin_sync(
+		struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
+{
+	return ff_updates_begin(l, s, bucket);
+}
+
+static inline uint32_t sink_begin_gather(
+		struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
+{
+	return ff_updates_begin(l, s, bucket);
+}
+
+static inline void sink_wait_members(struct ff_lowering *l, uint32_t *t, uint32_t bucket)
+{
+	(void)t;
+	ff_updates_depend(l, bucket);
+}
+
+static inline uint32_t sink_end_bucket(struct ff_lowering *l, uint32_t *t)
+{
+	(void)t;
+	return ff_updates_end(l);
+}
+
+static inline int sink_begin_compute(
+		struct ff_lowering *l, const struct ff_step *s, struct ff_error *err)
+{
+	(void)err;
+	ff_computes_begin(l, s);
+	return FF_OK;
+}
+
+static inline void sink_compute_part(struct ff_lowering *l, const struct ff_step *s, uint32_t part)
+{
+	ff_computes_part(l, s, part);
+}
+
+static inline void sink_compute_all(struct ff_lowering *l, const struct ff_step *s)
+{
+	for (uint32_t p = 0; p < l->node[s->id]->n_parts; p++)
+		ff_computes_part(l, s, p);
+}
+
+static inline void sink_end_compute(struct ff_lowering *l, const struct ff_step *s)
+{
+	(void)s;
+	ff_computes_end(l);
+}
+
+static inline int sink_update(struct ff_lowering *l, const struct ff_step *s, struct ff_error *err)
+{
+	(void)s, (void)err;
+	ff_updates_emit(l);
+	return FF_OK;
+}
+
+/* ---- who waits for them ---- */
+
+static inline void sink_arrive(struct ff_lowering *l, uint32_t done, enum ff_phase phase,
+		uint32_t micro, uint32_t node, const struct ff_move *mv)
+{
+	for (uint32_t i = 0; i < mv->n_sinks; i++)
+		ff_arrive(l, phase, micro, node, mv->sink[i], done);
+}
+
+static inline void sink_leave(
+		struct ff_lowering *l, uint32_t done, uint32_t param, const struct ff_move *mv)
+{
+	for (uint32_t i = 0; i < mv->n_sources; i++)
+		ff_arrive(l, FF_PHASE_BACKWARD, l->s->micro_batches - 1, param, mv->source[i],
+				done);
+}
+
+static inline void sink_replace(struct ff_lowering *l, uint32_t done, const struct ff_step *s,
+		uint32_t prelude, const struct ff_move *mv)
+{
+	const uint32_t *alias = l->edge[s->id].backward.alias;
+
+	for (uint32_t p = 0; p < l->node[prelude]->n_parts; p++)
+		if (alias[p] != FF_NONE && ff_move_takes_from(mv, alias[p]))
+			ff_arrive(l, FF_PHASE_BACKWARD, s->micro, prelude, p, done);
+}
+
+static inline void sink_arrive_weights(struct ff_lowering *l, uint32_t done, enum ff_phase phase,
+		uint32_t micro, uint32_t edge, const struct ff_bucket_member *m)
+{
+	uint32_t to = l->g->edges[edge].node, cells = l->node[m->param]->out->cells;
+	const uint32_t *alias = l->edge[edge].forward.alias;
+
+	for (uint32_t p = 0; p < l->node[to]->n_parts; p++)
+		if (alias[p] != FF_NONE && alias[p] % cells == m->cell)
+			ff_arrive(l, phase, micro, to, p, done);
+}
+
+static inline void sink_synced(struct ff_lowering *l, uint32_t bucket, uint32_t done)
+{
+	l->told.sync[bucket] = done;
 }
 
 /* ---- gradients of an earlier step ---- */
@@ -80,7 +265,7 @@ static void emit_due_moves(struct ff_lowering *l)
 		if (s->kind != FF_STEP_MOVES || !sends_gradients(l, s))
 			continue;
 		ff_delays_emit_edge(l, s);
-		emit_moves(l, s);
+		walk_moves(l, s);
 	}
 }
 
@@ -106,20 +291,20 @@ static void emit_late(struct ff_lowering *l)
 	for (uint32_t i = 0; i < l->program.n; i++) {
 		for (; i >= first && bucket < n && bucket * forward <= passed * n; bucket++) {
 			ff_delays_emit_bucket(l, &due, bucket);
-			ff_updates_sync(l, &due, bucket);
+			walk_sync(l, &due, bucket);
 		}
 		passed += i >= first && step[i].kind != FF_STEP_GATHER;
 		if (i == back)
 			emit_due_moves(l);
 		if (!sends_gradients(l, &step[i]))
-			emit_step(l, &step[i]);
+			walk_step(l, &step[i], NULL);
 	}
 }
 
 void ff_tasks_emit(struct ff_lowering *l)
 {
 	for (uint32_t i = 0; i < l->program.n && !l->r.staleness; i++)
-		emit_step(l, &l->program.step[i]);
+		walk_step(l, &l->program.step[i], NULL);
 	if (l->r.staleness)
 		emit_late(l);
 	l->r.lanes = l->lanes.v;

@@ -124,6 +124,33 @@ static int copy_links(const struct ff_graph *g, int32_t samples, struct ff_arena
 	return FF_OK;
 }
 
+static int derive_all(const struct ff_graph *g, struct ff_graph *r, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
+		struct ff_derive d = {.graph = r, .node = &r->nodes[i]};
+
+		code = ff_op_row(g->nodes[i].op)->derive(&d, err);
+	}
+	return code;
+}
+
+int ff_graph_batch(const struct ff_graph *g, int32_t samples, struct ff_arena *a,
+		struct ff_graph *ret, struct ff_error *err)
+{
+	struct ff_graph r;
+	int code = copy_links(g, samples, a, &r, err);
+
+	if (code == FF_OK)
+		code = derive_all(g, &r, err);
+	if (code < 0)
+		return code;
+	r.hash = ff_hash_mix(g->hash, (uint64_t)samples);
+	*ret = r;
+	return FF_OK;
+}
+
 int ff_graph_micro(const struct ff_graph *g, uint32_t micro_batches, struct ff_arena *a,
 		struct ff_graph *ret, struct ff_error *err)
 {
@@ -137,11 +164,8 @@ int ff_graph_micro(const struct ff_graph *g, uint32_t micro_batches, struct ff_a
 	code = check(g, micro_batches, err);
 	if (code == FF_OK)
 		code = copy_links(g, g->batch / (int32_t)micro_batches, a, &r, err);
-	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		struct ff_derive d = {.graph = &r, .node = &r.nodes[i]};
-
-		code = ff_op_row(g->nodes[i].op)->derive(&d, err);
-	}
+	if (code == FF_OK)
+		code = derive_all(g, &r, err);
 	if (code < 0)
 		return code;
 	r.hash = ff_hash_mix(g->hash, micro_batches);

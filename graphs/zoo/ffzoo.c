@@ -1,5 +1,7 @@
 /* ffzoo: writes the graph of a network of the zoo.  SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ff/cli.h"
 #include "ff/graph_file.h"
@@ -9,7 +11,7 @@
 #include "operators.h"
 
 struct options {
-	bool list, operators, json;
+	bool list, operators, json, hash;
 	uint64_t batch;
 	struct ff_texts sets;
 	const char *output;
@@ -63,6 +65,10 @@ static int run(const struct options *o, const char *const *args, uint32_t n_args
 
 	if (o->json && !o->operators)
 		return ff_fail(err, FF_E_INPUT, "option --json: only with --operators");
+	if (o->hash && (o->list || o->operators || strcmp(o->output, "-") != 0))
+		return ff_fail(err, FF_E_INPUT,
+				"option --hash: expected the name of a network, and no --list, "
+				"--operators or -o beside it");
 	if (o->operators)
 		return save_operators(o, err);
 	if (o->list) {
@@ -77,7 +83,9 @@ static int run(const struct options *o, const char *const *args, uint32_t n_args
 	ff_arena_init(&a);
 	code = ff_zoo_build(args[0], o->batch == UINT64_MAX ? 0 : o->batch, o->sets.text, o->sets.n,
 			&a, &g, err);
-	if (code == FF_OK) {
+	if (code == FF_OK && o->hash) {
+		printf("%016" PRIx64 "\n", g.hash);
+	} else if (code == FF_OK) {
 		ff_out_init(&out);
 		ff_graph_write(&g, &out);
 		code = ff_out_save(&out, o->output, err);
@@ -100,13 +108,16 @@ int main(int argc, char **argv)
 					"samples of the global batch (preset: the network's)"},
 			{"--set", FF_OPTION_TEXTS, &o.sets, "KEY=VALUE",
 					"change a parameter; may be repeated"},
+			{"--hash", FF_OPTION_FLAG, &o.hash, NULL,
+					"instead of the graph print its hash, which strategies for "
+					"it carry (\"graph_hash\")"},
 			{"-o", FF_OPTION_TEXT, &o.output, "GRAPH",
 					"the file to write (preset: standard output)"},
 	};
 	const struct ff_command command = {
 			.name = "ffzoo",
 			.usage = "--list\n--operators [--json]\nNAME [--batch N] [--set "
-				 "KEY=VALUE]... [-o GRAPH]",
+				 "KEY=VALUE]... [--hash | -o GRAPH]",
 			.summary = "Writes the operator graph of a known network.",
 			.details = "Example: ffzoo alexnet --set image=28 --batch 128 -o "
 				   "alexnet.json\n"

@@ -7,41 +7,11 @@
 #include <stdio.h>
 
 #include "ff/clock.h"
+#include "ff/command.h"
 #include "ff/error.h"
 
-enum ff_option_type {
-	FF_OPTION_FLAG,    /* bool * */
-	FF_OPTION_TEXT,    /* const char ** */
-	FF_OPTION_TEXTS,   /* struct ff_texts *: may be repeated */
-	FF_OPTION_COUNT,   /* uint64_t *: decimal */
-	FF_OPTION_REAL,    /* double * */
-	FF_OPTION_BYTES,   /* int64_t *: 1000000, 512M = 512MiB (1024s), 16GB (1000s) */
-	FF_OPTION_SECONDS, /* double *: 30s, 5m, 1h, 30 */
-};
-struct ff_texts {
-	const char *text[32];
-	uint32_t n;
-};
-struct ff_option {
-	const char *name; /* "--budget" or "-o" */
-	enum ff_option_type type;
-	void *value;
-	const char *argument; /* word for the help text, e.g. "SECONDS" */
-	const char *help;
-	/* writes what there is to `to` when the value is "list" */
-	int (*list)(FILE *to, struct ff_error *err);
-};
-struct ff_command {
-	const char *name;
-	const char *usage;   /* what follows the name, one form a line */
-	const char *summary; /* one or two sentences */
-	const char *details; /* examples, exit status: printed by --help */
-	const struct ff_option *options;
-	uint32_t n_options;
-	uint32_t min_args, max_args;
-};
-
-/* Parses argv.  --help, -h, --version and what lists print and give *done = true.  Options may
+/* Parses argv.  --help, -h, --version and what lists print and give *done = true; so does --help=man,
+ * a page in roff, and --help=bash, zsh and fish, what those shells complete by.  Options may
  * stand anywhere; "--name=value" works; "--" ends them.  Operands go to
  * `args` (room for max_args).  A bad option is FF_E_INPUT in one sentence. */
 int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char **args,

@@ -16,6 +16,9 @@ enum ff_estimate {
 	FF_ESTIMATE_PEAK,  /* the roofline of a device's peak rates */
 	FF_ESTIMATE_MODEL, /* models of devices; of those without one, their peak rates */
 };
+#define FF_ESTIMATES "analytic|peak" /* the words for them */
+/* Whether `costs` is one of those words, and which. */
+bool ff_estimate_named(const char *costs, enum ff_estimate *ret);
 
 struct ff_cost {
 	const char *key;                  /* what was measured, as ff_work_key says it */

@@ -1,7 +1,6 @@
 /* The program of a training step: what is done in which order, operator by operator,
- * however each is split.  It is the one walk over the graph: ff_lower makes tasks of
- * its steps, the simulator's evaluator times them, the account of memory numbers
- * them.  docs/schedule.md tells the order and why.
+ * however each is split.  The walk (ff/walk.h) goes through its steps; the account of memory
+ * numbers them.  docs/schedule.md tells the order and why.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_PROGRAM_H
 #define FF_PROGRAM_H
@@ -130,6 +129,37 @@ static inline bool ff_node_reads_own(const struct ff_graph *g, uint32_t node)
 	return ff_node_needs_grad(g, node) &&
 	       (g->nodes[node].n_saved > g->nodes[node].n_kept ||
 			       (ff_op_flags_of(g, node) & FF_OP_BACKWARD_OUT));
+}
+/* The two nodes of an edge, and what is asked of them most. */
+struct ff_edge_ends {
+	uint32_t from, to;
+	uint32_t value;
+	uint32_t prelude;         /* ff_edge_replaced_by */
+	bool computed, parameter; /* what `from` is */
+};
+static inline struct ff_edge_ends ff_edge_ends(const struct ff_graph *g, uint32_t edge)
+{
+	uint32_t from = ff_edge_source(g, edge);
+
+	return (struct ff_edge_ends){.from = from,
+			.to = g->edges[edge].node,
+			.value = g->edges[edge].value,
+			.prelude = ff_edge_replaced_by(g, edge),
+			.computed = ff_node_is_computed(g, from),
+			.parameter = ff_node_is_parameter(g, from)};
+}
+/* Who reads first what is moved again over `edge`: of a prelude that is not computed again the
+ * node behind it, if its backward reads it; and the phase in which a node does so. */
+static inline uint32_t ff_edge_reader(
+		const struct ff_graph *g, const struct ff_program *p, uint32_t edge)
+{
+	uint32_t node = g->edges[edge].node, leader = ff_node_leader(g, node);
+
+	return p->again[node] || !(ff_op_flags_of(g, leader) & FF_OP_BACKWARD_IN) ? node : leader;
+}
+static inline enum ff_phase ff_node_reads_in(const struct ff_program *p, uint32_t node)
+{
+	return p->again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
 }
 /* Whether the value at `edge` is read once more behind forward. */
 static inline bool ff_edge_read_again(

@@ -84,6 +84,15 @@ struct ff_move {
 	int64_t run_bytes;
 };
 
+/* Whether one of its sources is `part`. */
+static inline bool ff_move_takes_from(const struct ff_move *mv, uint32_t part)
+{
+	for (uint32_t i = 0; i < mv->n_sources; i++)
+		if (mv->source[i] == part)
+			return true;
+	return false;
+}
+
 /* One end of a redistribution. */
 struct ff_side {
 	const struct ff_placement *place;

@@ -61,6 +61,8 @@ int ff_search_eliminate(const struct ff_space *s, struct ff_evaluator *e, const 
 		const struct ff_machine *m, struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx,
 		struct ff_arena *a, struct ff_strategy *ret, bool *found, struct ff_error *err);
 
+#define FF_START_PLAN "plan"
+
 struct ff_search_options {
 	uint64_t seed;
 	uint64_t proposals; /* 0: no limit */
@@ -72,6 +74,8 @@ struct ff_search_options {
 	/* NULL-terminated names for ff_init_strategy, "elimination" or "pipeline"
 	 * (the best of 2, 4, ... stages); NULL: all of ff_starts. */
 	const char *const *starts;
+	/* What the name FF_START_PLAN among the starts means, with its own buckets. */
+	const struct ff_strategy *plan;
 	struct ff_pricer *pricer; /* of the evaluator; NULL: no elimination */
 	/* More chains, each in a thread of its own, with these evaluators; neither they
 	 * nor their pricers may be shared. */

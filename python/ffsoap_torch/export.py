@@ -3,6 +3,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import argparse
 import json
+import logging
 import os
 import sys
 
@@ -109,6 +110,7 @@ def main(words):
         raise Refused("the graph, the weights and the map are files of their own")
     from . import trace
     trace.check_version()
+    logging.getLogger("torch").setLevel(logging.CRITICAL)  # what cannot be is said in one sentence
     made = trace.load(args.factory)()
     if not isinstance(made, tuple) or len(made) not in (2, 4):
         raise Refused("the factory returns (module, inputs), or (module, inputs, loss, targets)")

@@ -60,15 +60,10 @@ class Builder:
             raise Refused("mixes axes in a way that has no operator")
         key = (value.node, tuple(flat(value.axes)), tuple(tuple(g) for g in want))
         if key not in self.made:
-            split, perm, merge = moves(value.axes, want)
             node, hint = value.node, self.hint
             self.hint = None
-            if split:
-                node = self.add("reshape", [node], shape=split)
-            if perm:
-                node = self.add("transpose", [node], perm=perm)
-            if merge:
-                node = self.add("reshape", [node], shape=merge)
+            for op, how in moves(value.axes, want):
+                node = self.add(op, [node], **{"perm" if op == "transpose" else "shape": how})
             self.made[key], self.hint = node, hint
         return value.like(self.made[key], want)
 

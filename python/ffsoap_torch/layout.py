@@ -8,8 +8,6 @@ SPDX-License-Identifier: Apache-2.0
 """
 import math
 
-from . import Refused
-
 MAX_AXES = 6
 
 
@@ -72,7 +70,7 @@ class Value:
             rest = [a for a in dim if not a.samples]
             if rest or not any(a.samples for a in dim):
                 groups.append(rest)
-        return [[a for a in flat(self.dims) if a.samples], *groups]
+        return [[a for a in flat(self.dims) if a.samples] or self.axes[0], *groups]
 
 
 def view(value, shape):
@@ -124,21 +122,38 @@ def unify(a, b):
 
 
 def moves(have, want):
-    """How groups of atoms become others: shapes and an order, as (splitting, perm, merging); None for a
-    step that is none.  Both have the same atoms."""
-    order, target = flat(have), flat(want)
-    if order == target:
-        same = [size_of(g) for g in have] == [size_of(g) for g in want]
-        return None, None, None if same else [size_of(g) for g in want]
-    units = runs(order, target)
-    at = {unit[0]: i for i, unit in enumerate(units)}
-    behind = sorted(units, key=lambda unit: target.index(unit[0]))
-    if len(units) > MAX_AXES:
-        raise Refused("needs a transpose of %d axes, and a tensor has at most %d" % (len(units), MAX_AXES))
-    parted, moved = [size_of(u) for u in units], [size_of(u) for u in behind]
-    shape = [size_of(g) for g in want]
-    return (None if parted == [size_of(g) for g in have] else parted, [at[u[0]] for u in behind],
-            None if moved == shape else shape)
+    """How groups of atoms become others: steps of a kind, "reshape" or "transpose", and its shape or order.
+    Both have the same atoms."""
+    steps, target, shape = [], flat(want), [size_of(g) for g in have]
+
+    def reshaped(groups):
+        sizes = [size_of(g) for g in groups]
+        if sizes != shape:
+            steps.append(("reshape", sizes))
+            shape[:] = sizes
+    order = flat(have)
+    while order != target:
+        units = runs(order, target)
+        behind = sorted(units, key=lambda unit: target.index(unit[0]))
+        if len(units) > MAX_AXES:
+            units, behind = one_to_its_place(units, behind)
+        at = {unit[0]: i for i, unit in enumerate(units)}
+        reshaped(units)
+        steps.append(("transpose", [at[u[0]] for u in behind]))
+        shape[:] = [size_of(u) for u in behind]
+        order = flat(behind)
+    reshaped(want)
+    return steps
+
+
+def one_to_its_place(units, behind):
+    """Of more axes than a tensor has: the first that is out of its place moves there, the others are blocks."""
+    i = next(i for i, (a, b) in enumerate(zip(units, behind)) if a[0] is not b[0])
+    j = next(j for j, a in enumerate(units) if a[0] is behind[i][0])
+    blocks = [units[:1], units[1:i], units[i:j], units[j:j + 1], units[j + 1:]]
+    first, before, between, moved, rest = (flat(block) for block in blocks)
+    return [g for g in (first, before, between, moved, rest) if g], [
+        g for g in (first, before, moved, between, rest) if g]
 
 
 def runs(order, target):

@@ -124,11 +124,31 @@ def alone(t, value, dim):
         return value, None
     if not set(want) <= value.has():
         value = whole(t, value, want)
-    for i, group in enumerate(value.axes):
-        if group == want:
-            return value, i
-    value = t.graph.arranged(value, value.canonical())
+    if want not in value.axes:
+        value = t.graph.arranged(value, parted(value, want) or value.canonical())
     return value, value.axes.index(want)
+
+
+def parted(value, want):
+    """The node's axes with the atoms `want` as one of them, where they lie side by side in one; else None."""
+    for i, group in enumerate(value.axes):
+        if want[0] in group:
+            at = group.index(want[0])
+            if group[at:at + len(want)] != want:
+                return None
+            pieces = [g for g in (group[:at], want, group[at + len(want):]) if g]
+            groups = value.axes[:i] + pieces + value.axes[i + 1:]
+            return groups if len(groups) <= MAX_AXES else gathered(groups, want)
+    return None
+
+
+def gathered(groups, want):
+    """Neighbours that are not the samples or `want` as one, until there are no more axes than a tensor has."""
+    groups = list(groups)
+    while len(groups) > MAX_AXES:
+        at = next(i for i in range(1, len(groups) - 1) if want not in groups[i:i + 2])
+        groups[at:at + 2] = [groups[at] + groups[at + 1]]
+    return groups
 
 
 def whole(t, value, atoms=None):
@@ -152,11 +172,12 @@ def moved(t, value, shape):
     groups = value.canonical()
     rest = [a for g in groups[1:] for a in g]
     dims = flat(value.dims)
-    if dims[:1] != groups[0] and any(a.samples for a in dims):
+    sampled = any(a.samples for a in dims)
+    if sampled and not dims[0].samples:
         raise Refused("reshapes across the samples")
     value = t.graph.arranged(value, [groups[0], rest])
     atom = fresh(size_of(rest))
-    value = value.like(None, [groups[0], atom], [a for a in (groups[0] if dims[:1] == groups[0] else [], atom) if a])
+    value = value.like(None, [groups[0], atom], [groups[0], atom] if sampled else [atom])
     found = view(value, shape)
     if found is None:
         raise Refused("reshapes across the samples")

@@ -76,16 +76,31 @@ def program(module, inputs, known):
         raise Refused("torch.export cannot export the module: " + first_line(why)) from why
     for _ in range(4):
         table = {}
-        for node in found.graph.nodes:
+        for node in varying(found):
             op = node.target
-            if node.op == "call_function" and isinstance(op, torch._ops.OpOverload) and not known(op):
+            if isinstance(op, torch._ops.OpOverload) and not known(op):
                 way = decomposition(op)
                 if way:
                     table[op] = way
         if not table:
             break
-        found = found.run_decompositions(table)
+        try:
+            found = found.run_decompositions(table)
+        except RecursionError:  # an operator that PyTorch decomposes into itself: the rows refuse it
+            break
     return found
+
+
+def varying(found):
+    """Nodes that depend on inputs or parameters; all others are folded."""
+    fixed = {spec.arg.name for spec in found.graph_signature.input_specs
+             if spec.kind.name in ("BUFFER", "CONSTANT_TENSOR")}
+    seen = set()
+    for node in found.graph.nodes:
+        if node.op == "placeholder" and node.name not in fixed or seen & set(node.all_input_nodes):
+            seen.add(node)
+            if node.op == "call_function":
+                yield node
 
 
 def decomposition(op):
@@ -114,5 +129,5 @@ def module_of(node, prefix):
 def line_of(node):
     """The line of the innermost frame that is not PyTorch's own."""
     frames = re.findall(r'File "([^"]+)", line (\d+), in [^\n]*\n\s*([^\n]*)', node.meta.get("stack_trace") or "")
-    own = [f for f in frames if f"{os.sep}torch{os.sep}" not in f[0]] or frames
+    own = [f for f in frames if not f[0].startswith(os.path.dirname(torch.__file__) + os.sep)] or frames
     return f"{own[-1][0]}:{own[-1][1]}: {own[-1][2].strip()}" if own else "an unknown line"

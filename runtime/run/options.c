@@ -12,7 +12,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MOST_READ 6
-#define MOST_WRITTEN 5
+#define MOST_WRITTEN 6
 #define MOST_KEPT 1000000
 
 /* Files that a run reads; the words for strategies are no files. */
@@ -36,6 +36,7 @@ static void list_written(const struct ff_run_options *o, struct ff_path ret[MOST
 {
 	const struct ff_path all[MOST_WRITTEN] = {{.name = "--report", .path = o->tell.report},
 			{.name = "--trace", .path = o->tell.trace},
+			{.name = "--html", .path = o->tell.html},
 			{.name = "--dump", .path = o->check.dump},
 			{.name = "--save", .path = o->store.save},
 			{.name = "--metrics", .path = o->tell.metrics}};
@@ -101,8 +102,9 @@ int ff_run_check(const struct ff_run_options *o, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT, "--keep: expected at most %d", MOST_KEPT);
 	if (o->what.compare && o->store.checkpoint)
 		return ff_fail(err, FF_E_INPUT, "--checkpoint and --compare exclude each other");
-	if (o->tell.beside && !o->tell.trace)
-		return ff_fail(err, FF_E_INPUT, "--beside: expected --trace FILE with it");
+	if (o->tell.beside && !ff_tell_traces(&o->tell))
+		return ff_fail(err, FF_E_INPUT,
+				"--beside: expected --trace FILE or --html FILE with it");
 	if (o->what.against && !o->what.compare)
 		return ff_fail(err, FF_E_INPUT, "--against: expected --compare with it");
 	return check_written(o, err);

@@ -50,10 +50,15 @@ struct ff_check_options {
 
 /* What is told of it. */
 struct ff_tell_options {
-	const char *report, *metrics, *trace, *beside;
+	const char *report, *metrics, *trace, *beside, *html;
 	uint64_t warmup;
 	uint64_t profile; /* steps at the end whose tasks are timed */
 };
+/* Whether the tasks of the last step are timed. */
+static inline bool ff_tell_traces(const struct ff_tell_options *o)
+{
+	return o->trace || o->html;
+}
 
 struct ff_run_options {
 	struct ff_subject_options what;

@@ -323,7 +323,7 @@ static void print_launches(const struct ff_run_options *opt, const struct ff_pla
 		printf("steps: task by task, as %s\n", without->obstacle);
 	else
 		printf("steps: each as %s, but for the first%s\n", p->backend->captures->name,
-				opt->tell.trace || opt->tell.profile
+				ff_tell_traces(&opt->tell) || opt->tell.profile
 						? " and, timed by task, the last"
 						: "");
 }
@@ -402,6 +402,8 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		printf("report: %s\n", opt->tell.report);
 	if (opt->tell.trace)
 		printf("trace: %s\n", opt->tell.trace);
+	if (opt->tell.html)
+		printf("page: %s\n", opt->tell.html);
 	return code;
 }
 
@@ -548,7 +550,7 @@ static void write_rates(const struct ff_plan *p, struct ff_out *out)
 	ff_out_close(out);
 }
 
-static int write_report(const struct ff_run_options *opt, const struct ff_plan *p,
+int ff_report_write(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_out *out, struct ff_error *err)
 {
@@ -598,7 +600,7 @@ int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
 	if (!opt->tell.report)
 		return FF_OK;
 	ff_out_init(&out);
-	code = write_report(opt, p, outcome, verdict, &out, err);
+	code = ff_report_write(opt, p, outcome, verdict, &out, err);
 	if (code == FF_OK)
 		code = ff_out_save(&out, opt->tell.report, err);
 	ff_out_finish(&out);

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "ff/html.h"
+
 int ff_report_beside(const struct ff_tell_options *opt, struct ff_plan *p, struct ff_error *err)
 {
 	if (!opt->beside)
@@ -58,5 +60,31 @@ int ff_report_trace(const struct ff_tell_options *opt, const struct ff_plan *p,
 	}
 	ff_out_finish(&out);
 	ff_arena_finish(&scratch);
+	return code;
+}
+
+int ff_report_html(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
+		struct ff_error *err)
+{
+	const struct ff_timeline timeline[] = {{"measured", outcome[0].spans, outcome[0].n_spans},
+			{"predicted", p->beside, p->n_beside}};
+	char title[512];
+	struct ff_out report;
+	struct ff_html page = {.title = title,
+			.schedule = &p->candidate[0].schedule,
+			.timeline = timeline,
+			.n_timelines = opt->tell.beside ? 2 : 1,
+			.report = &report};
+	int code;
+
+	if (!opt->tell.html || !p->steps)
+		return FF_OK;
+	snprintf(title, sizeof(title), "%s: %s, executed", p->graph.name, p->candidate[0].name);
+	ff_out_init(&report);
+	code = ff_report_write(opt, p, outcome, verdict, &report, err);
+	if (code == FF_OK)
+		code = ff_html_save(&page, opt->tell.html, err);
+	ff_out_finish(&report);
 	return code;
 }

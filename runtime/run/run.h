@@ -149,6 +149,9 @@ int ff_dump(const char *path, struct ff_plan *p, struct ff_executor *x, bool lea
 int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err);
+int ff_report_write(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
+		struct ff_out *out, struct ff_error *err);
 int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err);
@@ -158,5 +161,9 @@ int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
 int ff_report_beside(const struct ff_tell_options *opt, struct ff_plan *p, struct ff_error *err);
 int ff_report_trace(const struct ff_tell_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, struct ff_error *err);
+/* --html: both, and the report, as a page. */
+int ff_report_html(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
+		struct ff_error *err);
 
 #endif

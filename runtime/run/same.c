@@ -102,6 +102,7 @@ static void add_course(struct list *l, const struct ff_run_options *o, const str
 	add_flag(l, "--dump", o->check.dump);
 	add_flag(l, "--save", o->store.save);
 	add_flag(l, "--trace", o->tell.trace);
+	add_flag(l, "--html", o->tell.html);
 	add_count(l, "--profile", o->tell.profile);
 	add_flag(l, "--checkpoint", o->store.checkpoint);
 	add_count(l, "--every", o->store.checkpoint ? p->checkpoint.every : 0);

@@ -340,7 +340,7 @@ static int begin_timing(struct training *t, struct ff_error *err)
 static int run_step(struct training *t, uint64_t step, bool last, struct ff_error *err)
 {
 	bool profiles = step + profiled(t) >= t->plan->steps;
-	bool traces = profiles || (last && t->opt->tell.trace);
+	bool traces = profiles || (last && ff_tell_traces(&t->opt->tell));
 	int code = traces ? begin_timing(t, err) : FF_OK;
 
 	set_rates(t, t->plan->first + step);
@@ -439,7 +439,7 @@ static int collect(struct training *t, uint32_t i, struct ff_error *err)
 			(code = ff_agree_max(t->comm, o->step_us, (uint32_t)t->plan->steps, err)) <
 					0)
 		return code;
-	if (t->opt->tell.trace && t->plan->steps && (code = gather_spans(t, i, err)) < 0)
+	if (ff_tell_traces(&t->opt->tell) && t->plan->steps && (code = gather_spans(t, i, err)) < 0)
 		return code;
 	if ((code = ff_profile_gather(&o->profile, &t->timing, t->comm, err)) < 0)
 		return code;

@@ -31,7 +31,7 @@ void ff_gathered_finish(struct ff_gathered *b)
 	free(b->timed);
 }
 
-/* Lowering's update_way. */
+/* The same as ff_lower's. */
 static struct ff_update_way update_way(const struct ff_trial *e, uint32_t param)
 {
 	return (struct ff_update_way){.synced = true,
@@ -120,7 +120,7 @@ static int gather_brought(const struct ff_trial *e, struct ff_bucketing *b, stru
 
 int ff_trial_gather(struct ff_trial *e, bool all, struct ff_gathered **ret, struct ff_error *err)
 {
-	struct ff_gathered *b = e->proposal.rebuckets ? e->placed.next : e->placed.now;
+	struct ff_gathered *b = ff_trial_gathered(e);
 	int code = FF_OK;
 
 	if (!b->holds_synced)

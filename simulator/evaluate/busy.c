@@ -63,7 +63,7 @@ static void count_edge(
 		struct ff_trial *e, double *busy, uint32_t edge, enum ff_pass pass, double sign)
 {
 	const struct ff_memo_edge *me = e->placed.edge[edge];
-	const struct ff_ends *ends = &e->ends[edge];
+	const struct ff_edge_ends *ends = &e->ends[edge];
 	double times;
 
 	if (e->placed.state[pass][edge] != FF_EDGE_MOVES)

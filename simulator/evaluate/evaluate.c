@@ -86,20 +86,6 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 	return code < 0 ? code : ff_account_create(e, err);
 }
 
-static void find_ends(struct ff_trial *e)
-{
-	for (uint32_t k = 0; k < e->g->n_edges; k++) {
-		uint32_t from = ff_edge_source(e->g, k);
-
-		e->ends[k] = (struct ff_ends){.from = from,
-				.to = e->g->edges[k].node,
-				.value = e->g->edges[k].value,
-				.prelude = ff_edge_replaced_by(e->g, k),
-				.computed = ff_node_is_computed(e->g, from),
-				.parameter = ff_node_is_parameter(e->g, from)};
-	}
-}
-
 int ff_trial_create(struct ff_evaluator *home, struct ff_trial **ret, struct ff_error *err)
 {
 	const struct ff_graph *g = home->g;
@@ -129,7 +115,8 @@ int ff_trial_create(struct ff_evaluator *home, struct ff_trial **ret, struct ff_
 		ff_trial_destroy(e);
 		return code;
 	}
-	find_ends(e);
+	for (uint32_t k = 0; k < g->n_edges; k++)
+		e->ends[k] = ff_edge_ends(g, k);
 	for (uint32_t i = 0; i < g->n_values; i++)
 		e->tally.has_scratch =
 				e->tally.has_scratch || (g->values[i].kind == FF_VALUE_PARAMETER &&

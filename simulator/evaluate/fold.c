@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arrivals.h"
+#include "trial.h"
 
 int ff_fold_create(struct ff_trial *e, struct ff_error *err)
 {
@@ -159,8 +159,8 @@ static void list_taken(struct listing *l, uint32_t edge)
 	const struct ff_trial *e = l->e;
 	const struct ff_program *p = &e->order.program;
 	const struct ff_value *v = &e->g->values[e->g->edges[edge].value];
-	uint32_t to = e->g->edges[edge].node, reader = ff_time_reader(e, edge);
-	enum ff_phase again = ff_time_reads_again(e, reader);
+	uint32_t to = e->g->edges[edge].node, reader = ff_edge_reader(e->g, &e->order.program, edge);
+	enum ff_phase again = ff_node_reads_in(&e->order.program, reader);
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t other = e->g->uses[v->first_use + u];
@@ -197,11 +197,11 @@ static void list_edge(struct listing *l, uint32_t edge)
 {
 	const struct ff_trial *e = l->e;
 	uint32_t from = ff_edge_source(e->g, edge), to = e->g->edges[edge].node;
-	uint32_t reader = ff_time_reader(e, edge);
+	uint32_t reader = ff_edge_reader(e->g, &e->order.program, edge);
 	uint32_t prelude = ff_edge_replaced_by(e->g, edge);
 
 	list_moved(l, FF_PHASE_FORWARD, edge, from, to, FF_PHASE_FORWARD);
-	list_moved(l, FF_PHASE_RECOMPUTE, edge, from, reader, ff_time_reads_again(e, reader));
+	list_moved(l, FF_PHASE_RECOMPUTE, edge, from, reader, ff_node_reads_in(&e->order.program, reader));
 	list_taken(l, edge);
 	list_moved(l, FF_PHASE_BACKWARD, edge, to, from, FF_PHASE_BACKWARD);
 	if (prelude != FF_NONE)

@@ -38,14 +38,6 @@ struct ff_shards {
 	uint32_t n;
 };
 
-/* What the pass asks of the graph at an edge, by one look: nodes and values lie far apart. */
-struct ff_ends {
-	uint32_t from, to; /* nodes */
-	uint32_t value;
-	uint32_t prelude;         /* ff_edge_replaced_by */
-	bool computed, parameter; /* what `from` is */
-};
-
 /* The buckets of the parameters, with their times.  Backward needs those that are
  * synchronised, and they are few; when it is over those whose gradients are brought are needed,
  * too.  Of these only the ones of several devices are here: updates.c finds the others. */
@@ -109,16 +101,10 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 		struct ff_error *err);
 /* As far as snapshots are taken, for the current strategy, taking them. */
 int ff_trial_record(struct ff_trial *e, struct ff_error *err);
-/* replaced.c: a gradient that a prelude replaces, some of it in place, is not replaced before
- * `tm`, which step `s` makes of it and is done `at`, has taken it: lowering's
- * depend_on_replaced. */
-void ff_time_replaced(struct ff_trial *e, const struct ff_step *s, const struct ff_memo_move *tm,
-		double at);
-
 /* updates.c: all buckets, once backward is over; of those the pass ended with, what weights,
  * gradients and states take, added up by device. */
 int ff_updates_create(struct ff_trial *e, struct ff_error *err);
-int ff_updates_time(struct ff_trial *e, const struct ff_gathered *g, struct ff_error *err);
+int ff_updates_time(struct ff_trial *e, struct ff_error *err);
 void ff_updates_count(const struct ff_trial *e, int64_t *bytes);
 /* The scratch of kernels, by device, becomes at least that of the gradients' norm. */
 void ff_updates_scratch(const struct ff_trial *e, int64_t *bytes);

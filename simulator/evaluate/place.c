@@ -264,7 +264,7 @@ static void wish_edges(struct ff_trial *e)
 	for (int turn = 0; turn < 2; turn++)
 		for (uint32_t i = 0; i < e->proposal.n_near; i++) {
 			uint32_t edge = e->proposal.near[i];
-			const struct ff_ends *at = &e->ends[edge];
+			const struct ff_edge_ends *at = &e->ends[edge];
 			uint64_t ends;
 
 			if (at->parameter)

@@ -37,7 +37,7 @@ static void list_read(struct ff_trial *e, struct ff_snapshot *s)
 
 	s->n_read = 0;
 	for (uint32_t k = 0; k < e->g->n_edges; k++) {
-		const struct ff_ends *ends = &e->ends[k];
+		const struct ff_edge_ends *ends = &e->ends[k];
 		uint32_t moved = ff_program_moves(p, FF_PHASE_FORWARD, 0, k);
 		uint32_t read = ff_program_compute(p, FF_PHASE_FORWARD, 0, ends->to);
 		/* weights may be gathered at any step before */

@@ -3,6 +3,8 @@
 #ifndef FF_SIMULATOR_TRIAL_H
 #define FF_SIMULATOR_TRIAL_H
 
+#include <string.h>
+
 #include "early_state.h"
 #include "order_state.h"
 #include "placed.h"
@@ -31,6 +33,9 @@ struct ff_times {
 	double *limited;     /* by device: ends of its last FF_PREFETCH_DISTANCE limited computes,
 			      * last first */
 	uint32_t *sync_lane; /* scratch */
+	const double *us;    /* of the parts of what is computed; */
+	bool adds_some;      /* they are scratch from `adding` on */
+	struct ff_arena_mark adding;
 	uint32_t n_arrivals; /* of this pass: ff_order.arrival */
 	struct ff_updates updates;
 };
@@ -68,7 +73,7 @@ struct ff_trial {
 	const int64_t *limit; /* by device: of memory */
 	struct ff_arena arena, scratch;
 	struct ff_memo *memo;        /* of `g` */
-	struct ff_ends *ends;        /* by edge */
+	struct ff_edge_ends *ends;   /* by edge */
 	struct ff_strategy strategy; /* current */
 	struct ff_order order, *other;
 	struct ff_placed placed;
@@ -100,6 +105,13 @@ static inline double *ff_time_expect(struct ff_trial *e, struct ff_timed_node *t
 	return ff_timed_ready(t, micro);
 }
 
+/* What has arrived is taken out. */
+static inline void ff_time_forget(struct ff_timed_node *t, uint32_t micro)
+{
+	memset(ff_timed_ready(t, micro), 0, t->n * sizeof(*t->ready));
+	t->arrived[micro] = false;
+}
+
 /* The blocks of what is moved forward to who reads at `edge`. */
 static inline const struct ff_redistribution *ff_trial_forward(
 		const struct ff_trial *e, uint32_t edge)
@@ -121,6 +133,12 @@ static inline uint32_t ff_trial_sent(const struct ff_trial *e, uint32_t edge)
 static inline bool ff_trial_sums(const struct ff_trial *e, uint32_t edge)
 {
 	return e->placed.n_sums && e->placed.sums.added[edge] != FF_NONE;
+}
+
+/* The buckets in place: the proposal's, if it changes them. */
+static inline struct ff_gathered *ff_trial_gathered(const struct ff_trial *e)
+{
+	return e->proposal.rebuckets ? e->placed.next : e->placed.now;
 }
 
 /* Whether more need not be known of the proposal. */

@@ -93,48 +93,6 @@ static int find_singles(struct ff_trial *e, int64_t bucket_bytes, struct ff_erro
 	return code;
 }
 
-/* One of two walks over all buckets: for the norm of all gradients, or the updates, which begin
- * `from` then on. */
-struct walk {
-	bool norm;
-	double from;
-};
-
-/* What one device updates of bytes that `n` of them have. */
-static int64_t updated(int64_t bytes, uint32_t n, bool flat)
-{
-	return flat ? bytes / n : bytes;
-}
-
-/* A bucket of `bytes` that `n` devices have, on one of them. */
-static double price(const struct ff_trial *e, const struct walk *w, uint32_t device, int64_t bytes,
-		uint32_t n, bool flat)
-{
-	return w->norm ? ff_price_copied(e->p, device, bytes / n)
-		       : ff_price_update(e->p, device, updated(bytes, n, flat));
-}
-
-static void time_bucket(
-		struct ff_trial *e, const struct walk *w, uint32_t device, double at, double us)
-{
-	/* lanes are numbered as devices are */
-	e->times.lane[device] = later(e->times.lane[device], later(at, w->from)) + us;
-}
-
-/* Those of one device alone that were opened before parameter number `until`. */
-static void update_singles(
-		struct ff_trial *e, const struct walk *w, uint32_t device, uint32_t until)
-{
-	struct ff_updates *u = &e->times.updates;
-	uint32_t *next = &u->open[device].next;
-
-	for (; *next != FF_NONE && u->single[*next].opened < until; *next = u->single[*next].next) {
-		const struct ff_single_bucket *s = &u->single[*next];
-
-		time_bucket(e, w, device, s->at, price(e, w, device, s->bytes, 1, false));
-	}
-}
-
 /* When the gradients of a bucket's members were brought to its device number `d`, and
  * they themselves to who reads them. */
 static double brought_us(const struct ff_trial *e, const struct ff_bucketing *all,
@@ -159,38 +117,154 @@ static uint32_t opened_by(const struct ff_trial *e, const struct ff_bucketing *b
 				: FF_NONE;
 }
 
-static void update_bucket(struct ff_trial *e, const struct walk *w, const struct ff_gathered *g,
-		const struct ff_bucketing *all, uint32_t i)
+/* What one device updates of bytes that `n` of them have. */
+static int64_t updated(int64_t bytes, uint32_t n, bool flat)
 {
-	const struct ff_bucket_build *b = &all->bucket[i];
-	uint32_t opened = opened_by(e, all, i);
-	double us = price(e, w, b->device[0], b->bytes, b->n_devices, b->flat);
+	return flat ? bytes / n : bytes;
+}
 
-	for (uint32_t d = 0; d < b->n_devices; d++) {
-		uint32_t device = b->device[d];
+/* An update, or a norm, while the walk tells it. */
+struct timed_update {
+	uint32_t device;
+	double from, us;
+};
 
-		if (e->m->n_kinds > 1)
-			us = price(e, w, device, b->bytes, b->n_devices, b->flat);
-		update_singles(e, w, device, opened);
-		time_bucket(e, w, device,
-				b->synced ? g->timed[i].done_us : brought_us(e, all, b, d), us);
+/* A bucket: one of several devices, or what one device has alone. */
+struct timed_update_bucket {
+	const struct ff_bucketing *all; /* NULL: alone */
+	uint32_t index;
+	const struct ff_single_bucket *single;
+	double us[2]; /* of its first device: an update, a norm */
+};
+
+#define FF_WALK struct ff_trial
+#define FF_WALK_TASK struct timed_update
+#define FF_WALK_DONE double
+#define FF_WALK_START 0.0
+#define FF_WALK_BUCKET struct timed_update_bucket
+#include "ff/walk_updates.h"
+
+static inline bool sink_clips(const struct ff_trial *e)
+{
+	return ff_price_clips(e->p);
+}
+
+/* What is averaged, or late, is simulated, not searched. */
+static inline bool sink_is_late(const struct ff_trial *e)
+{
+	(void)e;
+	return false;
+}
+
+static inline void sink_average(struct ff_trial *e)
+{
+	(void)e;
+}
+
+static bool is_synced(const struct timed_update_bucket *b)
+{
+	return b->all && b->all->bucket[b->index].synced;
+}
+
+static inline bool sink_is_summed(const struct ff_trial *e, const struct timed_update_bucket *b)
+{
+	(void)e;
+	return is_synced(b) && b->all->bucket[b->index].n_devices > 1;
+}
+
+static inline double sink_summed(const struct ff_trial *e, const struct timed_update_bucket *b)
+{
+	return is_synced(b) ? ff_trial_gathered(e)->timed[b->index].done_us : 0;
+}
+
+/* Those of a synchronised bucket of one device stand before the update on its lane. */
+static inline void sink_wait_gradients(struct ff_trial *e, struct timed_update *t,
+		const struct timed_update_bucket *b, uint32_t position)
+{
+	if (!b->all)
+		t->from = later(t->from, b->single->at);
+	else if (!b->all->bucket[b->index].synced)
+		t->from = later(t->from,
+				brought_us(e, b->all, &b->all->bucket[b->index], position));
+}
+
+static double price(const struct ff_trial *e, uint32_t device, bool norm, int64_t bytes, uint32_t n,
+		bool flat)
+{
+	return norm ? ff_price_copied(e->p, device, bytes / n)
+		    : ff_price_update(e->p, device, updated(bytes, n, flat));
+}
+
+static inline struct timed_update sink_begin_update(struct ff_trial *e, const struct walk_round *r,
+		const struct timed_update_bucket *b, uint32_t position)
+{
+	const struct ff_bucket_build *k = b->all ? &b->all->bucket[b->index] : NULL;
+	struct timed_update t = {.device = k ? k->device[position] : b->single->device};
+
+	if (!k)
+		t.us = price(e, t.device, r->norm, b->single->bytes, 1, false);
+	else if (position && e->m->n_kinds == 1)
+		t.us = b->us[r->norm];
+	else
+		t.us = price(e, t.device, r->norm, k->bytes, k->n_devices, k->flat);
+	return t;
+}
+
+static inline void sink_wait(struct ff_trial *e, struct timed_update *t, double done)
+{
+	(void)e;
+	t->from = later(t->from, done);
+}
+
+/* Compute lanes are numbered as devices are. */
+static inline void sink_end_update(struct ff_trial *e, struct timed_update *t)
+{
+	e->times.lane[t->device] = later(e->times.lane[t->device], t->from) + t->us;
+}
+
+/* Those of one device alone that were opened before parameter number `until`. */
+static void update_singles(
+		struct ff_trial *e, const struct walk_round *r, uint32_t device, uint32_t until)
+{
+	struct ff_updates *u = &e->times.updates;
+	uint32_t *next = &u->open[device].next;
+
+	for (; *next != FF_NONE && u->single[*next].opened < until; *next = u->single[*next].next) {
+		struct timed_update_bucket b = {.single = &u->single[*next]};
+
+		walk_update(e, r, &b, 0);
 	}
 }
 
-static void time_walk(struct ff_trial *e, const struct walk *w, const struct ff_gathered *g)
+static void update_bucket(struct ff_trial *e, const struct walk_round *r,
+		const struct ff_bucketing *all, uint32_t i)
 {
+	const struct ff_bucket_build *k = &all->bucket[i];
+	struct timed_update_bucket b = {.all = all, .index = i};
+	uint32_t opened = opened_by(e, all, i);
+
+	b.us[r->norm] = price(e, k->device[0], r->norm, k->bytes, k->n_devices, k->flat);
+	for (uint32_t d = 0; d < k->n_devices; d++) {
+		update_singles(e, r, k->device[d], opened);
+		walk_update(e, r, &b, d);
+	}
+}
+
+static void sink_each_bucket(struct ff_trial *e, const struct walk_round *r)
+{
+	const struct ff_gathered *g = ff_trial_gathered(e);
 	uint32_t i = 0, k = 0;
 
 	for (uint32_t d = 0; d < e->m->n_devices; d++)
 		e->times.updates.open[d].next = e->times.updates.open[d].first;
 	while (i < g->synced.n_buckets || k < g->brought.n_buckets) {
 		if (opened_by(e, &g->synced, i) < opened_by(e, &g->brought, k))
-			update_bucket(e, w, g, &g->synced, i++);
+			update_bucket(e, r, &g->synced, i++);
 		else
-			update_bucket(e, w, g, &g->brought, k++);
+			update_bucket(e, r, &g->brought, k++);
 	}
 	for (uint32_t d = 0; d < e->m->n_devices; d++)
-		update_singles(e, w, d, FF_NONE);
+		update_singles(e, r, d, FF_NONE);
 }
 
 /* Devices that update something, ascending. */
@@ -211,14 +285,13 @@ static uint32_t find_devices(
 	return n;
 }
 
-/* What devices have added up becomes the sum of all: when it is there. */
-static double time_norm(struct ff_trial *e, const struct ff_gathered *g)
+/* The norm's bucket has one number. */
+static double sink_sum_norms(struct ff_trial *e)
 {
 	const uint16_t *device = e->times.updates.device;
-	uint32_t n = find_devices(e, g, e->times.updates.device), lanes;
+	uint32_t n = find_devices(e, ff_trial_gathered(e), e->times.updates.device), lanes;
 	double at = 0, us;
 
-	time_walk(e, &(struct walk){.norm = true}, g);
 	if (n < 2)
 		return 0; /* the same lane as the updates */
 	lanes = ff_transfer_lanes(e->m, n, device, e->times.sync_lane);
@@ -236,12 +309,12 @@ static double time_norm(struct ff_trial *e, const struct ff_gathered *g)
 	return at;
 }
 
-int ff_updates_time(struct ff_trial *e, const struct ff_gathered *g, struct ff_error *err)
+int ff_updates_time(struct ff_trial *e, struct ff_error *err)
 {
-	int code = find_singles(e, g->brought.bucket_bytes, err);
+	int code = find_singles(e, ff_trial_gathered(e)->brought.bucket_bytes, err);
 
 	if (code == FF_OK)
-		time_walk(e, &(struct walk){.from = ff_price_clips(e->p) ? time_norm(e, g) : 0}, g);
+		walk_updates(e);
 	return code;
 }
 
@@ -289,7 +362,7 @@ static void count_packed(const struct ff_trial *e, const struct ff_bucketing *b,
 
 void ff_updates_count(const struct ff_trial *e, int64_t *bytes)
 {
-	const struct ff_gathered *g = e->proposal.rebuckets ? e->placed.next : e->placed.now;
+	const struct ff_gathered *g = ff_trial_gathered(e);
 	const struct ff_optimizer *o = ff_price_optimizer(e->p);
 
 	count_buckets(e, &g->synced, bytes);
@@ -307,7 +380,7 @@ void ff_updates_count(const struct ff_trial *e, int64_t *bytes)
 
 void ff_updates_scratch(const struct ff_trial *e, int64_t *bytes)
 {
-	const struct ff_gathered *g = e->proposal.rebuckets ? e->placed.next : e->placed.now;
+	const struct ff_gathered *g = ff_trial_gathered(e);
 	uint32_t n = ff_price_clips(e->p) ? find_devices(e, g, e->times.updates.device) : 0;
 
 	while (n-- > 0)

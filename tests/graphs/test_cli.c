@@ -300,7 +300,7 @@ START_TEST(help_is_laid_out)
 			"  --an-option-far-too-long-for-its-column FILE\n"
 			"                    Long.\n"
 			"  -h, --help        Show this text.\n"
-			"  --version         Show the version.\n"
+			"  --version         Show the version and what it was built with.\n"
 			"\n"
 			"Example:\n"
 			"  fftest g.json\n");
@@ -311,7 +311,12 @@ END_TEST
 
 START_TEST(version)
 {
-	ck_assert_str_eq(printed_by("--version", 0, 1), "fftest " FF_VERSION "\n");
+	static const char first[] = "fftest " FF_VERSION "\nbuilt with ";
+	const char *text = printed_by("--version", 0, 1);
+
+	ck_assert_msg(!strncmp(text, first, sizeof(first) - 1), "%s", text);
+	ck_assert_ptr_nonnull(strstr(text, "cJSON"));
+	ck_assert_ptr_nonnull(strstr(text, "\nwithout "));
 	ck_assert(done);
 }
 END_TEST

@@ -2,22 +2,12 @@
 # Usage: test_plans.py FFSEARCH FFRUN [PART...].  FF_TORCH_PYTHON: a Python with PyTorch 2.11 or newer.
 # SPDX-License-Identifier: Apache-2.0
 import copy
-import os
 import re
 import sys
 import tempfile
 
-NEEDED = "PyTorch 2.11 or newer is needed: FF_TORCH_PYTHON names a Python that has it"
-own = os.environ.pop("FF_TORCH_PYTHON", None)
-if own:
-    os.execv(own, [own, *sys.argv])
-try:
-    import torch
-    if tuple(int(n) for n in re.findall(r"\d+", torch.__version__)[:2]) < (2, 11):
-        raise ImportError
-except ImportError:
-    print(f"1..0 # SKIP {NEEDED}")
-    sys.exit(0)
+import current  # goes on in a Python that has PyTorch, or says SKIP
+import torch
 
 import planned
 import reference

@@ -95,6 +95,12 @@ def expand(t, x, *_, **__):
     return x.like(dims=dims)
 
 
+@row("broadcast_tensors")
+def broadcast_tensors(t, parts):
+    """What reads them broadcasts."""
+    return parts
+
+
 @row("repeat")
 def repeat(t, x, times):
     x = as_value(t, x)
@@ -209,8 +215,14 @@ def cat(t, parts, dim=0):
     rank = len(t.shape())
     dim %= rank
     others = None if with_samples is None else [d if i != dim else [] for i, d in enumerate(with_samples)]
-    return concat(t, [as_value(t, p, others) if not isinstance(p, Value) or not p.whole else as_value(t, p)
-                      for p in parts], dim)
+    return concat(t, [along(t, p, others, dim) for p in parts], dim)
+
+
+def along(t, x, others, dim):
+    """As a value that has all of its elements along the axis, were they all alike; `others`: the other axes."""
+    n = int(x.shape[dim])
+    x = as_value(t, x, others)
+    return x if x.shape[dim] == n else x.like(dims=x.dims[:dim] + [fresh(n)] + x.dims[dim + 1:])
 
 
 def concat(t, values, dim):
@@ -346,9 +358,15 @@ def scatter(t, x, source, dim=0, start=None, end=None, step=1):
     dim %= len(x.dims)
     others = [d if i != dim else [] for i, d in enumerate(x.dims)]
     pieces = [picked(t, x, dim, list(range(indices[0])))] if indices[0] else []
-    pieces.append(as_value(t, source, others))
+    pieces.append(along(t, source, others, dim))
     pieces += [picked(t, x, dim, list(range(indices[-1] + 1, n)))] if indices[-1] + 1 < n else []
     return concat(t, pieces, dim)
+
+
+@row("copy")
+def copy(t, x, source, non_blocking=False):
+    """What is written over all of a tensor."""
+    return source.expand(t.shape()) if isinstance(source, torch.Tensor) else expand(t, source)
 
 
 @row("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_empty", "new_full")

@@ -108,12 +108,37 @@ def constant_operand(t, x, other):
     return as_value(t, x)
 
 
+@row("einsum")
+def einsum(t, equation, operands, path=None):
+    """Of two tensors: axes that both have and the output too lead, those that it lacks are summed over."""
+    left, _, out = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if not out or "." in equation or len(terms) != 2 or any(len(set(x)) < len(x) for x in terms + [out]):
+        raise Refused(f"has the equation {equation}")
+    a, b = (as_value(t, x) for x in operands)
+    at_a, at_b = dict(zip(terms[0], a.dims)), dict(zip(terms[1], b.dims))
+    lead = [c for c in terms[0] if c in terms[1] and c in out]
+    sums = [c for c in terms[0] if c in terms[1] and c not in out]
+    rows, columns = ([c for c in mine if c not in other] for mine, other in (terms, terms[::-1]))
+    if not sums or any(c not in out for c in rows + columns):
+        raise Refused(f"has the equation {equation}")
+    y = product(t, a.like(dims=[*(at_a[c] for c in lead), flat(at_a[c] for c in rows), flat(at_a[c] for c in sums)]),
+                b.like(dims=[*(at_b[c] for c in lead), flat(at_b[c] for c in sums), flat(at_b[c] for c in columns)]))
+    sizes = [size_of({**at_a, **at_b}[c]) for c in lead + rows + columns]
+    y = moved(t, y, sizes)
+    return y.like(dims=[y.dims[(lead + rows + columns).index(c)] for c in out])
+
+
 def transposed(v):
     return v.like(dims=v.dims[:-2] + [v.dims[-1], v.dims[-2]])
 
 
 def product(t, a, b):
     """a [..., M, K] by b [..., K, P], both of every sample."""
+    if any(x.samples for x in a.dims[-2]) and not any(x.samples for x in flat(b.dims)):
+        # rows of samples by one matrix: each by itself
+        y = product(t, a.like(dims=[*a.dims[:-1], [], a.dims[-1]]), b.like(dims=[*b.dims[:-2], [], *b.dims[-2:]]))
+        return y.like(dims=[*y.dims[:-2], y.dims[-1]])
     if any(x.samples for d in a.dims[-2:] + b.dims[-2:] for x in d):
         raise Refused("multiplies along the axis of samples")
     rank = max(len(a.dims), len(b.dims))

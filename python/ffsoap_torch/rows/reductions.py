@@ -38,7 +38,7 @@ def total(t, x, dims=None, keep=False, dtype=None):
 
 @row("amax", "max")
 def largest(t, x, dims=None, keep=False):
-    if t.node.target._opname == "max" and t.node.target._overloadname == "dim":
+    if t.node.target._overloadname == "dim":
         return [reduce(t, "reduce_max", x, [dims], keep), None]
     if t.node.target._overloadname == "other":
         from .pointwise import two
@@ -46,8 +46,13 @@ def largest(t, x, dims=None, keep=False):
     return reduce(t, "reduce_max", x, [dims] if isinstance(dims, int) else dims, keep)
 
 
-@row("amin")
+@row("amin", "min")
 def smallest(t, x, dims=None, keep=False):
+    if t.node.target._overloadname == "other":
+        from .pointwise import two
+        return two(t, "min", x, dims)
+    if t.node.target._overloadname == "dim":
+        raise Refused("chooses the place of the smallest element")
     y = reduce(t, "reduce_max", scale(t, as_value(t, x), -1.0), [dims] if isinstance(dims, int) else dims, keep)
     return scale(t, y, -1.0)
 
@@ -58,6 +63,8 @@ def norm(t, x, order=2, dims=None, keep=False, dtype=None):
         raise Refused(f"is a norm of order {order}")
     x = as_value(t, x)
     y = reduce(t, "reduce_sum", x.like(t.add("pow", [x.node], exponent=2)), dims, keep)
+    # a norm of zero has no gradient, where a square root's would be infinite
+    y = y.like(t.add("clip", [y.node], min=1e-30))
     return y.like(t.add("sqrt", [y.node]))
 
 

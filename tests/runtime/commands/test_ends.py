@@ -178,7 +178,7 @@ def a_loss_that_is_no_number_is_told_and_not_kept():
 
 
 def outputs_are_looked_at_first():
-    for option in "--report", "--trace", "--dump", "--save":
+    for option in "--report", "--trace", "--html", "--dump", "--save":
         _, err = run(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, option, "no/file", status=1)
         assert err == "ffrun: no/file: cannot be written: No such file or directory\n", err
         _, err = run(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, option, "mlp.json", status=2)

@@ -17,7 +17,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 READ = {
     ffsearch: ("net.json --machine machine.json --costs costs.json {} --proposals 1",
                {"GRAPH": "net.json", "--machine": "machine.json", "--costs": "costs.json"},
-               ("-o", "--report", "--trace")),
+               ("-o", "--report", "--trace", "--html")),
     ffprof: ("net.json --machine machine.json --strategy plan.json --strategy other.json "
              "--data numpy:set {}",
              {"GRAPH": "net.json", "--machine": "machine.json", "--strategy": "other.json",
@@ -28,7 +28,7 @@ READ = {
             {"GRAPH": "net.json", "STRATEGY": "plan.json", "--against": "other.json",
              "--machine": "machine.json", "--beside": "beside.json", "--weights": "weights",
              "--data": "set/train/x.npy"},
-            ("--report", "--trace", "--dump", "--save", "--metrics")),
+            ("--report", "--trace", "--html", "--dump", "--save", "--metrics")),
 }
 MUST = {ffsearch: "-o", ffprof: "-o"}  # what each wants to be told
 DATA = {"idx": "train-labels-idx1-ubyte.gz", "cifar10": "data_batch_3.bin", "tokens": "val.bin",
@@ -142,7 +142,7 @@ def machines_by_name():
                  for w in command_line(command, option, "machines/ours.json")]
         refused(command, words, f"{option} over a machine's name", option, "--machine")
     words = "net.json --machine machine.json --costs costs.json --simulate plan.json"
-    for option in "-o", "--report", "--trace":
+    for option in "-o", "--report", "--trace", "--html":
         refused(ffsearch, [*words.split(), option, "plan.json"], f"{option} over --simulate",
                 option, "--simulate")
 

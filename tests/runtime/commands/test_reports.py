@@ -147,7 +147,7 @@ with tempfile.TemporaryDirectory() as folder:
         run(ffsearch, graph, "--machine", machine, "--costs", "analytic", "--simulate", "data-parallel",
             "-o", plan, "--trace", folder / "predicted.json")
         run(ffrun, graph, plan, "--machine", machine, *common, "--steps", "6", "--profile", "1", "--trace",
-            folder / "trace.json", "--beside", folder / "predicted.json")
+            folder / "trace.json", "--html", folder / "page.html", "--beside", folder / "predicted.json")
         spans, other = tasks_of(folder / "trace.json")
         n = int(devices)
         executed = [e for e in spans if e["pid"] < n]
@@ -156,6 +156,14 @@ with tempfile.TemporaryDirectory() as folder:
             [(e["pid"], e["ts"], e["dur"], e["name"]) for e in ahead], "the prediction stands beside it")
         say(sorted((e["pid"], e["args"]["task"]) for e in executed) ==
             sorted((e["pid"], e["args"]["task"]) for e in ahead), "task by task")
+        # the page has both timelines, the figures of the report, and every device
+        page = (folder / "page.html").read_text()
+        page = json.loads(page.split('<script id="data" type="application/json">')[1].split("</script>")[0])
+        lines = page["plan"]["timelines"]
+        say([t["name"] for t in lines] == ["measured", "predicted"] and page["report"] == json.loads(report.read_text()),
+            "a page has both, and the report")
+        say([sum(len(g["spans"]) // 5 for g in t["groups"]) for t in lines] == [len(executed), len(ahead)],
+            "and all tasks of all devices")
         bounds = [c["bound_us"] for c in other["clocks"]]
         say([c["rank"] for c in other["clocks"]] == list(range(n)) and bounds[0] == 0 and
             all(0 < b < 1e5 for b in bounds[1:]), "clocks have bounds", bounds)
@@ -195,7 +203,7 @@ with tempfile.TemporaryDirectory() as folder:
         "another schedule's timeline is refused", said.stderr)
     said = subprocess.run([ffrun, graph, "single", *common, "--steps", "2", "--beside",
                            folder / "predicted.json"], text=True, capture_output=True)
-    say(said.returncode == 2 and "--beside: expected --trace FILE with it" in said.stderr,
+    say(said.returncode == 2 and "--beside: expected --trace FILE or --html FILE with it" in said.stderr,
         "beside nothing there is none", said.stderr)
     said = subprocess.run([ffrun, graph, folder / "plan.json", "--machine", "cpu4", *common, "--steps", "9",
                            "--profile", "3"], text=True, capture_output=True)

@@ -1,0 +1,59 @@
+/* Arrivals.  The walk tells who waits for a task when it tells the task, long before it comes to
+ * who waits.  SPDX-License-Identifier: Apache-2.0 */
+#include "arrivals.h"
+
+#include <string.h>
+
+#include "emit.h"
+#include "ff/grow.h"
+
+int ff_arrivals_init(struct ff_lowering *l, struct ff_error *err)
+{
+	size_t n = (size_t)l->s->micro_batches * l->g->n_nodes;
+
+	for (int k = 0; k < FF_PHASE_COUNT; k++) {
+		l->arrivals.first[k] =
+				ff_arena_array(&l->arrivals.arena, n, sizeof(**l->arrivals.first));
+		if (!l->arrivals.first[k])
+			return ff_fail_memory(err);
+	}
+	return FF_OK;
+}
+
+static uint32_t *heads_of(struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint32_t node)
+{
+	uint32_t **heads = &l->arrivals.first[phase][(size_t)micro * l->g->n_nodes + node];
+	size_t bytes = l->node[node]->n_parts * sizeof(**heads);
+
+	if (*heads)
+		return *heads;
+	*heads = ff_arena_alloc(&l->arrivals.arena, bytes);
+	if (*heads)
+		memset(*heads, 0xff, bytes);
+	return *heads;
+}
+
+void ff_arrive(struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint32_t node,
+		uint32_t part, uint32_t task)
+{
+	struct ff_arrivals *a = &l->arrivals;
+	uint32_t *heads = heads_of(l, phase, micro, node);
+	struct ff_arrival *grown = ff_grow_in(&a->arena, a->at, a->n, &a->cap, sizeof(*grown));
+
+	if (!heads || !grown) {
+		l->failed = true;
+		return;
+	}
+	a->at = grown;
+	a->at[a->n] = (struct ff_arrival){.task = task, .next = heads[part]};
+	heads[part] = a->n++;
+}
+
+void ff_depend_arrived(struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint32_t node,
+		uint32_t part)
+{
+	const uint32_t *heads = l->arrivals.first[phase][(size_t)micro * l->g->n_nodes + node];
+
+	for (uint32_t i = heads ? heads[part] : FF_NONE; i != FF_NONE; i = l->arrivals.at[i].next)
+		ff_emit_depend(l, l->arrivals.at[i].task);
+}

@@ -1,0 +1,22 @@
+/* One strategy, lowered and timed.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_PLAN_H
+#define FF_PLANNER_PLAN_H
+
+#include "ff/schedule.h"
+#include "ff/simulate.h"
+
+struct ff_plan {
+	struct ff_strategy strategy;
+	struct ff_schedule schedule;
+	struct ff_simulation simulation;
+	struct ff_inferred inferred; /* of the step */
+	uint32_t short_device;       /* first whose memory does not do; FF_NONE: it fits */
+	int64_t short_limit;         /* what that device has */
+};
+
+static inline bool ff_plan_fits(const struct ff_plan *p)
+{
+	return p->short_device == FF_NONE;
+}
+
+#endif

@@ -1,0 +1,207 @@
+/* An account of every device's time in a step.  SPDX-License-Identifier: Apache-2.0 */
+#include "times.h"
+
+#include <string.h>
+
+#include "ff/kernel_shape.h"
+
+const char *ff_time_class_name(enum ff_time_class c)
+{
+	static const char *const names[FF_TIME_COUNT] = {
+			[FF_TIME_PRODUCT] = "product",
+			[FF_TIME_CONVOLUTION] = "convolution",
+			[FF_TIME_ATTENTION] = "attention",
+			[FF_TIME_RECURRENCE] = "recurrence",
+			[FF_TIME_NORM] = "norm",
+			[FF_TIME_MEMORY] = "memory-bound",
+			[FF_TIME_AGAIN] = "recompute",
+			[FF_TIME_UPDATE] = "update",
+			[FF_TIME_COPIES] = "copies",
+			[FF_TIME_EXPOSED] = "exposed communication",
+			[FF_TIME_IDLE] = "idle",
+	};
+
+	return names[c];
+}
+
+enum ff_time_class ff_time_class_of(const struct ff_graph *g, uint32_t node)
+{
+	static const enum ff_time_class of[FF_KERNEL_CLASS_COUNT] = {
+			[FF_KERNEL_STREAM] = FF_TIME_MEMORY,
+			[FF_KERNEL_SOFTMAX] = FF_TIME_MEMORY,
+			[FF_KERNEL_NORM] = FF_TIME_NORM,
+			[FF_KERNEL_POOL] = FF_TIME_MEMORY,
+			[FF_KERNEL_LOOKUP] = FF_TIME_MEMORY,
+			[FF_KERNEL_PRODUCT] = FF_TIME_PRODUCT,
+			[FF_KERNEL_CONVOLUTION] = FF_TIME_CONVOLUTION,
+			[FF_KERNEL_ATTENTION] = FF_TIME_ATTENTION,
+			[FF_KERNEL_RECURRENT] = FF_TIME_RECURRENCE,
+	};
+	struct ff_kernel_shape shape[FF_MOST_KERNELS];
+	const struct ff_node *n = &g->nodes[node];
+	enum ff_time_class class = FF_TIME_MEMORY;
+	struct ff_region box = {.rank = n->n_dims};
+	double most = -1;
+	struct ff_work w;
+	uint32_t k;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		box.hi[d] = n->dim[d].extent;
+	ff_work_fill(g, node, &box, FF_FORWARD, &w);
+	k = ff_work_kernels(&w, shape);
+	for (uint32_t i = 0; i < k; i++) {
+		/* a product computes, or else its bytes tell */
+		double much = shape[i].m * shape[i].n * shape[i].k * shape[i].count;
+
+		much = much > 0 ? much : shape[i].bytes / 1e3;
+		if (much > most) {
+			most = much;
+			class = of[shape[i].class];
+		}
+	}
+	return class;
+}
+
+/* What one device does of one kind, ascending: it computes, communicates, or copies. */
+enum { COMPUTES, COMMUNICATES, COPIES, LANES };
+struct lane {
+	double *start, *finish;
+	uint32_t n;
+};
+
+static double length(const struct lane *l)
+{
+	double us = 0, until = 0;
+
+	for (uint32_t i = 0; i < l->n; i++) {
+		double from = l->start[i] > until ? l->start[i] : until;
+
+		if (l->finish[i] > from) {
+			us += l->finish[i] - from;
+			until = l->finish[i];
+		}
+	}
+	return us;
+}
+
+/* How long both are busy. */
+static double common(const struct lane *a, const struct lane *b)
+{
+	double us = 0, until = 0;
+
+	for (uint32_t i = 0, k = 0; i < a->n && k < b->n;) {
+		double from = a->start[i] > b->start[k] ? a->start[i] : b->start[k];
+		double to = a->finish[i] < b->finish[k] ? a->finish[i] : b->finish[k];
+
+		from = from > until ? from : until;
+		if (to > from) {
+			us += to - from;
+			until = to;
+		}
+		if (a->finish[i] < b->finish[k])
+			i++;
+		else
+			k++;
+	}
+	return us;
+}
+
+/* All lanes of device 0, then those of the next. */
+static int find_lanes(const struct ff_plan *p, struct ff_arena *a, struct lane **ret,
+		struct ff_error *err)
+{
+	const struct ff_schedule *s = &p->schedule;
+	uint32_t n_devices = s->machine->n_devices;
+	struct lane *lane = ff_arena_array(a, LANES * (size_t)n_devices, sizeof(*lane));
+	const uint16_t *device;
+	uint16_t own;
+
+	if (!lane)
+		return ff_fail_memory(err);
+	for (int fill = 0; fill < 2; fill++) {
+		for (uint32_t i = 0; i < LANES * n_devices && fill; i++) {
+			lane[i].start = ff_arena_array(a, lane[i].n, sizeof(double));
+			lane[i].finish = ff_arena_array(a, lane[i].n, sizeof(double));
+			if (!lane[i].start || !lane[i].finish)
+				return ff_fail_memory(err);
+			lane[i].n = 0;
+		}
+		for (uint32_t i = 0; i < s->n_tasks; i++) {
+			uint32_t k = ff_task_devices(s, &s->tasks[i], &device, &own);
+			uint32_t what = !ff_task_communicates(&s->tasks[i]) ? COMPUTES
+					: k > 1                             ? COMMUNICATES
+									    : COPIES;
+
+			for (uint32_t d = 0; d < k; d++) {
+				struct lane *l = &lane[LANES * device[d] + what];
+
+				if (fill) {
+					l->start[l->n] = p->simulation.start[i];
+					l->finish[l->n] = p->simulation.finish[i];
+				}
+				l->n++;
+			}
+		}
+	}
+	*ret = lane;
+	return FF_OK;
+}
+
+static void add_work(const struct ff_plan *p, const enum ff_time_class *class, struct ff_times *t)
+{
+	const struct ff_schedule *s = &p->schedule;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *task = &s->tasks[i];
+		double us = p->simulation.finish[i] - p->simulation.start[i];
+
+		if (ff_task_communicates(task))
+			continue;
+		if (!ff_task_is_compute(task)) {
+			t->us[FF_TIME_UPDATE] += us;
+			continue;
+		}
+		t->us[task->again ? FF_TIME_AGAIN : class[task->node]] += us;
+		t->node_us[task->node] += us;
+	}
+}
+
+int ff_times_find(const struct ff_plan *p, struct ff_arena *a, struct ff_times *ret,
+		struct ff_error *err)
+{
+	const struct ff_schedule *s = &p->schedule;
+	uint32_t n_devices = s->machine->n_devices;
+	struct ff_times t = {.node_us = ff_arena_array(a, s->graph->n_nodes, sizeof(double))};
+	enum ff_time_class *class = ff_arena_array(a, s->graph->n_nodes, sizeof(*class));
+	struct lane *lane = NULL;
+	int code = t.node_us && class ? find_lanes(p, a, &lane, err) : ff_fail_memory(err);
+
+	if (code < 0)
+		return code;
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
+		if (ff_node_is_computed(s->graph, i))
+			class[i] = ff_time_class_of(s->graph, i);
+	add_work(p, class, &t);
+	for (uint32_t d = 0; d < n_devices; d++) {
+		const struct lane *l = &lane[LANES * d];
+		double comm = length(&l[COMMUNICATES]);
+		double exposed = comm - common(&l[COMPUTES], &l[COMMUNICATES]);
+		double copies = length(&l[COPIES]) - common(&l[COMPUTES], &l[COPIES]) -
+				common(&l[COMMUNICATES], &l[COPIES]);
+
+		t.communication_us += comm;
+		t.us[FF_TIME_EXPOSED] += exposed;
+		t.us[FF_TIME_COPIES] += copies;
+		t.us[FF_TIME_IDLE] +=
+				p->simulation.step_us - length(&l[COMPUTES]) - exposed - copies;
+	}
+	t.communication_us /= n_devices;
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
+		t.node_us[i] /= n_devices;
+	for (uint32_t i = 0; i < FF_TIME_COUNT; i++)
+		t.us[i] /= n_devices;
+	for (uint32_t i = 0; i < FF_TIME_EXPOSED; i++)
+		t.compute_us += t.us[i];
+	*ret = t;
+	return FF_OK;
+}

@@ -1,0 +1,218 @@
+/* Where each pure strategy stops scaling, and why.  SPDX-License-Identifier: Apache-2.0 */
+#include "oracle.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "explain/text.h"
+#include "hand/buckets.h"
+#include "hand/pure.h"
+
+#include "ff/block.h"
+
+#define MOST_DEVICES 1024
+#define MOST_POINTS 16 /* powers of two up to that */
+#define SCALES 0.9     /* of the step before: with twice the devices at most so long */
+#define FREE_LINK 1e15 /* bytes a microsecond: what they carry takes no time */
+
+/* One strategy on one number of devices. */
+struct point {
+	uint32_t devices;
+	uint32_t stages, micro; /* micro-batches */
+	char why[FF_TEXT];      /* it is not made */
+	bool made, fits;
+	double step_us, computing_us; /* and that where links take no time */
+	int64_t memory_bytes;         /* of the device that needs most; -1: unknown */
+};
+
+/* The first `n` devices of a job's machine, with the links it has or such as take no time. */
+static int open_side(struct ff_job *k, const struct ff_job *j, uint32_t n, bool links,
+		struct ff_error *err)
+{
+	int code;
+
+	k->opt = j->opt;
+	k->in = j->in;
+	k->from = ff_job_now_s();
+	code = ff_machine_subset(&j->in.whole, n, &k->arena, &k->in.machine, err);
+	for (uint32_t i = 0; code == FF_OK && !links && i < k->in.machine.n_nodes; i++) {
+		struct ff_machine_node *node = &k->in.machine.nodes[i];
+		const struct ff_link none = {.bytes_per_us = FREE_LINK};
+
+		node->inside = node->network = none;
+		node->wiring.inside = node->wiring.between = NULL;
+		node->wiring.mesh = NULL;
+	}
+	return code == FF_OK ? ff_job_open(k, err) : code;
+}
+
+/* Of equal devices: what the fullest has in use. */
+static int64_t memory_of(const struct ff_job *k, const struct ff_evaluation *at)
+{
+	int64_t limit = ff_job_memory(k, 0);
+
+	return at->fits ? limit - at->spare_bytes
+			: limit + at->over_bytes / k->in.machine.n_devices;
+}
+
+static uint32_t count_stages(const struct ff_strategy *s)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		last = s->stage[i] > last ? s->stage[i] : last;
+	return last + 1;
+}
+
+static int look(struct ff_job *with, struct ff_job *without, uint32_t which, struct point *p,
+		struct ff_error *err)
+{
+	struct ff_evaluation at, free_at;
+	struct ff_strategy s;
+	struct ff_error why;
+	int code = ff_pure_strategy(which, with->tools.space, &with->in.graph, &with->in.machine,
+			&with->arena, &s, &why);
+
+	if (code == FF_OK)
+		code = ff_evaluator_set(with->tools.evaluator, &s, &at, &why);
+	if (code == FF_OK)
+		code = ff_buckets_tune(with->tools.evaluator, &s,
+				ff_bucket_bytes(&with->in.graph, &with->in.machine), &at, &why);
+	if (code == FF_OK)
+		code = ff_evaluator_set(without->tools.evaluator, &s, &free_at, &why);
+	p->made = code == FF_OK;
+	if (code == FF_OK) {
+		p->micro = s.micro_batches;
+		p->stages = count_stages(&s);
+		p->step_us = at.step_us;
+		p->computing_us = fmin(free_at.step_us, at.step_us);
+		p->fits = at.fits;
+		p->memory_bytes = memory_of(with, &at);
+	} else if (code == FF_E_INPUT) { /* not for this network, or nobody has measured it */
+		snprintf(p->why, sizeof(p->why), "%.140s", why.text);
+	} else {
+		*err = why;
+		return code;
+	}
+	return FF_OK;
+}
+
+/* All strategies on `n` devices. */
+static int look_at_all(struct ff_job *j, uint32_t n, struct point *p, struct ff_error *err)
+{
+	struct ff_job with = {.arena = {0}}, without = {.arena = {0}};
+	int code;
+
+	ff_arena_init(&with.arena);
+	ff_arena_init(&without.arena);
+	code = open_side(&with, j, n, true, err);
+	if (code == FF_OK)
+		code = open_side(&without, j, n, false, err);
+	for (uint32_t i = 0; ff_pure_row(i) && code == FF_OK && !ff_job_interrupted(j); i++) {
+		p[i].devices = n;
+		code = look(&with, &without, i, &p[i], err);
+	}
+	ff_job_close(&with);
+	ff_job_close(&without);
+	return code;
+}
+
+static void print_point(const struct point *p, FILE *to)
+{
+	char step[FF_TEXT], memory[FF_TEXT];
+
+	ff_time_text(p->step_us, step);
+	ff_bytes_text(p->memory_bytes, memory);
+	fprintf(to, "%8u %12.12s %8.1f %% %11.1f %% %11.11s  %s\n", p->devices, step,
+			100 * p->computing_us / p->step_us,
+			100 * (p->step_us - p->computing_us) / p->step_us, memory,
+			p->fits ? "yes" : "no");
+}
+
+/* What keeps twice the devices from taking half the time: the larger of two lacks. */
+static void say_why(const struct point *p, const struct point *next, char *line, size_t size)
+{
+	double moving = p->step_us - p->computing_us, more = next->step_us - next->computing_us;
+	double lacks = next->computing_us - p->computing_us / 2, lost = more - moving / 2;
+	int n = snprintf(line, size, "stops at %u devices: ", p->devices);
+
+	line += n;
+	size -= (size_t)n;
+	if (!next->made)
+		snprintf(line, size, "%s", next->why);
+	else if (lost > lacks)
+		snprintf(line, size, "on %u communication is %.0f %% of the step", next->devices,
+				100 * more / next->step_us);
+	else if (next->stages > 1)
+		snprintf(line, size, "on %u %u stages wait for each other, with %u micro-batch%s",
+				next->devices, next->stages, next->micro,
+				next->micro == 1 ? "" : "es");
+	else
+		snprintf(line, size,
+				"on %u computing takes %.0f %% of what it took, as parts are "
+				"uneven, small, or computed by several alike",
+				next->devices, 100 * next->computing_us / p->computing_us);
+}
+
+static void print_strategy(uint32_t which, const struct point *p, uint32_t n, FILE *to)
+{
+	uint32_t stop = 0, first = 0, fit = FF_NONE;
+	char line[2 * FF_TEXT];
+
+	fprintf(to, "\n%s: %s\n", ff_pure_row(which)->name, ff_pure_row(which)->summary);
+	while (first < n && !p[first].made)
+		first++;
+	if (first == n) {
+		ff_text_wrap("  ", n ? p[n - 1].why : "", to);
+		return;
+	}
+	for (uint32_t i = first; i < n; i++) {
+		if (p[i].made)
+			print_point(&p[i], to);
+		if (p[i].made && p[i].fits && fit == FF_NONE)
+			fit = i;
+	}
+	for (stop = first; stop + 1 < n && p[stop + 1].made &&
+			   p[stop + 1].step_us <= SCALES * p[stop].step_us;)
+		stop++;
+	if (stop + 1 < n)
+		say_why(&p[stop], &p[stop + 1], line, sizeof(line));
+	else
+		snprintf(line, sizeof(line), "scales up to all %u devices", p[stop].devices);
+	ff_text_wrap("  ", line, to);
+	if (fit == FF_NONE)
+		ff_text_wrap("  ", "fits in memory on none of them", to);
+	else if (fit > first) {
+		snprintf(line, sizeof(line), "fits in memory from %u devices on", p[fit].devices);
+		ff_text_wrap("  ", line, to);
+	}
+}
+
+int ff_oracle_print(struct ff_job *j, FILE *to, struct ff_error *err)
+{
+	struct point all[MOST_POINTS][16] = {0}, of[MOST_POINTS];
+	uint32_t n = 0;
+	int code = FF_OK;
+
+	for (uint32_t devices = 1; devices <= j->in.machine.n_devices && devices <= MOST_DEVICES &&
+				   code == FF_OK && !ff_job_interrupted(j);
+			devices *= 2) {
+		code = look_at_all(j, devices, all[n], err);
+		n += !ff_job_interrupted(j); /* else some were not looked at */
+	}
+	if (code < 0)
+		return code;
+	fprintf(to,
+			"pure strategies of %s (batch %d)\non machine %s, costs %s, optimizer "
+			"%s\n\n"
+			"%8s %12s %10s %13s %11s  %s\n",
+			j->in.graph.name, j->in.graph.batch, j->in.machine.name, j->opt.costs_path,
+			j->in.optimizer->name, "devices", "step", "computing", "communication",
+			"memory", "fits");
+	for (uint32_t i = 0; ff_pure_row(i); i++) {
+		for (uint32_t k = 0; k < n; k++)
+			of[k] = all[k][i];
+		print_strategy(i, of, n, to);
+	}
+	return FF_OK;
+}

@@ -1,0 +1,298 @@
+/* ffplan as: the flags of another tool that come nearest to a plan, and what they lose.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "ask.h"
+#include "columns.h"
+#include "explain/text.h"
+#include "ff/folding.h"
+#include "ff/nearest.h"
+#include "price.h"
+#include "regular.h"
+
+#define NAME 96
+#define TOLD 24 /* lines of operators that are cut otherwise */
+
+/* ---- tools ---- */
+
+/* Samples that a device has at a time. */
+static uint32_t share_of(const struct ff_megatron *h, const struct ff_graph *g)
+{
+	return (uint32_t)g->batch / h->data / h->micro;
+}
+
+/* Arguments of pretrain_gpt.py (Megatron-LM, docs "Megatron FSDP" and arguments.py). */
+static void write_megatron(const struct ff_megatron *h, const struct ff_graph *g, FILE *to)
+{
+	fprintf(to, "--tensor-model-parallel-size %u\n", h->tensor);
+	fprintf(to, "--pipeline-model-parallel-size %u\n", h->pipeline);
+	fprintf(to, "--micro-batch-size %u\n", share_of(h, g));
+	fprintf(to, "--global-batch-size %d\n", g->batch);
+	if (h->updates)
+		fprintf(to, "--use-distributed-optimizer\n");
+	if (h->updates == FF_MEGATRON_ZERO_3)
+		fprintf(to, "--use-megatron-fsdp\n"
+			    "--data-parallel-sharding-strategy optim_grads_params\n"
+			    "--no-gradient-accumulation-fusion\n");
+	if (h->again == FF_MEGATRON_FULL)
+		fprintf(to, "--recompute-granularity full --recompute-method uniform "
+			    "--recompute-num-layers 1\n");
+	if (h->again == FF_MEGATRON_LIGHT)
+		fprintf(to, "--recompute-granularity selective\n");
+	if (h->sequence)
+		fprintf(to, "--sequence-parallel\n");
+	if (h->experts)
+		fprintf(to, "--expert-model-parallel-size %u\n", h->tensor);
+}
+
+/* PyTorch's fully_shard, or where nothing is sharded its DistributedDataParallel. */
+static void write_fsdp(const struct ff_megatron *h, const struct ff_graph *g, FILE *to)
+{
+	const char *reshard = h->updates == FF_MEGATRON_ZERO_3 ? "True" : "False";
+
+	fprintf(to, "mesh = init_device_mesh(\"cuda\", (%u,))\n", h->data);
+	if (h->again)
+		fprintf(to, "apply_activation_checkpointing(model, "
+			    "check_fn=lambda m: isinstance(m, Block))\n");
+	if (!h->updates)
+		fprintf(to, "model = DistributedDataParallel(model, device_mesh=mesh)\n");
+	else
+		fprintf(to,
+				"for block in model.blocks:\n"
+				"    fully_shard(block, mesh=mesh, reshard_after_forward=%s)\n"
+				"fully_shard(model, mesh=mesh, reshard_after_forward=%s)\n",
+				reshard, reshard);
+	fprintf(to, "# %u samples a device at a time, an optimizer step behind every %u of them\n",
+			share_of(h, g), h->micro);
+}
+
+/* Its configuration; stages are PipelineModule(num_stages=...) in the model's code. */
+static void write_deepspeed(const struct ff_megatron *h, const struct ff_graph *g, FILE *to)
+{
+	static const uint32_t stage[] = {0, 1, 3};
+
+	fprintf(to, "{\n  \"train_batch_size\": %d,\n", g->batch);
+	fprintf(to, "  \"train_micro_batch_size_per_gpu\": %u,\n", share_of(h, g));
+	fprintf(to, "  \"gradient_accumulation_steps\": %u,\n", h->micro);
+	if (h->tensor > 1)
+		fprintf(to, "  \"tensor_parallel\": {\"autotp_size\": %u},\n", h->tensor);
+	fprintf(to, "  \"zero_optimization\": {\"stage\": %u}\n}\n", stage[h->updates]);
+	if (h->pipeline > 1)
+		fprintf(to, "and in the model's code: PipelineModule(layers, num_stages=%u%s)\n",
+				h->pipeline, h->again ? ", activation_checkpoint_interval=1" : "");
+	else if (h->again)
+		fprintf(to, "and in the model's code: deepspeed.checkpointing.checkpoint around "
+			    "each block\n");
+}
+
+/* The job's TOML. */
+static void write_torchtitan(const struct ff_megatron *h, const struct ff_graph *g, FILE *to)
+{
+	static const char *const again[] = {"none", "selective", "full"};
+
+	fprintf(to, "[training]\nlocal_batch_size = %u\nglobal_batch_size = %d\n\n",
+			share_of(h, g) * (h->pipeline > 1 ? h->micro : 1), g->batch);
+	fprintf(to, "[parallelism]\ndata_parallel_replicate_degree = %u\n",
+			h->updates ? 1 : h->data);
+	fprintf(to, "data_parallel_shard_degree = %u\n", h->updates ? h->data : 1);
+	if (h->updates)
+		fprintf(to, "fsdp_reshard_after_forward = \"%s\"\n",
+				h->updates == FF_MEGATRON_ZERO_3 ? "always" : "never");
+	fprintf(to, "tensor_parallel_degree = %u\n", h->tensor);
+	fprintf(to, "pipeline_parallel_degree = %u\n", h->pipeline);
+	if (h->pipeline > 1)
+		fprintf(to,
+				"pipeline_parallel_schedule = \"1F1B\"\n"
+				"pipeline_parallel_microbatch_size = %u\n",
+				share_of(h, g));
+	fprintf(to, "\n[activation_checkpoint]\nmode = \"%s\"\n", again[h->again]);
+}
+
+/* What each can do: DeepSpeed's tensor parallelism goes up to its ZeRO stage 2, its pipelines up to
+ * 1 (deepspeed.ai: "Automatic Tensor Parallelism (Training)", "Pipeline Parallelism"). */
+static const struct tool {
+	const char *name;
+	struct ff_regular_limits limits;
+	void (*write)(const struct ff_megatron *h, const struct ff_graph *g, FILE *to);
+} tools[] = {
+		{"megatron", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1}, write_megatron},
+		{"fsdp", {false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3}, write_fsdp},
+		{"deepspeed", {true, true, FF_MEGATRON_ZERO_1, FF_MEGATRON_ZERO_1},
+				write_deepspeed},
+		{"torchtitan", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3},
+				write_torchtitan},
+};
+#define N_TOOLS (sizeof(tools) / sizeof(tools[0]))
+
+static int find_tool(const char *name, const struct tool **ret, struct ff_error *err)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, name);
+	for (size_t i = 0; i < N_TOOLS; i++) {
+		ff_nearest_try(&near, tools[i].name);
+		if (strcmp(tools[i].name, name) != 0)
+			continue;
+		*ret = &tools[i];
+		return FF_OK;
+	}
+	return ff_fail(err, FF_E_INPUT, "unknown tool \"%.60s\"%s", name, ff_nearest_known(&near));
+}
+
+/* ---- what is lost ---- */
+
+struct as {
+	const struct ff_ask *ask;
+	const struct tool *tool;
+	struct ff_pricing p;
+	struct ff_strategy plan;
+	struct ff_strategy_info info;
+	struct ff_regular regular;
+	struct ff_priced at[2]; /* the plan, the regular one */
+};
+
+static int print_prices(const struct as *x, struct ff_error *err)
+{
+	char cell[9][FF_TEXT] = {"", "", "", "step time", "", "", "memory per device, at most"};
+	const char *table[9];
+	double times = x->at[1].step_us / x->at[0].step_us;
+
+	(void)err;
+	snprintf(cell[1], FF_TEXT, "%.*s", FF_TEXT - 1, x->ask->operand[1]);
+	snprintf(cell[2], FF_TEXT, "%s", x->tool->name);
+	for (uint32_t k = 0; k < 2; k++) {
+		ff_time_text(x->at[k].step_us, cell[4 + k]);
+		ff_bytes_text(x->at[k].most_bytes, cell[7 + k]);
+		if (!x->at[k].fits)
+			strncat(cell[7 + k], ", does not fit", FF_TEXT - strlen(cell[7 + k]) - 1);
+	}
+	for (uint32_t i = 0; i < 9; i++)
+		table[i] = cell[i];
+	ff_columns_print(table, 3, 3, x->ask->to);
+	fprintf(x->ask->to, "\n%s takes %.2f times the plan's step.  ", x->tool->name, times);
+	fprintf(x->ask->to, "Operators with %.1f %% of the FLOPs are cut as in the plan.\n",
+			100 * x->regular.alike);
+	return FF_OK;
+}
+
+static int print_folded(const struct as *x, const struct ff_fold_row *row, const char *const *text,
+		uint32_t n, struct ff_error *err)
+{
+	const char **cell = ff_arena_array(x->p.a, 3 * ((size_t)TOLD + 1), sizeof(*cell));
+	struct ff_folded *fold;
+	uint32_t folds, i;
+	int code = cell ? ff_fold(row, n, x->p.a, &fold, &folds, err) : ff_fail_memory(err);
+
+	if (code < 0)
+		return code;
+	cell[0] = "operator";
+	cell[1] = "plan";
+	cell[2] = x->tool->name;
+	for (i = 0; i < folds && i < TOLD; i++) {
+		cell[3 * i + 3] = fold[i].n == 1 ? fold[i].name
+						 : ff_arena_printf(x->p.a, "%s (x%u)", fold[i].name,
+								   fold[i].n);
+		cell[3 * i + 4] = text[2 * fold[i].first];
+		cell[3 * i + 5] = text[2 * fold[i].first + 1];
+		if (!cell[3 * i + 3])
+			return ff_fail_memory(err);
+	}
+	fprintf(x->ask->to, "\n");
+	ff_columns_print(cell, i + 1, 3, x->ask->to);
+	if (folds > i)
+		fprintf(x->ask->to, "... and %u more\n", folds - i);
+	return FF_OK;
+}
+
+/* Operators that are not cut as in the plan. */
+static int print_lost(const struct as *x, struct ff_error *err)
+{
+	const struct ff_graph *g = &x->p.graph;
+	struct ff_fold_row *row = ff_arena_array(x->p.a, g->n_nodes, sizeof(*row));
+	const char **text = ff_arena_array(x->p.a, 2 * (size_t)g->n_nodes, sizeof(*text));
+	uint32_t n = 0;
+
+	if (!row || !text)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		char a[FF_TEXT], b[FF_TEXT];
+
+		if (!ff_node_needs_config(g, i))
+			continue;
+		ff_split_text(&g->nodes[i], &x->plan.config[i], a);
+		ff_split_text(&g->nodes[i], &x->regular.strategy.config[i], b);
+		if (!strcmp(a, b))
+			continue;
+		text[2 * n] = ff_arena_strdup(x->p.a, a);
+		text[2 * n + 1] = ff_arena_strdup(x->p.a, b);
+		row[n].name = g->nodes[i].name;
+		row[n].says = ff_arena_printf(x->p.a, "%s\n%s", a, b);
+		if (!text[2 * n] || !text[2 * n + 1] || !row[n++].says)
+			return ff_fail_memory(err);
+	}
+	return n ? print_folded(x, row, text, n, err) : FF_OK;
+}
+
+static int find(struct as *x, struct ff_error *err)
+{
+	bool found = false;
+	int code = ff_regular_find(&x->p.graph, &x->p.machine, &x->plan, &x->tool->limits, x->p.a,
+			&x->regular, &found, err);
+
+	if (code == FF_OK && !found)
+		return ff_fail(err, FF_E_INPUT,
+				"%s: %s has no plan for graph %s on %u devices, of whose batch of "
+				"%d each would have an equal share",
+				x->ask->operand[1], x->tool->name, x->p.graph.name,
+				x->p.machine.n_devices, x->p.graph.batch);
+	if (code == FF_OK)
+		x->regular.strategy.bucket_bytes = x->plan.bucket_bytes;
+	return code;
+}
+
+static int load(struct as *x, struct ff_error *err)
+{
+	int code = ff_pricing_load_graph(&x->p, err);
+
+	if (code == FF_OK)
+		code = ff_pricing_load_machine(&x->p, 0, err);
+	if (code == FF_OK)
+		code = ff_strategy_load(x->ask->operand[1], &x->p.graph, x->p.machine.n_devices,
+				x->p.a, &x->plan, &x->info, err);
+	if (code == FF_OK && x->info.devices < x->p.machine.n_devices)
+		code = ff_machine_subset(
+				&x->p.machine, x->info.devices, x->p.a, &x->p.machine, err);
+	return code;
+}
+
+int ff_ask_as(const struct ff_ask *ask, struct ff_error *err)
+{
+	struct as x = {.ask = ask,
+			.p = {.graph_path = ask->graph,
+					.machine_name = ask->machine,
+					.costs_path = ask->costs,
+					.a = ask->a}};
+	char name[NAME];
+	int code = find_tool(ask->operand[0], &x.tool, err);
+
+	if (code == FF_OK)
+		code = load(&x, err);
+	if (code == FF_OK)
+		code = find(&x, err);
+	if (code == FF_OK)
+		code = ff_pricing_do(&x.p, &x.plan, &x.info, &x.at[0], err);
+	if (code == FF_OK)
+		code = ff_pricing_do(&x.p, &x.regular.strategy, &x.info, &x.at[1], err);
+	if (code == FF_OK) {
+		ff_regular_name(&x.regular.h, name, sizeof(name));
+		fprintf(ask->to, "nearest for %s (%s):\n\n", x.tool->name, name);
+		x.tool->write(&x.regular.h, &x.p.graph, ask->to);
+		fprintf(ask->to, "\n");
+		code = print_prices(&x, err);
+	}
+	if (code == FF_OK)
+		code = print_lost(&x, err);
+	ff_pricing_finish(&x.p);
+	return code;
+}

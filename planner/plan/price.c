@@ -1,0 +1,98 @@
+/* Plans lowered and timed.  SPDX-License-Identifier: Apache-2.0 */
+#include "price.h"
+
+#include "ff/graph_file.h"
+#include "ff/optimizer.h"
+#include "ff/simulate.h"
+
+int ff_pricing_load_graph(struct ff_pricing *p, struct ff_error *err)
+{
+	return ff_graph_load(p->graph_path, p->a, &p->graph, err);
+}
+
+int ff_pricing_load_machine(struct ff_pricing *p, uint32_t devices, struct ff_error *err)
+{
+	struct ff_machine whole;
+	int code = ff_machine_load(p->machine_name, p->a, &whole, err);
+
+	if (code < 0)
+		return code;
+	if (devices)
+		code = ff_machine_subset(&whole, devices, p->a, &p->machine, err);
+	else
+		p->machine = whole;
+	if (code == FF_OK && !ff_estimate_named(p->costs_path, &p->estimate))
+		code = ff_costs_load(p->costs_path, &p->costs, err);
+	return code;
+}
+
+static int open_pricer(struct ff_pricing *p, const struct ff_strategy_info *info,
+		struct ff_pricer **ret, struct ff_error *err)
+{
+	int code = ff_pricer_create(&p->graph, &p->machine, p->estimate, p->costs,
+			p->costs ? p->costs_path : NULL, p->graph_path, ret, err);
+
+	if (code < 0)
+		return code;
+	ff_pricer_set_clip(*ret, info->clip);
+	ff_pricer_set_codec(*ret, info->codec);
+	return ff_pricer_set_optimizer(*ret, info->optimizer, err);
+}
+
+static void fill(const struct ff_pricing *p, const struct ff_schedule *s, double step_us,
+		struct ff_priced *ret)
+{
+	*ret = (struct ff_priced){.step_us = step_us,
+			.least_bytes = INT64_MAX,
+			.memory_bytes = s->memory_bytes,
+			.sent_bytes = ff_schedule_sent_bytes(s),
+			.fits = true};
+	for (uint32_t d = 0; d < p->machine.n_devices; d++) {
+		int64_t bytes = s->memory_bytes[d];
+
+		ret->least_bytes = bytes < ret->least_bytes ? bytes : ret->least_bytes;
+		ret->most_bytes = bytes > ret->most_bytes ? bytes : ret->most_bytes;
+		ret->fits = ret->fits && bytes <= ff_device_kind(&p->machine, d)->memory_bytes;
+	}
+}
+
+int ff_pricing_do(struct ff_pricing *p, const struct ff_strategy *s,
+		const struct ff_strategy_info *info, struct ff_priced *ret, struct ff_error *err)
+{
+	struct ff_lower_options opt = {.optimizer = info->optimizer,
+			.clip = info->clip,
+			.codec = info->codec,
+			.average_every = info->average_every,
+			.staleness = info->staleness,
+			.workspace = ff_price_workspace};
+	struct ff_pricer *pricer = NULL;
+	struct ff_schedule schedule;
+	struct ff_simulation sim;
+	int code = open_pricer(p, info, &pricer, err);
+
+	opt.ctx = pricer;
+	if (code == FF_OK)
+		code = ff_lower(&p->graph, &p->machine, s, &opt, p->a, &schedule, err);
+	if (code == FF_OK)
+		code = ff_simulate(&schedule, pricer, p->a, &sim, err);
+	if (code == FF_OK)
+		fill(p, &schedule, sim.step_us, ret);
+	ff_pricer_destroy(pricer);
+	return code;
+}
+
+int ff_pricing_file(
+		struct ff_pricing *p, const char *path, struct ff_priced *ret, struct ff_error *err)
+{
+	struct ff_strategy_info info;
+	struct ff_strategy s;
+	int code = ff_strategy_load(path, &p->graph, p->machine.n_devices, p->a, &s, &info, err);
+
+	return code == FF_OK ? ff_pricing_do(p, &s, &info, ret, err) : code;
+}
+
+void ff_pricing_finish(struct ff_pricing *p)
+{
+	ff_costs_destroy(p->costs);
+	p->costs = NULL;
+}

@@ -1,0 +1,218 @@
+/* The regular plan that is nearest to a plan.  SPDX-License-Identifier: Apache-2.0 */
+#include "regular.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "ff/micro.h"
+
+/* How far apart two plans are, in halvings of an operator, and of that a stage or a recomputation
+ * that differs. */
+#define STAGE_APART 2.0
+#define AGAIN_APART 0.5
+
+struct walk {
+	const struct ff_graph *g;
+	const struct ff_machine *m;
+	const struct ff_strategy *plan;
+	const struct ff_regular_limits *limits;
+	struct ff_arena *a;
+	uint32_t stages, updates, again; /* the plan's */
+	double apart;                    /* of the nearest so far; INFINITY: none */
+	struct ff_regular best;
+};
+
+/* ---- what the plan is like ---- */
+
+static uint32_t count_stages(const struct ff_graph *g, const struct ff_strategy *s)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_needs_config(g, i) && s->stage[i] >= n)
+			n = s->stage[i] + 1u;
+	return n;
+}
+
+/* How most of the trained elements are updated. */
+static uint32_t updates_of(const struct ff_graph *g, const struct ff_strategy *s)
+{
+	double all = 0, flat = 0, dropped = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_value *v = &g->values[g->nodes[i].out];
+		double n = 1;
+
+		if (!ff_node_is_parameter(g, i))
+			continue;
+		for (uint32_t k = 0; k < v->rank; k++)
+			n *= v->shape[k];
+		all += n;
+		flat += s->config[i].flat ? n : 0;
+		dropped += s->config[i].flat && s->recompute[i] ? n : 0;
+	}
+	return 2 * dropped > all ? FF_MEGATRON_ZERO_3 : 2 * flat > all ? FF_MEGATRON_ZERO_1 : 0;
+}
+
+/* What is computed again: most operators, some, or none. */
+static uint32_t again_of(const struct ff_graph *g, const struct ff_strategy *s)
+{
+	uint32_t all = 0, again = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		all += ff_node_needs_config(g, i);
+		again += ff_node_needs_config(g, i) && s->recompute[i];
+	}
+	return 10 * again > 7 * all ? FF_MEGATRON_FULL : 10 * again > all ? FF_MEGATRON_LIGHT : 0;
+}
+
+/* ---- how near another one is ---- */
+
+static double config_apart(
+		const struct ff_node *n, const struct ff_config *a, const struct ff_config *b)
+{
+	double apart = fabs(log2((double)a->replicas / b->replicas));
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		apart += fabs(log2((double)a->degree[d] / b->degree[d]));
+	return apart;
+}
+
+static double measure(
+		const struct walk *x, const struct ff_strategy *s, uint32_t stages, double *alike)
+{
+	double all = 0, apart = 0, same = 0;
+
+	for (uint32_t i = 0; i < x->g->n_nodes; i++) {
+		const struct ff_node *n = &x->g->nodes[i];
+		double flops = (double)(n->flops_forward + n->flops_backward) + 1, own, at;
+
+		if (!ff_node_needs_config(x->g, i))
+			continue;
+		own = config_apart(n, &x->plan->config[i], &s->config[i]);
+		at = fabs((double)x->plan->stage[i] / x->stages - (double)s->stage[i] / stages);
+		all += flops;
+		same += own > 0 ? 0 : flops;
+		apart += flops *
+			 (own + STAGE_APART * at +
+					 AGAIN_APART * (x->plan->recompute[i] != s->recompute[i]));
+	}
+	*alike = same / all;
+	return apart / all + fabs(log2((double)x->stages / stages)) +
+	       fabs(log2((double)x->plan->micro_batches / s->micro_batches));
+}
+
+static int try(struct walk *x, const struct ff_megatron *h, struct ff_error *err)
+{
+	struct ff_regular made = {.h = *h};
+	struct ff_error why;
+	double apart;
+	int code = ff_start_megatron(h, x->g, x->m, x->a, &made.strategy, &why);
+
+	if (code == FF_E_INPUT)
+		return FF_OK; /* not for this network */
+	if (code < 0) {
+		*err = why;
+		return code;
+	}
+	apart = measure(x, &made.strategy, h->pipeline, &made.alike);
+	if (apart < x->apart) {
+		x->apart = apart;
+		x->best = made;
+	}
+	return FF_OK;
+}
+
+/* ---- all that there are ---- */
+
+/* The divisor of `share` samples that is nearest to the plan's number of micro-batches. */
+static uint32_t choose_micro(const struct walk *x, uint32_t share)
+{
+	uint32_t best = 1, wanted = x->plan->micro_batches;
+
+	for (uint32_t m = 1; m <= share && m <= FF_MAX_MICRO_BATCHES; m++)
+		if (share % m == 0 &&
+				fabs(log2((double)m / wanted)) < fabs(log2((double)best / wanted)))
+			best = m;
+	return best;
+}
+
+static uint32_t allowed_updates(const struct walk *x, const struct ff_megatron *h)
+{
+	uint32_t most = x->updates;
+
+	if (h->tensor > 1 && most > x->limits->tensor_updates)
+		most = x->limits->tensor_updates;
+	if (h->pipeline > 1 && most > x->limits->pipeline_updates)
+		most = x->limits->pipeline_updates;
+	return most;
+}
+
+/* With places and experts split and not. */
+static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *err)
+{
+	static const uint32_t again[] = {FF_MEGATRON_FULL, FF_MEGATRON_LIGHT, 0};
+	int code = FF_OK;
+
+	h.micro = choose_micro(x, (uint32_t)x->g->batch / h.data);
+	h.updates = allowed_updates(x, &h);
+	for (uint32_t i = 0; i < 4 && code == FF_OK; i++) {
+		struct ff_arena_mark mark = ff_arena_mark(x->a);
+		double before = x->apart;
+
+		h.sequence = i & 1;
+		h.experts = i >> 1;
+		if (i && h.tensor == 1 && !h.experts)
+			continue;
+		for (uint32_t k = 0; k < 3 && code == FF_OK; k++) {
+			h.again = again[k];
+			if (h.again == x->again || (!h.again && !isfinite(x->apart)))
+				code = try(x, &h, err);
+		}
+		if (x->apart == before)
+			ff_arena_rewind(x->a, mark);
+	}
+	return code;
+}
+
+int ff_regular_find(const struct ff_graph *g, const struct ff_machine *m,
+		const struct ff_strategy *plan, const struct ff_regular_limits *limits,
+		struct ff_arena *a, struct ff_regular *ret, bool *found, struct ff_error *err)
+{
+	struct walk x = {.g = g,
+			.m = m,
+			.plan = plan,
+			.limits = limits,
+			.a = a,
+			.stages = count_stages(g, plan),
+			.updates = updates_of(g, plan),
+			.again = again_of(g, plan),
+			.apart = INFINITY};
+	uint32_t n = m->n_devices;
+	int code = FF_OK;
+
+	for (uint32_t p = 1; p <= (limits->pipeline ? n : 1); p++)
+		for (uint32_t t = 1; t <= (limits->tensor ? n / p : 1) && code == FF_OK; t++)
+			if (n % p == 0 && n / p % t == 0 && (uint32_t)g->batch % (n / p / t) == 0)
+				code = try_degrees(&x,
+						(struct ff_megatron){.tensor = t,
+								.data = n / p / t,
+								.pipeline = p},
+						err);
+	if (code < 0)
+		return code;
+	*found = isfinite(x.apart);
+	if (*found)
+		*ret = x.best;
+	return FF_OK;
+}
+
+void ff_regular_name(const struct ff_megatron *h, char *buf, size_t size)
+{
+	static const char *const updates[] = {"", ",zero-1", ",zero-3"};
+	static const char *const again[] = {"", ",recompute=light", ",recompute"};
+
+	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s", h->tensor, h->data, h->pipeline,
+			h->micro, updates[h->updates], again[h->again],
+			h->sequence ? ",sequence" : "", h->experts ? ",experts" : "");
+}

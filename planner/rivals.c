@@ -1,0 +1,148 @@
+/* What a plan is compared with: strategies that people use.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "explain/text.h"
+#include "job.h"
+
+#define RIVALS_SHARE 0.1 /* of the budget: what is not priced by then is left out */
+
+static bool has_time(const struct ff_job *j, double share)
+{
+	return j->opt.seconds <= 0 ||
+	       ff_job_now_s() - j->from + 2 * j->predict_s < share * j->opt.seconds;
+}
+
+/* Prices the start called `name` and forgets all but its figures.  *made: there is one. */
+static int add_rival(struct ff_job *j, const char *name, bool *made, struct ff_error *err)
+{
+	struct ff_summary *s = &j->summary;
+	struct ff_strategy start;
+	struct ff_arena a;
+	struct ff_error why;
+	struct ff_plan plan;
+	int code;
+
+	ff_arena_init(&a);
+	code = ff_init_strategy(name, j->tools.space, &j->in.graph, &j->in.machine, j->opt.seed, &a,
+			&start, &why);
+	if (code == FF_OK)
+		code = ff_job_tune(j, &start, &why);
+	if (code == FF_OK)
+		code = ff_job_predict(j, &start, &a, &plan, &why);
+	*made = code == FF_OK;
+	if (code == FF_OK)
+		s->rivals[s->n_rivals++] = ff_rival_of(name, &plan);
+	else if (code != FF_E_INPUT) /* not for this network, or nobody has measured it */
+		*err = why;
+	ff_arena_finish(&a);
+	return code == FF_E_INPUT ? FF_OK : code;
+}
+
+int ff_job_find_rivals(struct ff_job *j, struct ff_error *err)
+{
+	static const char *const names[] = {"zero-1", "zero-3"};
+	struct ff_summary *s = &j->summary;
+	int code = FF_OK;
+	bool made;
+
+	if (j->in.machine.n_devices == 1 || j->opt.average_every || j->opt.staleness)
+		return FF_OK;
+	s->rivals[s->n_rivals++] = ff_rival_of("data-parallel", &s->data_parallel);
+	if (s->baseline != &s->data_parallel)
+		s->rivals[s->n_rivals++] = ff_rival_of(s->baseline_name, s->baseline);
+	for (uint32_t i = 0; i < 2 && code == FF_OK && has_time(j, RIVALS_SHARE); i++)
+		if (strcmp(names[i], s->baseline_name) != 0)
+			code = add_rival(j, names[i], &made, err);
+	return code;
+}
+
+int ff_job_find_nearest(struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_shape *shape = &j->summary.facts.shape;
+	uint32_t n = j->in.machine.n_devices;
+	const uint32_t degrees[][3] = {{shape->tensor, shape->pipeline, shape->micro_batches},
+			{shape->tensor, shape->pipeline, shape->pipeline},
+			{1, shape->pipeline, shape->micro_batches}, {shape->tensor, 1, 1},
+			{1, 1, 1}};
+	const char *updates = shape->n_dropped ? ",zero-3" : shape->n_flat ? ",zero-1" : "";
+	const char *again[] = {shape->n_again ? ",recompute" : "", ""};
+	bool made = false;
+	int code = FF_OK;
+
+	if (!j->summary.n_rivals)
+		return FF_OK;
+	for (uint32_t i = 0; i < 10 && !made && code == FF_OK && has_time(j, 1); i++) {
+		const uint32_t *d = degrees[i / 2];
+
+		if (n % (d[0] * d[1]) || (i % 2 && !*again[0]))
+			continue;
+		snprintf(j->nearest_name, sizeof(j->nearest_name), "megatron:%u,%u,%u,%u%s%s", d[0],
+				n / d[0] / d[1], d[1], d[2], updates, again[i % 2]);
+		if (!strcmp(j->nearest_name, j->summary.baseline_name))
+			break;
+		code = add_rival(j, j->nearest_name, &made, err);
+	}
+	return code;
+}
+
+/* ---- what splits gain ---- */
+
+/* Splits the operators of a row as data parallelism has them.  *any: that changes some. */
+static void split_samples(const struct ff_job *j, const struct ff_split_row *row,
+		struct ff_strategy *s, bool *any)
+{
+	const struct ff_config *as = j->summary.data_parallel.strategy.config;
+	char text[FF_TEXT];
+
+	for (uint32_t i = 0; i < j->in.graph.n_nodes; i++) {
+		const struct ff_node *n = &j->in.graph.nodes[i];
+
+		if (!ff_node_needs_config(&j->in.graph, i))
+			continue;
+		ff_split_text(n, &j->summary.plan.strategy.config[i], text);
+		if (strcmp(text, row->split) != 0 || ff_config_equal(n, &s->config[i], &as[i]))
+			continue;
+		s->config[i] = as[i];
+		*any = true;
+	}
+}
+
+static int find_gain(struct ff_job *j, struct ff_split_row *row, struct ff_error *err)
+{
+	struct ff_evaluation at;
+	struct ff_strategy s;
+	struct ff_arena a;
+	struct ff_error why;
+	bool any = false;
+	int code;
+
+	ff_arena_init(&a);
+	code = ff_strategy_create(&j->in.graph, &a, &s, err);
+	if (code == FF_OK) {
+		ff_strategy_copy(&s, &j->summary.plan.strategy);
+		split_samples(j, row, &s, &any);
+	}
+	if (code == FF_OK && any) {
+		code = ff_evaluator_set(j->tools.evaluator, &s, &at, &why);
+		if (code == FF_OK)
+			row->gain_us = at.step_us - j->summary.facts.step_us;
+		else if (code != FF_E_INPUT) /* nobody has measured it */
+			*err = why;
+	}
+	ff_arena_finish(&a);
+	return code == FF_E_INPUT ? FF_OK : code;
+}
+
+int ff_job_find_gains(struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_shape *shape = &j->summary.facts.shape;
+	struct ff_splits *r = &j->summary.facts.splits;
+	int code = FF_OK;
+
+	if (!j->summary.n_rivals || shape->pipeline > 1 || shape->micro_batches > 1)
+		return FF_OK; /* samples of a stage or a micro-batch are others */
+	for (uint32_t i = 0; i < r->n && i < FF_TOLD_SPLITS && code == FF_OK && has_time(j, 1); i++)
+		code = find_gain(j, &r->row[i], err);
+	return code;
+}

@@ -1,0 +1,83 @@
+/* What a job searches with, and what ends it.  SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <time.h>
+
+#include "job.h"
+
+int ff_job_open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err)
+{
+	int code = ff_pricer_create(&j->in.graph, &j->in.machine, j->in.estimate, j->in.costs,
+			j->in.costs ? j->opt.costs_path : NULL, j->opt.graph_path, ret, err);
+
+	if (code < 0)
+		return code;
+	ff_pricer_set_clip(*ret, j->opt.clip);
+	ff_pricer_set_codec(*ret, j->in.codec);
+	if (j->opt.by_nodes)
+		ff_pricer_set_by_nodes(*ret, true);
+	return ff_pricer_set_optimizer(*ret, j->in.optimizer, err);
+}
+
+int ff_job_open(struct ff_job *j, struct ff_error *err)
+{
+	int code = ff_job_open_pricer(j, &j->tools.pricer, err);
+
+	if (code == FF_OK)
+		code = ff_space_create(&j->in.graph, &j->in.machine, &j->tools.space, err);
+	if (code < 0)
+		return code;
+	ff_space_allow(j->tools.space, j->opt.what);
+	return ff_evaluator_create(&j->in.graph, &j->in.machine, j->tools.pricer, j->opt.memory, 0,
+			&j->tools.evaluator, err);
+}
+
+void ff_job_close(struct ff_job *j)
+{
+	for (uint32_t i = 0; i < FF_MOST_JOBS; i++) {
+		ff_evaluator_destroy(j->tools.more[i]);
+		ff_pricer_destroy(j->tools.more_pricers[i]);
+	}
+	ff_evaluator_destroy(j->tools.evaluator);
+	ff_space_destroy(j->tools.space);
+	ff_pricer_destroy(j->tools.pricer);
+	ff_arena_finish(&j->arena);
+}
+
+/* What asks for an end: Ctrl-C, and what batch systems send before they kill. */
+static sigset_t interrupts(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
+/* While a plan is sought they are blocked and wait to be asked for. */
+void ff_job_hold(sigset_t *old)
+{
+	const sigset_t set = interrupts();
+
+	sigprocmask(SIG_BLOCK, &set, old);
+}
+
+bool ff_job_interrupted(struct ff_job *j)
+{
+	const struct timespec now = {0};
+	const sigset_t set = interrupts();
+
+	if (sigtimedwait(&set, NULL, &now) > 0)
+		j->summary.interrupted = true;
+	return j->summary.interrupted;
+}
+
+void ff_job_release(const sigset_t *old)
+{
+	const struct timespec now = {0};
+	const sigset_t set = interrupts();
+
+	while (sigtimedwait(&set, NULL, &now) > 0)
+		; /* a second Ctrl-C must not lose what was found */
+	sigprocmask(SIG_SETMASK, old, NULL);
+}

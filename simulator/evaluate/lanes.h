@@ -1,0 +1,97 @@
+/* Sums and maxima of times, of many parts or lanes side by side.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SIMULATOR_LANES_H
+#define FF_SIMULATOR_LANES_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "ff/clones.h"
+
+static inline double later(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* Times are never negative, so their bits compare as they do; and whole numbers
+ * are what compilers find the largest of side by side. */
+typedef int64_t __attribute__((may_alias)) time_bits;
+
+FF_CLONES static void latest_bits(uint32_t n, const time_bits *x, time_bits *at)
+{
+	time_bits most = *at;
+
+	for (uint32_t i = 0; i < n; i++)
+		most = x[i] > most ? x[i] : most;
+	*at = most;
+}
+
+FF_CLONES static void wait_bits(uint32_t n, time_bits *x, time_bits at)
+{
+	for (uint32_t i = 0; i < n; i++)
+		x[i] = x[i] > at ? x[i] : at;
+}
+
+static inline double latest(uint32_t n, const double *x, double at)
+{
+	if (n > 2)
+		latest_bits(n, (const time_bits *)x, (time_bits *)&at);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			at = later(at, x[i]);
+	return at;
+}
+
+/* Parts in a row wait until `at`. */
+static inline void wait_range(double at, uint32_t n, double *ready)
+{
+	time_bits bits;
+
+	memcpy(&bits, &at, sizeof(bits));
+	if (n > 2)
+		wait_bits(n, (time_bits *)ready, bits);
+	else
+		for (uint32_t k = 0; k < n; k++)
+			ready[k] = later(ready[k], at);
+}
+
+static inline void wait_list(double at, uint32_t n, const uint16_t *part, double *ready)
+{
+	for (uint32_t k = 0; k < n; k++)
+		ready[part[k]] = later(ready[part[k]], at);
+}
+
+/* Parts in turn on lanes that follow each other. */
+FF_CLONES static void run_in_line(
+		uint32_t n, const double *us, double *restrict lane, double *restrict finish)
+{
+	for (uint32_t p = 0; p < n; p++)
+		finish[p] = lane[p] += us[p];
+}
+
+FF_CLONES static void run_uniform(
+		uint32_t n, double us, double *restrict lane, double *restrict finish)
+{
+	for (uint32_t p = 0; p < n; p++)
+		finish[p] = lane[p] += us;
+}
+
+/* The same for parts that wait for what is moved to them.  Returns how many lanes will
+ * be too late: idle so far and busy in all for longer than `most`. */
+FF_CLONES static int64_t run_moved(uint32_t n, const double *us, const double *ready,
+		const double *busy, double most, double *restrict lane, double *restrict idle,
+		double *restrict finish)
+{
+	int64_t late = 0;
+
+	for (uint32_t p = 0; p < n; p++) {
+		double from = ready[p] > lane[p] ? ready[p] : lane[p];
+
+		idle[p] += from - lane[p];
+		finish[p] = lane[p] = from + us[p];
+		late += idle[p] + busy[p] > most;
+	}
+	return late;
+}
+
+#endif

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""What ffsearch tells of a plan: the summary is a screen and says what the report says, and parts add up.
+Prints TAP.  usage: test_explain.py FFSEARCH FFZOO MACHINES screen|questions.  SPDX-License-Identifier: Apache-2.0"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from tap import finish, say  # noqa: E402
+
+FFSEARCH, FFZOO = map(os.path.abspath, sys.argv[1:3])
+MACHINES = pathlib.Path(sys.argv[3]).absolute()
+FOLDER = tempfile.TemporaryDirectory()
+os.chdir(FOLDER.name)
+ON_64 = ["--machine", "a100x256", "--devices", "64", "--costs", "peak"]
+
+
+def run(*args, status=0):
+    p = subprocess.run(args, capture_output=True, text=True, timeout=120)
+    assert p.returncode == status, f"status {p.returncode}, not {status}: {p.stderr}"
+    return p
+
+
+def search(graph, *args, status=0):
+    """The summary and the report."""
+    p = run(FFSEARCH, graph, *args, "--report", "r.json", status=status)
+    return p.stdout, json.loads(pathlib.Path("r.json").read_text())
+
+
+def time_text(us):
+    return f"{us / 1e6:.3f} s" if us >= 1e6 else f"{us / 1e3:.3f} ms" if us >= 1e3 else f"{us:.1f} us"
+
+
+def bytes_text(n):
+    if n < 1024:
+        return f"{n} B"
+    unit = 0
+    n /= 1024
+    while n >= 1024 and unit < 3:
+        n /= 1024
+        unit += 1
+    return f"{n:.1f} {('KiB', 'MiB', 'GiB', 'TiB')[unit]}"
+
+
+def missing(text, r):
+    """Figures of the report that the summary does not say."""
+    said = " ".join(text.split())
+    step, times, memory = r["predicted_us"], dict(r["times_us"]), r["memory"]
+    exposed, idle = times.pop("exposed communication"), times.pop("idle")
+    want = [f"step {time_text(step)}, ", f"MFU {100 * r['mfu']:.1f} %", f"bound by {r['bound_by']}",
+            f"communication {time_text(r['communication_us'])}: "
+            f"{100 * (r['communication_us'] - exposed) / step:.1f} % of the step beside computing, "
+            f"{100 * exposed / step:.1f} % exposed; {100 * idle / step:.1f} % idle",
+            f"{bytes_text(sum(v for k, v in memory.items() if k not in ('device', 'limit', 'free')))} of "
+            f"{bytes_text(memory['limit'])} on device {memory['device']}, {bytes_text(memory['free'])} free"]
+    want += [f"{name} {100 * us / step:.1f} %" for name, us in times.items() if us > step / 1000]
+    want += [f"{name} {bytes_text(n)}" for name, n in memory.items() if n and name not in ("device", "limit", "free")]
+    shape = r["shape"]
+    want.append(f"tensor {shape['tensor']}, pipeline {shape['pipeline']}")
+    if shape["updated_flat"]:
+        want.append(f"{shape['updated_flat']} of {shape['parameters']} parameters updated in shares")
+    for b in r["baselines"] + [{"name": "plan", "predicted_us": step, "memory_bytes": max(r["memory_bytes"]),
+                                "comm_bytes": r["comm_bytes"], "fits": r["fits"]}]:
+        want.append(f"{b['name']} {time_text(b['predicted_us'])} {bytes_text(b['memory_bytes'])} "
+                    f"{bytes_text(b['comm_bytes'])} {'yes' if b['fits'] else 'no'}")
+    if "tokens_per_s" in r:
+        want.append(f"{r['tokens_per_s']:.0f} tokens/s")
+    return [w for w in want if w not in said]
+
+
+def adds_up(r):
+    step, memory = r["predicted_us"], r["memory"]
+    kinds = sum(v for k, v in memory.items() if k not in ("device", "limit", "free"))
+    wrong = []
+    if abs(sum(r["times_us"].values()) - step) > 1e-9 * step:
+        wrong.append(f"times {sum(r['times_us'].values())}, step {step}")
+    if min(r["times_us"].values()) < 0:
+        wrong.append(f"times {r['times_us']}")
+    if sum(p["us"] for p in r["critical_path"]) != step:
+        wrong.append(f"critical path {sum(p['us'] for p in r['critical_path'])}, step {step}")
+    if kinds != r["memory_bytes"][memory["device"]] or kinds != max(r["memory_bytes"]):
+        wrong.append(f"memory by kind {kinds} of {r['memory_bytes']}")
+    if memory["gaps"] < 0 or memory["free"] != memory["limit"] - kinds:
+        wrong.append(f"memory {memory}")
+    if sum(s["operators"] for s in r["splits"]) != r["shape"]["operators"]:
+        wrong.append("operators by split")
+    return wrong
+
+
+def test_a_screen():
+    for name, proposals, *more in (("gpt2_xl", "20", "--batch", "512", "--set", "dtype=bfloat16"),
+                                   ("inception_v3", "100", "--batch", "2048"), ("nmt", "500")):
+        run(FFZOO, name, *more, "-o", name + ".json")
+        text, r = search(name + ".json", *ON_64, "--optimizer", "adamw", "--proposals", proposals, "--init", "zero-1",
+                         "-o", "plan.json")
+        lines = text.splitlines()
+        say(len(lines) <= 40 and max(map(len, lines)) <= 80, f"{name}: a screen of 80 x 40",
+            f"{len(lines)} lines of up to {max(map(len, lines))}\n{text}")
+        say(not missing(text, r), f"{name}: figures of the report", "\n".join(missing(text, r)) + "\n" + text)
+        say(not adds_up(r), f"{name}: parts add up", "\n".join(adds_up(r)))
+        names = [b["name"] for b in r["baselines"]]
+        say({"data-parallel", "zero-1", "zero-3"} <= set(names) and any(n.startswith("megatron:") for n in names),
+            f"{name}: baselines", names)
+
+
+def test_of_all_sorts():
+    """Pipelines, recomputation, dropped weights, several micro-batches; and of one device."""
+    run(FFZOO, "gpt2", "--batch", "32", "--set", "layers=4", "--set", "dtype=bfloat16", "-o", "gpt.json")
+    on = ["--machine", "a100x256", "--devices", "16", "--costs", "analytic"]
+    for name, data, tensor, stages in (("megatron:2,4,2,4,zero-1,recompute", 4, 2, 2), ("zero-3", 16, 1, 1),
+                                       ("megatron:4,4,1,2,sequence", 4, 4, 1), ("pipeline-4", 4, 1, 4)):
+        text, r = search("gpt.json", *on, "--simulate", name)
+        say(not adds_up(r), f"{name}: parts add up", "\n".join(adds_up(r)))
+        shape = r["shape"]
+        say((shape["data"], shape["tensor"], shape["pipeline"]) == (data, tensor, stages), f"{name}: its shape", shape)
+        say((r["times_us"]["recompute"] > 0) == (shape["recomputed"] > 0) == ("recompute" in name),
+            f"{name}: what is recomputed", r["times_us"])
+        say(all(r["memory"][k] > 0 for k in ("weights", "gradients", "optimizer states", "activations")),
+            f"{name}: memory by kind", r["memory"])
+    text, r = search("gpt.json", *on, "--simulate", "megatron:4,2,2,4")
+    say("block0-3 (x4)" in text or any("block0-3." in s["names"] for s in r["splits"]), "blocks are folded", text)
+    net = ["alexnet", "--batch", "256"]
+    run(FFZOO, *net, "-o", "alexnet.json")
+    # what a split gains is what the step takes without it
+    text, r = search("alexnet.json", *on, "--simulate", "expert", "-o", "expert.json")
+    plan, gained = json.loads(pathlib.Path("expert.json").read_text()), 0
+    run(FFSEARCH, "alexnet.json", *on, "--simulate", "data-parallel", "-o", "data.json")
+    say(run(FFZOO, *net, "--hash").stdout.strip() == plan["graph_hash"], "ffzoo --hash is what strategies carry")
+    say("no --list" in run(FFZOO, *net, "--hash", "-o", "x.json", status=2).stderr, "and writes no graph")
+    data = {o["name"]: o for o in json.loads(pathlib.Path("data.json").read_text())["operators"]}
+    row = next(s for s in r["splits"] if s["gain_us"] is not None)
+    want = dict(re.findall(r"(\w+) (\d+)", row["split"]))
+    for i, o in enumerate(plan["operators"]):
+        if {k: str(v) for k, v in o.get("degrees", {}).items() if v > 1} == want:
+            plan["operators"][i] = data[o["name"]]
+            gained += 1
+    pathlib.Path("without.json").write_text(json.dumps(plan))
+    _, without = search("alexnet.json", *on, "--simulate", "without.json")
+    say(gained == row["operators"] and without["predicted_us"] == r["predicted_us"] + row["gain_us"],
+        "what a split gains", (row, gained, without["predicted_us"] - r["predicted_us"]))
+    text, r = search("gpt.json", *on[:2], "--devices", "1", *on[4:], "--simulate", "single")
+    say(not adds_up(r) and not r["baselines"] and r["communication_us"] == 0, "one device", r)
+
+
+def test_list():
+    every = run(FFSEARCH, "gpt.json", *ON_64[:2], "--devices", "2", *ON_64[4:], "--simulate", "data-parallel", "--list",
+                "*").stdout.splitlines()
+    graph = json.loads(pathlib.Path("gpt.json").read_text())
+    say(len(every) > len(graph["nodes"]) - 4 and re.match("operator +split +devices", every[0]), "a line each",
+        every[:3])
+    some = run(FFSEARCH, "gpt.json", *ON_64[:2], "--devices", "2", *ON_64[4:], "--simulate", "data-parallel", "--list",
+               "block1.").stdout.splitlines()
+    say(some[1:-1] and all(line.startswith("block1.") for line in some[1:-1]), "by a part of the name", some)
+    p = run(FFSEARCH, "gpt.json", *ON_64[:2], "--devices", "2", *ON_64[4:], "--simulate", "data-parallel", "--list",
+            "convolution", status=2)
+    say("no operator of graph gpt2 is called" in p.stderr, "nobody is called so", p.stderr)
+
+
+def test_why():
+    """What more of something brings, against searching again on a machine that has it."""
+    machine = json.loads((MACHINES / "a100x256.json").read_text())
+    far, gains = [], 0
+    run(FFZOO, "gpt2", "--batch", "32", "--set", "layers=2", "--set", "width=512", "--set", "heads=8", "-o",
+        "small.json")
+    run(FFZOO, "mlp", "--batch", "256", "--set", "hidden=4096", "-o", "mlp.json")
+    plans = [(g, d, m) for g in ("small.json", "mlp.json", "alexnet.json") for d in (8, 16, 32) for m in (None,)]
+    plans.append(("gpt.json", 16, "900M"))
+    for graph, devices, memory in plans:
+        on = ["--machine", "m.json", "--devices", str(devices), "--costs", "analytic", "--seed", "1"]
+        pathlib.Path("m.json").write_text(json.dumps(machine))
+        limit = ["--memory", memory] if memory else []
+        text, r = search(graph, *on, *limit, "--proposals", "150", "--explain", "-o", "plan.json")
+        say("critical path" in text and "binding: " + r["explain"]["binds"] in text, f"{graph} on {devices}: why", text)
+        for what in ("memory_1_gib", "inside_10_percent", "network_10_percent"):
+            told = min(us for us in r["explain"][what].values() if us is not None)
+            changed = json.loads(json.dumps(machine))
+            for key, side in (("inside_10_percent", "inside"), ("network_10_percent", "network")):
+                for n in changed["nodes"]:
+                    n[side]["bytes_per_s"] *= 1.1 if what == key else 1
+            pathlib.Path("m.json").write_text(json.dumps(changed))
+            more = limit
+            if what == "memory_1_gib" and limit:
+                more = ["--memory", str(r["memory"]["limit"] + (1 << 30))]
+            _, again = search(graph, *on, *more, "--proposals", "150", "-o", "again.json")
+            if not 0.9 < told / again["predicted_us"] < 1.1:
+                far.append(f"{graph} {devices} {what}: {told} said, {again['predicted_us']} searched again")
+            gains += told < 0.999 * r["predicted_us"]
+    say(not far, f"{3 * len(plans)} answers of ten plans are those of a new search, within a tenth", "\n".join(far))
+    say(gains > len(plans), "and more does bring something", gains)
+    say(r["explain"]["binds"] == "memory", "where memory is short it binds", r["explain"])
+
+
+def table(text):
+    """Rows of --vary."""
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.split()[:2] == ["batch", "memory"])
+    return [re.split("  +", line.strip()) for line in lines[at + 2:] if re.match(r"^ {1,8}\S", line)]
+
+
+def test_vary():
+    on = ["--machine", "a100x256", "--costs", "analytic"]
+    p = run(FFSEARCH, "gpt.json", *on, "--devices", "16", "--simulate", "megatron:2,8,1,1", "--vary", "devices=8,32",
+            "batch=64", "network=1600")
+    rows = table(p.stdout)
+    say([r[:4] for r in rows] == [["64", "-", d, "1600"] for d in ("8", "32")], "a row for each", p.stdout)
+    # carried over it is what people would write by hand there
+    machine = json.loads((MACHINES / "a100x256.json").read_text())
+    for n in machine["nodes"]:
+        n["network"]["bytes_per_s"] = 1600e9 / 8
+    pathlib.Path("m.json").write_text(json.dumps(machine))
+    run(FFZOO, "gpt2", "--batch", "64", "--set", "layers=4", "--set", "dtype=bfloat16", "-o", "gpt64.json")
+    for row, name, devices in zip(rows, ("megatron:2,4,1,1", "megatron:2,16,1,1"), ("8", "32")):
+        _, r = search("gpt64.json", "--machine", "m.json", "--devices", devices, *on[2:], "--simulate", name)
+        told = float(row[4].split()[0]) * 1e3
+        say(abs(told / r["predicted_us"] - 1) < 0.02, f"on {devices} it is {name}", (row, r["predicted_us"]))
+    p = run(FFSEARCH, "gpt.json", *on, "--devices", "8", "--proposals", "200", "-o", "plan.json", "--vary",
+            "memory=1,80", "batch=33,32")
+    rows = table(p.stdout)
+    say(len(rows) == 4 and all(r[5].endswith("ms") for r in rows[2:]) and rows[1][4] == "no memory", "searched again",
+        p.stdout)
+    for wrong, word in ((["--vary", "color=3"], "batch=N"), (["--vary", "batch=0"], "batch=N"),
+                        (["--vary", "batch=1,x"], "batch=N"), (["extra"], "one operand"),
+                        (["--vary", "batch=" + ",".join("123456789"), "memory=" + ",".join("12345678")], "at most 64")):
+        p = run(FFSEARCH, "gpt.json", *on, "--simulate", "single", *wrong, status=2)
+        say(word in p.stderr and not p.stdout, " ".join(wrong)[:40], p.stderr)
+
+
+def oracle(*args):
+    """By strategy its rows, by devices, and what is said below."""
+    out, name = {}, None
+    for line in run(FFSEARCH, *args, "--oracle").stdout.splitlines()[4:]:
+        row = re.fullmatch(r" +(\d+) +([\d.]+ (?:us|ms|s)) +([\d.]+) % +([\d.]+) % +([\d.]+ \w+)  (yes|no)", line)
+        if row:
+            out[name][0][int(row[1])] = row.groups()[1:]
+        elif line and not line.startswith(" "):
+            name = line.split(":")[0]
+            out[name] = {}, []
+        elif line:
+            out[name][1].append(line.strip())
+    return {k: (rows, " ".join(said)) for k, (rows, said) in out.items()}
+
+
+def test_oracle():
+    """Against plans by name, for a network of images, one of volumes and one of sequences."""
+    run(FFZOO, "cosmoflow", "-o", "cosmoflow.json")
+    for graph, batch in (("gpt.json", 32), ("cosmoflow.json", 4), ("alexnet.json", 256)):
+        on = ["--machine", "a100x256", "--costs", "analytic"]
+        got = oracle(graph, *on, "--devices", "64")
+        say(list(got) == ["data", "spatial", "output channel", "input channel", "pipeline", "data + filter",
+                          "data + spatial", "zero-3"], f"{graph}: strategies", list(got))
+        say(max(got["data"][0]) == min(batch, 64) and (batch > 64 or f"no more than {batch} parts" in got["data"][1]),
+            f"{graph}: samples end", got["data"])
+        wrong = []
+        for name, start in (("data", "data-parallel"), ("zero-3", "zero-3")):
+            for devices in (2, 4):
+                _, r = search(graph, *on, "--devices", str(devices), "--simulate", start)
+                if got[name][0][devices][0] != time_text(r["predicted_us"]):
+                    wrong.append(f"{name} on {devices}: {got[name][0][devices]}, {r['predicted_us']}")
+        say(not wrong, f"{graph}: steps are those of --simulate", "\n".join(wrong))
+        bad = [(k, v) for k, v in got.items() if not re.search("stops at|scales up|no more than|expected", v[1]) or
+               any(abs(float(r[1]) + float(r[2]) - 100) > 0.11 for r in v[0].values()) or
+               v[0].get(1, [0, "100.0"])[1] != "100.0"]
+        say(not bad, f"{graph}: parts and reasons", bad)
+    p = run(FFSEARCH, "gpt.json", *ON_64, "--oracle", "-o", "x.json", status=2)
+    say("a table of its own" in p.stderr, "it has no plan", p.stderr)
+
+
+TESTS = {"screen": [test_a_screen], "questions": [test_of_all_sorts, test_list, test_why, test_vary, test_oracle]}
+for test in TESTS[sys.argv[4]]:
+    test()
+finish()

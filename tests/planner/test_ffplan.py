@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# ffplan from the outside: what it shows, compares, carries over and translates.  Prints TAP.
+# SPDX-License-Identifier: Apache-2.0
+"""usage: test_ffplan.py FFPLAN FFSEARCH FFZOO"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import tap
+
+FFPLAN, FFSEARCH, FFZOO = map(os.path.abspath, sys.argv[1:4])
+FOLDER = tempfile.TemporaryDirectory()
+os.chdir(FOLDER.name)
+
+
+def run(program, *args, status=0):
+    p = subprocess.run([program, *args], capture_output=True, text=True, timeout=120)
+    assert p.returncode == status, "status %d, not %d: %s" % (p.returncode, status, p.stderr)
+    return p.stdout if status == 0 else p.stderr
+
+
+def plan(*args, **kw):
+    return run(FFPLAN, *args, **kw)
+
+
+def make(name, batch, *sets, file):
+    run(FFZOO, name, "--batch", str(batch), *(w for s in sets for w in ("--set", s)), "-o", file)
+
+
+def simulate(graph, machine, what, file):
+    """Writes the plan that `what` names; its step, as the report has it."""
+    run(FFSEARCH, graph, "--machine", machine, "--costs", "analytic", "--simulate", what, "-o", file, "--report",
+        "report.json")
+    with open("report.json", encoding="utf-8") as f:
+        return json.load(f)
+
+
+def operators(file):
+    with open(file, encoding="utf-8") as f:
+        return {o["name"]: o for o in json.load(f)["operators"]}
+
+
+def edit(file, to, change):
+    with open(file, encoding="utf-8") as f:
+        whole = json.load(f)
+    change({o["name"]: o for o in whole["operators"]}, whole)
+    with open(to, "w", encoding="utf-8") as f:
+        json.dump(whole, f)
+
+
+def test_show():
+    text = plan("show", "dp.json")
+    assert "graph gpt2 on 16 devices" in text and "1 stage, 1 micro-batch" in text, text
+    row = re.search(r"^block0-3\.mlp\.up \(x4\) +sample 16 +0-15$", text, re.M)
+    assert row, text
+    # what is shown, folded, is every operator of the plan once
+    rows = text.split("devices\n", 1)[1].splitlines()
+    total = sum(int(m.group(1)) if (m := re.search(r"\(x(\d+)\)", r)) else 1 for r in rows)
+    assert total == len(operators("dp.json")), text
+
+
+def test_show_irregular():
+    def change(op, _):
+        op["block2.mlp.up"]["degrees"] = {"sample": 8}
+        op["block2.mlp.up"]["devices"] = list(range(0, 16, 2))
+    edit("dp.json", "odd.json", change)
+    text = plan("show", "odd.json")
+    assert re.search(r"^block0-1,3\.mlp\.up \(x3\) +sample 16 +0-15$", text, re.M), text
+    assert re.search(r"^block2\.mlp\.up +sample 8 +0-14 step 2$", text, re.M), text
+
+
+def test_list():
+    lines = plan("show", "dp.json", "--list", "block1.mlp.*").splitlines()
+    assert [l.split()[0] for l in lines] == ["block1.mlp.up", "block1.mlp.gelu", "block1.mlp.down"], lines
+    assert "called nothing*" in plan("show", "dp.json", "--list", "nothing*", status=2)
+
+
+def test_diff_alike():
+    assert "and none is not" in plan("diff", "dp.json", "dp.json")
+
+
+def test_diff():
+    tensor = simulate("g.json", "dgx-a100-40:2", "megatron:4,4,1,1", "tensor.json")
+    text = plan("diff", "dp.json", "tensor.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")
+    assert re.search(r"^block0-3\.mlp\.up \(x4\) +sample 16 on 0-15 +sample 4, out_feature 4 on 0-15$", text, re.M), text
+    # the steps are those that ffsearch predicts
+    step = re.search(r"^step time +([\d.]+) ms +([\d.]+) ms$", text, re.M)
+    assert step, text
+    assert [float(s) for s in step.groups()] == [round(r["predicted_us"] / 1e3, 3) for r in (DP, tensor)], text
+
+
+def test_rebase_devices():
+    """Twice and half the devices: the plan that ffsearch would make there by the same name."""
+    for nodes, batch in ((4, 64), (1, 16)):
+        make("gpt2", batch, "layers=4", file="other.json")
+        machine = "dgx-a100-40:%d" % nodes
+        there = simulate("other.json", machine, "megatron:4,%d,1,1" % (2 * nodes), "there.json")
+        simulate("g.json", "dgx-a100-40:2", "megatron:4,4,1,1", "here.json")
+        text = plan("rebase", "here.json", "--graph", "other.json", "--machine", machine, "-o", "moved.json")
+        assert "split by sample" not in text and "cut less often" not in text, text
+        assert operators("moved.json") == operators("there.json"), text
+        with open("moved.json", encoding="utf-8") as f:
+            assert abs(json.load(f)["predicted_us"] - there["predicted_us"]) < 1e-6 * there["predicted_us"]
+
+
+def test_rebase_stages():
+    make("gpt2", 64, "layers=4", file="other.json")
+    simulate("other.json", "dgx-a100-40:4", "megatron:2,8,2,4,zero-1", "there.json")
+    simulate("g.json", "dgx-a100-40:2", "megatron:2,4,2,4,zero-1", "here.json")
+    plan("rebase", "here.json", "--graph", "other.json", "--machine", "dgx-a100-40:4", "-o", "moved.json")
+    assert operators("moved.json") == operators("there.json")
+
+
+def test_rebase_network():
+    """A deeper network: new layers are as the last; what the network has not is told."""
+    make("gpt2", 32, "layers=6", file="deep.json")
+    text = plan("rebase", "tensor.json", "--graph", "deep.json", "-o", "deep-plan.json")
+    assert "block4-5.mlp.up (x2)" in text, text
+    got = operators("deep-plan.json")
+    assert got["block5.mlp.up"]["degrees"] == got["block3.mlp.up"]["degrees"] == {"sample": 4, "out_feature": 4}
+    run(FFSEARCH, "deep.json", "--machine", "dgx-a100-40:2", "--costs", "analytic", "--simulate", "deep-plan.json")
+    text = plan("rebase", "deep-plan.json", "--graph", "g.json", "-o", "back.json")
+    assert "24 of the plan are not in graph gpt2" in text and "block4-5.mlp.up (x2)" in text, text
+    assert operators("back.json") == operators("tensor.json")
+
+
+def test_rebase_parameters():
+    """Of what the plan says nothing, nothing is said: not what another layer has."""
+    simulate("g.json", "dgx-a100-40:2", "zero-1", "flat.json")
+
+    def change(op, whole):
+        whole["operators"].remove(op["block2.mlp.up.weight"])
+    edit("flat.json", "some.json", change)
+    plan("rebase", "some.json", "--graph", "g.json", "-o", "same.json")
+    assert operators("same.json") == operators("some.json")
+    assert operators("same.json")["block1.mlp.up.weight"]["update"] == "flat"
+
+
+def test_rebase_less():
+    """A batch of 8 has no 16 samples: that is said, and the plan is still one."""
+    make("gpt2", 8, "layers=4", file="small.json")
+    text = plan("rebase", "dp.json", "--graph", "small.json", "--machine", "dgx-a100-40:2", "-o", "small-plan.json")
+    assert "cut less often, or on fewer devices" in text, text
+    assert operators("small-plan.json")["block0.mlp.up"]["degrees"] == {"sample": 8}
+
+
+def test_rebase_to_stdout():
+    p = subprocess.run([FFPLAN, "rebase", "dp.json", "--graph", "g.json", "-o", "-"], capture_output=True, text=True,
+                       check=True)
+    assert {o["name"]: o for o in json.loads(p.stdout)["operators"]} == operators("dp.json")
+    assert "carried" in p.stderr
+
+
+def test_as():
+    """A plan that is regular is found again, at its own step."""
+    for name, words in (("megatron:4,4,1,1,zero-1", ["--tensor-model-parallel-size 4", "--micro-batch-size 8",
+                                                     "--use-distributed-optimizer", "--global-batch-size 32"]),
+                        ("megatron:2,4,2,4,recompute", ["--pipeline-model-parallel-size 2", "--micro-batch-size 2",
+                                                        "--recompute-granularity full"]),
+                        ("megatron:4,4,1,1,sequence", ["--sequence-parallel"])):
+        simulate("g.json", "dgx-a100-40:2", name, "regular.json")
+        text = plan("as", "megatron", "regular.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")
+        assert "(%s)" % name in text and "takes 1.00 times" in text and "100.0 % of the FLOPs" in text, text
+        assert all(w in text for w in words), text
+
+
+def test_as_tools():
+    simulate("g.json", "dgx-a100-40:2", "megatron:1,16,1,2,zero-3", "regular.json")
+    at = ("regular.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")
+    text = plan("as", "fsdp", *at)
+    assert "reshard_after_forward=True" in text and "takes 1.00 times" in text, text
+    text = plan("as", "deepspeed", *at)
+    settings = json.loads(text[text.index("{"):text.index("\n}\n") + 2])
+    assert settings["zero_optimization"]["stage"] == 3 and settings["gradient_accumulation_steps"] == 2, text
+    assert settings["train_batch_size"] == 32 and settings["train_micro_batch_size_per_gpu"] == 1, text
+    text = plan("as", "torchtitan", *at)
+    assert "data_parallel_shard_degree = 16" in text and 'fsdp_reshard_after_forward = "always"' in text, text
+
+
+def test_as_loses():
+    """What a tool cannot do costs, and is named."""
+    text = plan("as", "fsdp", "tensor.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")
+    assert re.search(r"^block0-3\.mlp\.up \(x4\) +sample 4, out_feature 4 +sample 16$", text, re.M), text
+    times = float(re.search(r"takes ([\d.]+) times", text).group(1))
+    steps = re.search(r"^step time +([\d.]+) ms +([\d.]+) ms$", text, re.M)
+    assert abs(times - float(steps.group(2)) / float(steps.group(1))) < 0.006, text
+
+
+def test_refusals():
+    for words, args in (("did you mean show?", ("shwo", "dp.json")),
+                        ("option --list is not for ffplan diff", ("diff", "dp.json", "dp.json", "--list", "a")),
+                        ("option --graph is missing", ("rebase", "dp.json", "-o", "x.json")),
+                        ("expected --graph beside it", ("show", "dp.json", "--machine", "cpu2")),
+                        ("expected 2 operands, not 1", ("diff", "dp.json")),
+                        ("did you mean megatron?", ("as", "megatrn", "dp.json", "--graph", "g.json", "--machine", "cpu2")),
+                        ("ffsoap-strategy", ("show", "g.json")),
+                        ("would replace", ("rebase", "dp.json", "--graph", "g.json", "-o", "dp.json"))):
+        text = plan(*args, status=2)
+        assert re.fullmatch(r"ffplan: [^\n]+\n", text), text
+        assert words in text, text
+    assert "hash" in plan("show", "dp.json", "--graph", "deep.json", status=2)
+
+
+make("gpt2", 32, "layers=4", file="g.json")
+DP = simulate("g.json", "dgx-a100-40:2", "data-parallel", "dp.json")
+for name, test in [(n, t) for n, t in globals().items() if n.startswith("test_")]:
+    try:
+        test()
+        tap.say(True, name[5:].replace("_", " "))
+    except (AssertionError, KeyError, AttributeError, ValueError) as e:
+        tap.say(False, name[5:].replace("_", " "), repr(e) if not isinstance(e, AssertionError) else e)
+tap.finish()

@@ -1,0 +1,317 @@
+# Modules of today's PyTorch through ffsoap_torch: loss, gradients and running statistics of a step as PyTorch's,
+# what is drawn, what is refused and how it is said, the files.
+# Usage: test_exported.py models|draws|operators|refusals|command FFRUN FFSEARCH.  SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import current  # noqa: F401  says SKIP and ends without PyTorch 2.11
+import exported
+import modules
+import reference
+from exported import F, np, torch
+from ffsoap_torch import Refused
+from ffsoap_torch.export import export
+
+part, ffrun, ffsearch = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
+root = pathlib.Path(__file__).resolve().parents[2]
+tap = reference.Tap()
+nn = torch.nn
+warnings.filterwarnings("ignore")
+os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+os.environ["OMP_NUM_THREADS"] = "1"
+
+
+def compare(name, module, inputs, prepare=None, **options):
+    """A step as PyTorch's; `prepare`: of the module that PyTorch trains, once it is known what ffrun draws."""
+    step = exported.Step(ffrun, module, inputs, **options)
+    if step.why:
+        tap.say(False, name, [step.why])
+        return None
+    if prepare:
+        prepare(step)
+    worst, ours, own, good, count = step.worst()
+    tap.say(good, f"{name}: {count} tensors", [f"{worst} apart by {ours:.2g}, PyTorch's by {own:.2g}", *step.missing])
+    return step
+
+
+def plan_for(devices, seed):
+    """A random strategy."""
+    def made(folder):
+        done = exported.run(ffsearch, folder / "graph.json", "--machine", "cpu4", "--devices", devices, "--costs",
+                            "peak", "--init", "random", "--proposals", 1, "--seed", seed, "-o", folder / "plan")
+        assert not done.returncode, done.stderr
+        return str(folder / "plan")
+    return made
+
+
+def test_models():
+    for name, make in modules.MODELS.items():
+        torch.manual_seed(1)
+        module, inputs, *options = make()
+        step = compare(name, module, inputs, **(options[0] if options else {}))
+        if step and name == "GPT, tied":
+            tap.say(["transformer.wte.weight", "lm_head.weight"] ==
+                    step.map["parameters"]["transformer.wte.weight"]["names"], "tied weights are one, by both names")
+            tap.say(any(n["op"] == "attention" and n.get("causal") for n in step.graph["nodes"]), "attention is whole")
+        if step and name == "LLaMA block":
+            keys = [n for n in step.graph["nodes"] if n["op"] == "attention"][0]["in"][1]
+            wide = next(n for n in step.graph["nodes"] if n["name"] == "k_proj")["out_features"]
+            tap.say(wide == 16 and keys != "k_proj", "keys that heads share are not copied")
+    module, inputs = modules.MODELS["GPT, tied"]()
+    compare("GPT on three devices, a random strategy", module, inputs, plan=plan_for(3, 1), devices=3)
+
+
+# ---- what is drawn ----
+
+class Depth(nn.Module):
+    """Stochastic depth as torchvision has it."""
+
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        noise = torch.empty([x.shape[0]] + [1] * (x.dim() - 1)).bernoulli_(1 - self.p)
+        noise.div_(1 - self.p)
+        return x * noise
+
+
+class Drawn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.drop, self.depth = nn.Conv2d(3, 6, 3), nn.Dropout(0.3), Depth(0.4)
+        self.channels, self.last = nn.Dropout2d(0.5), nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = self.drop(torch.tanh(self.first(x)))
+        x = self.channels(x + self.depth(x))
+        return self.last(x.mean((2, 3)))
+
+
+class Kept(nn.Module):
+    """Of what ffrun keeps in its first step."""
+
+    def __init__(self, number, p, axes):
+        super().__init__()
+        self.number, self.p, self.axes = number, p, axes
+
+    def forward(self, x):
+        shape = [n if i < self.axes else 1 for i, n in enumerate(x.shape)]
+        return x * reference.kept(1, self.number, 0, shape, self.p) / (1 - self.p)
+
+
+def test_draws():
+    module = Drawn()
+
+    def prepare(step):
+        numbers = reference.numbers(step.graph)
+        for node in step.graph["nodes"]:
+            if node["op"] == "dropout":
+                name = step.map["operators"][node["name"]]["module"]
+                axes = {"drop": 4, "depth": 1, "channels": 2}[name]
+                own = getattr(module, name).p
+                tap.say(abs(node["p"] - own) < 1e-6 and (node.get("per") == "sample") == (axes == 1),
+                        f"{name}: {node['p']}")
+                setattr(module, name, Kept(numbers[node["name"]], own, axes))
+    compare("dropout of elements, of channels, of samples", module, torch.randn(8, 3, 6, 6), prepare)
+
+
+# ---- operators that no model has ----
+
+class Function(nn.Module):
+    """A linear layer, a function of its output, another."""
+
+    def __init__(self, function, width=12, inner=12):
+        super().__init__()
+        self.before, self.after, self.function = nn.Linear(width, width), nn.Linear(inner, 5), function
+
+    def forward(self, x):
+        return self.after(self.function(self.before(x)))
+
+
+def rolled(x):
+    y = x.view(len(x), 3, 4)
+    y = torch.roll(y, (1, -1), (1, 2)).flip(1)
+    y[:, 1] = y[:, 0] * 2
+    return torch.cat([y[:, :2], y[:, 2:]], 1).flatten(1)
+
+
+FUNCTIONS = {
+    "elu, softplus": lambda x: F.elu(x) + F.softplus(x, 2.0),
+    "prelu's sum": lambda x: F.hardsigmoid(x) * F.leaky_relu(x, 0.2) + F.relu6(x),
+    "norms by hand": lambda x: (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt(),
+    "normalize": lambda x: F.normalize(x.view(-1, 3, 4), dim=-1).reshape(-1, 12),
+    "logsumexp": lambda x: x - torch.logsumexp(x, -1, keepdim=True),
+    "in place": lambda x: x.add_(1).mul_(0.5).clamp_(min=-0.2),
+    "moved, written into": rolled,
+    "where": lambda x: torch.where(torch.arange(12) % 3 == 0, x, x * x),
+    "masked": lambda x: x.masked_fill(torch.arange(12) > 8, float("-inf")).softmax(-1),
+    "outer": lambda x: (x[:, :, None] * x[:, None]).mean(2),
+    "products": lambda x: (x.view(-1, 3, 4) @ x.view(-1, 3, 4).mT).flatten(1) @ torch.eye(9, 12, dtype=x.dtype),
+    "interleaved": lambda x: torch.stack([x[:, ::2], x[:, 1::2]], 2).flatten(1),
+    "extremes": lambda x: torch.maximum(x, x.amax(1, keepdim=True) - 1).clamp(max=0.9),
+    "an odd permutation": lambda x: x.view(-1, 2, 3, 2).permute(0, 3, 1, 2).reshape(-1, 12),
+}
+
+
+class Parts(nn.Module):
+    """Attention to another sequence by PyTorch's module, whose weight is read in parts; HuggingFace's Conv1D,
+    whose weight lies the other way round."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(width, 2, batch_first=True)
+        self.weight, self.bias = nn.Parameter(torch.randn(width, 5)), nn.Parameter(torch.randn(5))
+
+    def forward(self, x, y):
+        z = self.attend(x, y, y, need_weights=False)[0].mean(1)
+        return torch.addmm(self.bias, z, self.weight)
+
+
+def test_operators():
+    for name, function in FUNCTIONS.items():
+        torch.manual_seed(1)
+        compare(name, Function(function), torch.randn(6, 12))
+    torch.manual_seed(1)
+    step = compare("a weight in parts, one transposed", Parts(), (torch.randn(4, 3, 8), torch.randn(4, 5, 8)))
+    if step:
+        parts = [p for p in step.map["parameters"].values() if "rows" in p]
+        tap.say([p["rows"] for p in parts if p["names"] == ["attend.in_proj_weight"]] in ([[0, 8], [8, 24]],
+                [[0, 8], [8, 16], [16, 24]]), "rows are told", [parts])
+        tap.say(step.map["parameters"]["weight"]["transpose"] == [1, 0], "so is what is transposed")
+
+
+# ---- what cannot be ----
+
+class Child(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function, self.fc = function, nn.Linear(6, 6)
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        return self.function(self, self.fc(x))
+
+
+class Parent(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.body, self.head = Child(function), nn.Linear(6, 5)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.fc = nn.BatchNorm1d(6), nn.Linear(6, 5)
+
+    def forward(self, x):
+        return self.fc(self.norm(self.norm(x).relu()))
+
+
+def counted(m, x):
+    m.seen.add_(x.mean().detach())
+    return x
+
+
+REFUSED = {
+    "a branch by data": (lambda m, x: x if x.sum() > 0 else -x, "torch.export cannot export"),
+    "a shape by data": (lambda m, x: x + x.nonzero().shape[0], "torch.export|nonzero"),
+    "an operator without a row": (lambda m, x: x.sort(1)[0], r"module body \(.*Child\): sort: there is no row"),
+    "a mean over samples": (lambda m, x: x - x.mean(0), r"module body .*mean\.dim: reduces along the axis of samples"),
+    "a gradient that stops": (lambda m, x: x + x.detach(), "module body .*detach: stops the gradient"),
+    "numbers that are drawn": (lambda m, x: x + torch.randn_like(x), "module body .*draws random numbers"),
+    "samples joined": (lambda m, x: torch.cat([x, x])[:4], "module body .*joins tensors along the axis of samples"),
+    "state of its own": (counted, "reduces along the axis of samples|buffer body.seen"),
+}
+
+
+def refusal(module, inputs, **options):
+    try:
+        export(module, inputs, **options)
+        return "it was exported"
+    except Refused as why:
+        return str(why)
+
+
+def test_refusals():
+    for name, (function, words) in REFUSED.items():
+        said = refusal(Parent(function), (torch.randn(4, 6),))
+        tap.say(bool(re.search(words, said)) and "\n" not in said, name, [said])
+    said = refusal(Parent(lambda m, x: x.sort(1)[0]), (torch.randn(4, 6),))
+    line = Child.forward.__code__.co_firstlineno + 1
+    tap.say(f"test_exported.py:{line}: return self.function" in said, "the line is named", [said])
+    said = refusal(Twice(), (torch.randn(4, 6),))
+    tap.say("a second time" in said and "BatchNorm1d" in said, "statistics that are kept twice", [said])
+    tap.say("at least two" in refusal(nn.Linear(6, 5), (torch.randn(1, 6),)), "one sample")
+
+
+# ---- the command ----
+
+FACTORY = """import torch
+from torch import nn
+def made():
+    return nn.Sequential(nn.Linear(6, 9), nn.BatchNorm1d(9), nn.ReLU(), nn.Linear(9, 5)), torch.randn(4, 6)
+def by_loss():
+    loss = lambda y, t: nn.functional.mse_loss(y, t) * 2 + 0.5 * nn.functional.mse_loss(y, t)
+    return nn.Linear(6, 5), (torch.randn(4, 6),), loss, (torch.randn(4, 5),)
+def wrong():
+    return nn.Linear(6, 5)
+"""
+
+
+def command(folder, *words):
+    env = dict(os.environ, PYTHONPATH=str(root / "python"))
+    return subprocess.run([sys.executable, "-m", "ffsoap_torch", *words], cwd=folder, env=env, capture_output=True,
+                          text=True, timeout=250)
+
+
+def test_command():
+    with tempfile.TemporaryDirectory(prefix="fftorch") as keep:
+        folder = pathlib.Path(keep)
+        (folder / "mine.py").write_text(FACTORY)
+        done = command(folder, "export", "mine:made", "-o", "g.json", "--weights", "w", "--map", "m.json", "--batch", "32")
+        tap.say(done.returncode == 0 and not done.stderr, "a module, its weights, its map", [done.stderr])
+        graph, names = (json.loads((folder / f).read_text()) for f in ("g.json", "m.json"))
+        weights = reference.read_safetensors(folder / "w")
+        tap.say(graph["nodes"][0]["shape"] == [32, 6] and names["batch"] == 32, "another batch", [graph])
+        tap.say(set(weights) == set(names["parameters"]) and "1.running_var" in weights and
+                np.array_equal(weights["1.running_var"], np.ones(9)), "weights and statistics", [sorted(weights)])
+        tap.say(names["operators"]["0"] == {"module": "0", "nodes": ["linear"]}, "names", [names["operators"]])
+        check_schema(names)
+        done = command(folder, "export", "mine.py:by_loss", "-o", "-")
+        loss = [n for n in json.loads(done.stdout)["nodes"] if n["op"] == "mse"] if not done.returncode else []
+        tap.say([n.get("weight") for n in loss] == [2, 0.5], "a loss of one's own", [done.stderr, loss])
+        for words, said in ((("export", "mine:wrong", "-o", "g"), "(module, inputs)"),
+                            (("export", "mine:none", "-o", "g"), "has no function none"),
+                            (("export", "nowhere:made", "-o", "g"), "cannot be imported"),
+                            (("export", "mine:made", "-o", "g", "--map", "g"), "files of their own"),
+                            (("exprt",), "usage")):
+            done = command(folder, *words)
+            tap.say(done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr,
+                    " ".join(words), [done.returncode, done.stderr])
+
+
+def check_schema(names):
+    try:
+        import jsonschema
+    except ImportError:
+        print("# jsonschema is not installed: the map is not compared with its schema")
+        return
+    schema = json.loads((root / "docs/schema/torch-map.schema.json").read_text())
+    errors = [e.message for e in jsonschema.Draft202012Validator(schema).iter_errors(names)]
+    tap.say(not errors, "the map is as its schema has it", errors)
+    tap.say(not jsonschema.Draft202012Validator(schema).is_valid(dict(names, surplus=1)), "and nothing besides")
+
+
+{"models": test_models, "draws": test_draws, "operators": test_operators, "refusals": test_refusals,
+ "command": test_command}[part]()
+tap.end()
