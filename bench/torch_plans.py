@@ -26,8 +26,8 @@ def plan_of(model, ffsearch, name):
     """What ffsearch says; where Megatron has no such plan for a model, one that this bench writes."""
     plan = model.plan(ffsearch, *planned.PLANS[name])
     if isinstance(plan, str) and name in ("tensor", "data x tensor, zero-1"):
-        whole = model.plan(ffsearch, *planned.PLANS["data"])
-        return planned.by_features(whole, 4 if name == "tensor" else 2, flat=name != "tensor", names=planned.read_map(model))
+        whole, names = model.plan(ffsearch, *planned.PLANS["data"]), planned.read_map(model)
+        return planned.by_features(whole, 4 if name == "tensor" else 2, name != "tensor", names)
     return plan
 
 

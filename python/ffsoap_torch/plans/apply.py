@@ -52,7 +52,7 @@ def sentences(layout, of=lambda name: True):
     return [f"{name}: {sentence}" for name, said in layout.said.items() if of(name) for sentence in said]
 
 
-def apply(module, plan, *inputs, map=None, loss=None, targets=(), mode="graph", strict=True):
+def apply(module, plan, *inputs, map=None, loss=None, targets=(), strict=True):
     """The module, its parameters cut and stored as the plan says, on as many processes as the plan has devices.
 
     inputs, targets: a batch, as the graph has it; map: what `export` wrote beside it; loss: a function of the
@@ -60,8 +60,6 @@ def apply(module, plan, *inputs, map=None, loss=None, targets=(), mode="graph", 
     is refused, else it is gathered (computed whole by every device) and told in a warning.
     """
     trace.check_version()  # gloo of 2.8 and before has no reduce-scatter
-    if mode != "graph":
-        raise Refused(f"mode {mode!r}: only graph is there")
     if not module.training:
         raise Refused("the module is in evaluation mode: call train() first")
     if loss is not None:

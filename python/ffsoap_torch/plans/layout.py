@@ -13,6 +13,7 @@ from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.fx.node import Node, map_arg
 
 from . import places, rules
+from .plan import DIMS
 
 
 @dataclasses.dataclass
@@ -191,7 +192,7 @@ class Layout:
         """Of an operator's entry by axis of the mesh the dim that it cuts, and sentences."""
         entry, last = self.plan.entry(operator), len(self.stages) - 1
         own = entry.get("stage", 0)
-        at, said = places.laid(entry, self.names.dims_of(operator), self.sizes, self.stages[min(own, last)])
+        at, said = places.laid(entry, DIMS, self.sizes, self.stages[min(own, last)])
         if own != self.stage_of[node]:
             said = said + [f"runs in stage {self.stage_of[node]}, with the rest of PyTorch's operator"]
         if rules.is_elementwise(node):  # axes may have other names here: as the operand is cut
@@ -257,7 +258,8 @@ class Layout:
             return self.flat(own, shape, at)
         degrees = {d: n for d, n in entry.get("degrees", {}).items() if n > 1}
         order = [f"axis{i}" for i in range(len(shape))]
-        cut, said = places.laid(entry, order, self.sizes, self.stages[0])
+        stage = self.stages[min(min(self.reads[name]), len(self.stages) - 1)]
+        cut, said = places.laid(entry, order, self.sizes, stage)
         for sentence in said:
             self.say(own, sentence)
         if any(int(d[4:]) >= len(shape) for d in degrees) or degrees and self.names.turned(own):

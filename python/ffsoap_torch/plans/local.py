@@ -118,10 +118,12 @@ ROWS = {"aten.embedding": embedding, "aten.native_dropout": dropout, "aten.expan
 ROWS |= {name: reshape for name, rule in rules.ROWS.items() if rule is rules.reshape}
 
 
+# Computed here even where nothing is cut: the mask that is eager PyTorch's; labels that are ignored.
+ALWAYS = ("aten.native_dropout", "aten.cross_entropy_loss")
+
+
 def compute(run, step, args, kwargs):
-    kind = rules.kind_of(step.node)
-    cut = any(d is not None for d in step.cut)
-    if kind in ROWS and (cut or kind in ("aten.native_dropout", "aten.cross_entropy_loss")) and rules.ROWS[kind]:
-        if kind != "aten.cross_entropy_loss" or run.has_rule(step):
-            return ROWS[kind](run, step, args, kwargs)
+    kind, cut = rules.kind_of(step.node), any(d is not None for d in step.cut)
+    if kind in ROWS and run.has_rule(step) and (cut or kind in ALWAYS):
+        return ROWS[kind](run, step, args, kwargs)
     return step.node.target(*args, **kwargs)

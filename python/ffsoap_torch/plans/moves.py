@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import torch
-from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor import DTensor, Partial, Replicate
 
 
 def gradient_of(places):

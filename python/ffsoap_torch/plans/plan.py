@@ -112,9 +112,6 @@ class Names:
     def parameters(self):
         return set(self.modules) if self.file is None else set(self.by_parameter.values())
 
-    def dims_of(self, operator):
-        return DIMS
-
     def turned(self, parameter):
         """Are its axes others in PyTorch?"""
         return parameter in self.others
