@@ -319,7 +319,9 @@ static int find(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_job_regularise(j, late, err);
 	ff_job_release(&old);
-	if (code == FF_E_NOFIT && is_allowed(j, j->summary.baseline)) {
+	if (code == FF_E_NOFIT && is_allowed(j, j->summary.baseline) &&
+			(j->opt.what == FF_SPACE_ALL ||
+					j->summary.baseline == &j->summary.data_parallel)) {
 		take(j, j->summary.baseline);
 		return FF_OK;
 	}
