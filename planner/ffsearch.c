@@ -362,6 +362,7 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 			.disturbed_share = j->in.costs ? 1 - ff_costs_steady_share(j->in.costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
 			.costs = j->in.costs ? NULL : j->opt.costs_path,
+			.framework = j->summary.framework ? j->summary.framework->name : NULL,
 			.communication = communication(j),
 			.data_parallel_bucket_bytes =
 					j->summary.data_parallel.strategy.bucket_bytes,
@@ -539,6 +540,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	s->codec = j->in.codec;
 	s->machine = &j->in.machine;
 	s->costs = j->opt.costs_path;
+	s->framework = ff_price_framework(j->tools.pricer);
 	s->measured = j->in.costs;
 	s->unmodelled = ff_price_unmodelled(j->tools.pricer);
 	s->seed = j->opt.seed;
