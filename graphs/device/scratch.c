@@ -38,7 +38,7 @@
  * (where channels are few), and so many times the filters, on A100, H100 and B200
  * (docs/device-models.md, "Workspaces"). */
 #define CUDA_FILTERS 4
-#define CUDA_FILTERS_BACK 128 /* in bfloat16 */
+#define CUDA_FILTERS_NARROW 128 /* in bfloat16 */
 #define CUDA_PRODUCT (32 * MIB)
 #define CUDA_OTHER (4 * MIB)
 
@@ -389,11 +389,11 @@ static int64_t cuda_convolution(const struct ff_work *w)
 {
 	int64_t images = operand(w, 0, FF_F32_BYTES) + result(w, FF_F32_BYTES);
 	int64_t filters = ff_region_volume(&w->in[w->node->n_data]) * FF_F32_BYTES;
-	bool narrow = is_back(w) && ff_work_type(w) != FF_F32;
+	bool narrow = ff_work_type(w) != FF_F32;
 	int64_t plan = images + images / 4 + CUDA_OTHER;
 
-	plan += (narrow ? CUDA_FILTERS_BACK : CUDA_FILTERS) * filters;
-	return smaller(plan, CUDA_PLAN) + (narrow && !is_wide(w) ? images : 0);
+	plan += (narrow ? CUDA_FILTERS_NARROW : CUDA_FILTERS) * filters;
+	return smaller(plan, CUDA_PLAN) + (narrow && is_back(w) && !is_wide(w) ? images : 0);
 }
 
 /* What the libraries' part of a kernel may take; what else it needs is as on a CPU, but for a
