@@ -22,10 +22,10 @@ Printed are, by GPU, network and number of GPUs, the mean absolute and signed er
 published steps, Kendall's tau of pairs with the same network, GPUs and batch, and the term that errs most:
 of compute, communication and waits (what is left of the step) it is the one whose factor is furthest
 from one, by its share of the step, where factors are fitted to the group's rows by least squares, drawn
-towards one.  Then the same with one number fitted for each framework, and no other: how long a host takes
-to launch an operator, forward, backward or again.  Where that is longer than the device computes and
-communicates, the device waits.  OUT/published.svg and published-hosts.svg are scatter plots without and
-with it, OUT/published.json has the rows.
+towards one.  First as our runtime would execute the steps; then as their frameworks do (ffsearch
+--framework), each with the one number that is fitted to it.  That is cross-validated: the number with which
+a network is predicted is fitted to all other networks.  OUT/published.svg and published-frameworks.svg are
+scatter plots of the two, OUT/published.json has the rows.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -61,7 +61,9 @@ ALIASES = {"a100-sxm": "a100_sxm40"}
 
 MEGATRON, EAGER, EXAMPLES = "Megatron-DeepSpeed", "eager PyTorch", "DeepLearningExamples"
 TF32 = f"{EXAMPLES} in TF32"
-FRAMEWORKS = (MEGATRON, EAGER, EXAMPLES, TF32)
+FRAMEWORKS = {MEGATRON: "megatron", EAGER: "pytorch", EXAMPLES: "examples", TF32: "examples"}  # ffsearch's
+HOSTS, TIMES = (0, 25, 50, 70, 90, 120, 160), (1, 1.1, 1.2, 1.3, 1.5)  # numbers that are tried
+NUMBERS = {MEGATRON: HOSTS, EAGER: HOSTS, EXAMPLES: TIMES, TF32: TIMES}
 WHOLE = 1 << 34  # bytes of a bucket that has all gradients
 COMMUNICATION = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "point-to-point", "halo", "broadcast",
                  "gather", "scatter", "gradient", "weights", "load", "move")
@@ -189,35 +191,30 @@ class Predicted(NamedTuple):
     row: Row
     us: float
     terms: tuple  # as TERMS
-    launched: float  # operators, by a device's host
-
-    def held_up(self, host):
-        """The same where a host takes so many microseconds to launch an operator, and a device waits for it."""
-        busy = self.terms[0] + self.terms[1]
-        late = max(0, host * self.launched - busy) / busy
-        return self._replace(us=self.us * (1 + late), terms=tuple(t * (1 + late) for t in self.terms))
+    curve: tuple = ()  # the same by number of its framework: number, us, terms
 
     @property
     def error(self):
         return (self.us - self.row.measured) / self.row.measured
 
+    def with_number(self, number):
+        """By its framework: on the line between the numbers that were tried."""
+        for low, high in zip(self.curve, self.curve[1:]):
+            if number <= high[0]:
+                break
+        share = (number - low[0]) / (high[0] - low[0])
+        us, *terms = ((1 - share) * a + share * b for a, b in zip((low[1], *low[2]), (high[1], *high[2])))
+        return self._replace(us=us, terms=tuple(terms))
 
-def launches(graph, plan):
-    """Forward, backward and again, in every micro-batch, of the mean device."""
-    computed = {n["name"] for n in graph["nodes"] if n["op"] != "input"}
-    passes = sum((2 + o.get("recompute", False)) * math.prod(o["degrees"].values()) * o.get("replicas", 1)
-                 for o in plan["operators"] if o["name"] in computed)
-    return passes * plan.get("micro_batches", 1) / plan["devices"]
 
-
-def take_apart(r, graph, plan):
-    """What is updated is left out where the published step ends before."""
+def take_apart(r, plan):
+    """The step and its terms; what is updated is left out where the published step ends before."""
     n, tasks = plan["devices"], plan.get("predicted_tasks", {})
     update = 0 if r.optimizer else tasks.get("update", 0) / n
     moved = sum(us for name, us in tasks.items() if is_communication(name)) / n
     done = sum(us for name, us in tasks.items() if not is_communication(name)) / n - update
     us = plan["predicted_us"] - update
-    return Predicted(r, us, (done, moved, max(0, us - done - moved)), launches(graph, plan))
+    return us, (done, moved, max(0, us - done - moved))
 
 
 class Predictor:
@@ -244,34 +241,43 @@ class Predictor:
             write_machine(path, r.gpu, r.gpus, r.tf32)
         return [path]
 
-    def predict(self, r):
-        """The strategy file as a value; or None, and why."""
-        plan = os.path.join(self.folder, "plan.json")
+    def simulate(self, r, strategy, to, *more):
+        """Why not; or None."""
         command = [f"{self.o.build}/planner/ffsearch", self.graph(r.zoo), "--machine", *self.machine(r), "--costs",
-                   self.o.costs, "--optimizer", r.optimizer or "sgd", "--memory", "4TiB", "-o", plan, "--simulate"]
-        done = subprocess.run([*command, r.strategy], capture_output=True, text=True, check=False)
-        if done.returncode == 0 and r.whole and r.gpus > 1:
-            made = load(plan)
-            save(plan, dict(made, bucket_bytes=WHOLE))
-            done = subprocess.run([*command[:-2], f"{plan}.out", "--simulate", plan], capture_output=True, text=True,
-                                  check=False)
-            plan = f"{plan}.out"
-        if done.returncode:
-            return None, done.stderr.strip()
-        return load(plan), ""
+                   self.o.costs, "--optimizer", r.optimizer or "sgd", "--memory", "4TiB", "-o", to, "--simulate"]
+        done = subprocess.run([*command, strategy, *more], capture_output=True, text=True, check=False)
+        return done.stderr.strip() if done.returncode else None
+
+    def predict(self, r):
+        """By our runtime and by its framework; or None, and why."""
+        made, plan = (os.path.join(self.folder, name) for name in ("made.json", "plan.json"))
+        why = self.simulate(r, r.strategy, made)
+        if not why and r.whole and r.gpus > 1:
+            save(made, dict(load(made), bucket_bytes=WHOLE))
+        why = why or self.simulate(r, made, plan)
+        if why:
+            return None, why
+        us, terms = take_apart(r, load(plan))
+        curve = []
+        for number in NUMBERS[r.framework] if self.o.costs == "analytic" else ():
+            why = self.simulate(r, made, plan, "--framework", f"{FRAMEWORKS[r.framework]}:{number}")
+            if why:
+                return None, why
+            curve.append((number, *take_apart(r, load(plan))))
+        return Predicted(r, us, terms, tuple(curve)), ""
 
 
 def predict_all(rows, options):
     """Rows that cannot be predicted are told."""
     predictor, points, why = Predictor(options), [], {}
     for i, r in enumerate(rows):
-        plan, reason = predictor.predict(r)
+        x, reason = predictor.predict(r)
         if sys.stderr.isatty():
             print(f"\r{i + 1} of {len(rows)}", end="", file=sys.stderr)
-        if plan is None:
+        if x is None:
             why.setdefault(reason, []).append(r)
         else:
-            points.append(take_apart(r, load(predictor.graph(r.zoo)), plan))
+            points.append(x)
     for reason, some in why.items():
         print(f"{len(some)} rows are left out, {some[0].network} on {some[0].gpus} {some[0].gpu} first: {reason}")
     return points
@@ -337,13 +343,26 @@ def table(points):
     line("all", points)
 
 
-MOST_HOST = 300  # microseconds
+STEPS = 160  # from the least number that is tried to the most: hosts by a microsecond
 
 
-def fit_hosts(points):
-    """By framework the whole number of microseconds with the least mean absolute error."""
-    return {framework: min(range(MOST_HOST + 1), key=lambda host: mean_error([x.held_up(host) for x in some]))
-            for framework, some in compared.by_key(points, lambda x: x.row.framework).items()}
+def fit(some):
+    """The number with the least mean absolute error."""
+    tried = NUMBERS[some[0].row.framework]
+    return min((round(tried[0] + i * (tried[-1] - tried[0]) / STEPS, 3) for i in range(STEPS + 1)),
+               key=lambda number: mean_error([x.with_number(number) for x in some]))
+
+
+def held_out(points):
+    """By framework the number, and every row by the number of all other networks of its framework."""
+    numbers, predicted = {}, []
+    for framework, some in compared.by_key(points, lambda x: x.row.framework).items():
+        numbers[framework] = fit(some)
+        for network, part in compared.by_key(some, lambda x: x.row.network).items():
+            rest = [x for x in some if x.row.network != network]
+            number = fit(rest) if rest else numbers[framework]
+            predicted += [x.with_number(number) for x in part]
+    return numbers, predicted
 
 
 def main():
@@ -355,7 +374,7 @@ def main():
     p.add_argument("--rows", type=int, default=250, help="of a table, about (preset 250)")
     p.add_argument("--all", action="store_true", help="all rows")
     p.add_argument("--machine", action="append", default=[], metavar="GPU=MACHINE", help="what a GPU is of")
-    p.add_argument("--framework", action="append", choices=FRAMEWORKS,
+    p.add_argument("--framework", action="append", choices=tuple(FRAMEWORKS),
                    help="its rows alone (preset: all but those in TF32, which analytic costs do not know)")
     p.add_argument("--verbose", action="store_true", help="print each row, too")
     o = p.parse_args()
@@ -370,14 +389,17 @@ def main():
     if o.verbose:
         compared.show([point(x) for x in points], False)
     table(points)
-    hosts = fit_hosts(points)
-    print("\nWith one number for each framework, microseconds that a host takes to launch an operator: " +
-          ", ".join(f"{name} {us}" for name, us in sorted(hosts.items())))
-    held_up = [x.held_up(hosts[x.row.framework]) for x in points]
-    table(held_up)
+    plots = [("published", points)]
+    if o.costs == "analytic":
+        numbers, predicted = held_out(points)
+        print("\nBy frameworks, each with one number: " +
+              ", ".join(f"{name} {number:g}" for name, number in sorted(numbers.items())) +
+              "; below, each network by the number that is fitted to all others")
+        table(predicted)
+        plots.append(("published-frameworks", predicted))
     save(os.path.join(o.out, "published.json"),
-         [dict(x.row._asdict(), predicted=x.us, terms=x.terms, launched=x.launched) for x in points])
-    for name, some in (("published", points), ("published-hosts", held_up)):
+         [dict(x.row._asdict(), predicted=x.us, terms=x.terms, curve=x.curve) for x in points])
+    for name, some in plots:
         compared.plot([point(x)._replace(network=x.row.framework) for x in some], os.path.join(o.out, f"{name}.svg"))
 
 

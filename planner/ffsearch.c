@@ -537,6 +537,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	s->codec = j->in.codec;
 	s->machine = &j->in.machine;
 	s->costs = j->opt.costs_path;
+	s->framework = ff_price_framework(j->tools.pricer);
 	s->measured = j->in.costs;
 	s->unmodelled = ff_price_unmodelled(j->tools.pricer);
 	s->seed = j->opt.seed;

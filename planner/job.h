@@ -34,7 +34,8 @@ struct ff_job_choice {
 
 /* What the command line said. */
 struct ff_job_options {
-	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name;
+	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name,
+			*framework_name;
 	const char *strategy_path, *report_path, *trace_path, *html_path, *list;
 	struct ff_texts init, vary;
 	uint64_t devices, proposals, seed, jobs, average_every, staleness;
@@ -56,6 +57,7 @@ struct ff_job_input {
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
 	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
+	struct ff_framework framework; /* that executes the plan */
 	enum ff_estimate estimate;    /* --costs: without costs */
 	struct ff_costs *costs;       /* NULL: estimated */
 };

@@ -206,6 +206,23 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 	return FF_OK;
 }
 
+static int check_framework(struct ff_job *j, struct ff_error *err)
+{
+	const char *name = j->opt.framework_name;
+	enum ff_estimate estimate;
+	struct ff_error inner;
+
+	if (name && ff_framework_find(name, &j->in.framework, &inner) < 0)
+		return ff_fail(err, FF_E_INPUT, "option --framework: %s", inner.text);
+	if (name && (!j->opt.simulate || !ff_estimate_named(j->opt.costs_path, &estimate) ||
+				    estimate != FF_ESTIMATE_MODEL))
+		return ff_fail(err, FF_E_INPUT,
+				"option --framework: expected --simulate and --costs analytic "
+				"beside it, as plans that are searched and costs that were "
+				"measured are for our runtime");
+	return FF_OK;
+}
+
 static int check_oracle(const struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_job_options *o = &j->opt;
@@ -269,6 +286,8 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 				"option --average-every: expected --simulate data-parallel beside "
 				"it, as there is nothing to search: devices have nothing but "
 				"parameters in common then");
+	if (check_framework(j, err) < 0)
+		return err->code;
 	if (check_words(&j->opt, err) < 0 || ff_variations_parse(&j->opt.vary, v, &n, err) < 0)
 		return err->code;
 	if (j->opt.oracle)
@@ -288,6 +307,7 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 {
 	char names[FF_OPTIMIZER_TEXT], optimizers[FF_OPTIMIZER_TEXT + 96];
 	char codecs[FF_CODEC_TEXT], compress[FF_CODEC_TEXT + 160];
+	char frameworks[FF_FRAMEWORK_TEXT], framework[FF_FRAMEWORK_TEXT + 160];
 	const struct ff_option options[] = {
 			{"--machine", FF_OPTION_TEXT, &o->machine_name, "MACHINE[:NODES]",
 					"file or name (list: prints those that there are), and of "
@@ -316,6 +336,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"with --simulate: gradients are applied S steps late, so "
 					"that their way there overlaps with the next step, which "
 					"changes what is computed; else what the file says"},
+			{"--framework", FF_OPTION_TEXT, &o->framework_name, "NAME[:NUMBER]",
+					framework},
 			{"--budget", FF_OPTION_SECONDS, &o->seconds, "SECONDS",
 					"be done in that time (preset 30s)"},
 			{"--proposals", FF_OPTION_COUNT, &o->proposals, "N",
@@ -415,6 +437,11 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			"send gradients as %s, which changes what is computed; else what "
 			"--simulate's file says",
 			codecs);
+	ff_framework_list(frameworks);
+	snprintf(framework, sizeof(framework),
+			"with --simulate: as that would execute it, %s, instead of our runtime; "
+			"NUMBER: another one than was fitted to its published steps",
+			frameworks);
 	c.options = options;
 	c.n_options = sizeof(options) / sizeof(*options);
 	code = ff_cli_parse(&c, argc, argv, args, &n_args, done, err);

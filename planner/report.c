@@ -41,6 +41,8 @@ static void write_basis(const struct ff_summary *s, struct ff_out *o)
 {
 	if (s->measured)
 		return;
+	if (s->framework)
+		ff_out_string(o, "framework", s->framework->name);
 	if (s->unmodelled)
 		ff_out_string(o, "without_model", s->unmodelled->name);
 	ff_out_real(o, "inferred_share", ff_inferred_share(&s->plan));

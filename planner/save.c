@@ -79,6 +79,7 @@ static int save_plan(
 			.disturbed_share = j->in.costs ? 1 - ff_costs_steady_share(j->in.costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
 			.costs = j->in.costs ? NULL : j->opt.costs_path,
+			.framework = j->summary.framework ? j->summary.framework->name : NULL,
 			.communication = ff_job_communication(j),
 			.data_parallel_bucket_bytes =
 					j->summary.data_parallel.strategy.bucket_bytes,

@@ -114,6 +114,8 @@ static void print_head(const struct ff_summary *s, FILE *to)
 			m->n_devices, m->n_devices == 1 ? "" : "s", s->costs,
 			s->plan.schedule.optimizer->name,
 			s->plan.schedule.clip == FF_NONE ? "" : ", clipped");
+	if (s->framework)
+		fprintf(to, "times are as %s would take\n", s->framework->summary);
 	print_changes(s, to);
 	fprintf(to, "\n");
 }

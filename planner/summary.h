@@ -7,6 +7,7 @@
 
 #include "explain/facts.h"
 #include "ff/costs.h"
+#include "ff/framework.h"
 #include "ff/search.h"
 #include "found.h"
 
@@ -31,6 +32,7 @@ struct ff_summary {
 	const char *costs;                       /* "analytic", "peak" or the file's name */
 	const struct ff_costs *measured;         /* NULL: estimated */
 	const struct ff_device_kind *unmodelled; /* costs its peak rates; NULL: none does */
+	const struct ff_framework *framework;    /* that times are of; NULL: our runtime */
 	const char *title;            /* of the plan: "plan", or what --simulate was given */
 	const char *const *starts;    /* NULL-terminated; NULL: nothing was searched */
 	const struct ff_codec *codec; /* that compresses gradients; NULL: nothing does */

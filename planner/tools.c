@@ -13,6 +13,8 @@ int ff_job_open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error
 		return code;
 	ff_pricer_set_clip(*ret, j->opt.clip);
 	ff_pricer_set_codec(*ret, j->in.codec);
+	if (j->opt.framework_name)
+		ff_pricer_set_framework(*ret, &j->in.framework);
 	if (j->opt.by_nodes)
 		ff_pricer_set_by_nodes(*ret, true);
 	return ff_pricer_set_optimizer(*ret, j->in.optimizer, err);

@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/simulate.h"
 
+#include <math.h>
+
+#include "execution.h"
 #include "ff/block.h"
 #include "ff/instance.h"
 #include "ff/task_class.h"
@@ -151,20 +154,29 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 			.comm_us = ff_arena_array(a, n_devices, sizeof(double)),
 	};
 
+	struct ff_execution by;
+	int code;
+
 	if (!free_us || !sim.start || !sim.finish || !sim.compute_us || !sim.comm_us)
 		return ff_fail_memory(err);
+	if ((code = ff_execution_init(&by, s, p, a, err)) < 0)
+		return code;
 	if (s->optimizer != ff_price_optimizer(p))
 		return ff_fail(err, FF_E_RUN, "the schedule is for optimizer %s, prices are for %s",
 				s->optimizer->name, ff_price_optimizer(p)->name);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
-		double us;
-		int code = task_us(s, i, p, &us, err);
+		double us, again;
 
-		if (code < 0)
+		if ((code = task_us(s, i, p, &us, err)) < 0)
 			return code;
-		sim.start[i] = start_us(s, t, sim.finish, free_us);
+		if ((code = ff_execution_again_us(&by, t, &again, err)) < 0)
+			return code;
+		us += again;
+		sim.start[i] = fmax(
+				start_us(s, t, sim.finish, free_us), ff_execution_issue(&by, t));
 		sim.finish[i] = sim.start[i] + us;
+		ff_execution_done(&by, t, us, sim.finish[i]);
 		for (uint32_t l = 0; l < t->n_lanes; l++)
 			free_us[s->lanes[t->first_lane + l]] = sim.finish[i];
 		if (sim.finish[i] > sim.step_us)

@@ -198,11 +198,9 @@ double ff_device_model_us(
 	}
 }
 
-double ff_device_model_work_us(
-		const struct ff_device_model *m, const struct ff_work *w, struct ff_inferred *ret)
+double ff_device_model_kernels_us(const struct ff_device_model *m, const struct ff_kernel_shape *s,
+		uint32_t n, struct ff_inferred *ret)
 {
-	struct ff_kernel_shape s[FF_MOST_KERNELS];
-	uint32_t n = ff_work_kernels(w, s);
 	struct ff_inferred guessed = {0, 0};
 	double us = 0;
 
@@ -216,6 +214,14 @@ double ff_device_model_work_us(
 	}
 	*ret = guessed;
 	return us;
+}
+
+double ff_device_model_work_us(
+		const struct ff_device_model *m, const struct ff_work *w, struct ff_inferred *ret)
+{
+	struct ff_kernel_shape s[FF_MOST_KERNELS];
+
+	return ff_device_model_kernels_us(m, s, ff_work_kernels(w, s), ret);
 }
 
 double ff_device_model_stream_us(const struct ff_device_model *m, double bytes)

@@ -34,6 +34,11 @@
 #define MOST_QUERIES 128
 /* runtime/cuda/libs/plan.h, blas.c; all else sums by blocks. */
 #define CUDA_PLAN (256 * MIB)
+/* Plans of convolutions by cuDNN 9.19 take no more than images in float32 and a quarter of that
+ * (where channels are few), and so many times the filters, on A100, H100 and B200
+ * (docs/device-models.md, "Workspaces"). */
+#define CUDA_FILTERS 4
+#define CUDA_FILTERS_NARROW 128 /* in bfloat16 */
 #define CUDA_PRODUCT (32 * MIB)
 #define CUDA_OTHER (4 * MIB)
 
@@ -42,6 +47,7 @@ struct need {
 	int64_t once, each, others;
 };
 typedef struct need (*estimate)(const struct ff_work *w);
+typedef int64_t (*estimate_bytes)(const struct ff_work *w);
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -377,15 +383,30 @@ static const estimate cpu[FF_OP_COUNT] = {
 		[FF_OP_ROUTE] = of_route,
 };
 
+/* A plan of cuDNN, at most; for gradients of filters in bfloat16, images are widened besides, of
+ * volumes (packed_images) as on a CPU. */
+static int64_t cuda_convolution(const struct ff_work *w)
+{
+	int64_t images = operand(w, 0, FF_F32_BYTES) + result(w, FF_F32_BYTES);
+	int64_t filters = ff_region_volume(&w->in[w->node->n_data]) * FF_F32_BYTES;
+	bool narrow = ff_work_type(w) != FF_F32;
+	int64_t plan = images + images / 4 + CUDA_OTHER;
+
+	plan += (narrow ? CUDA_FILTERS_NARROW : CUDA_FILTERS) * filters;
+	return smaller(plan, CUDA_PLAN) + (narrow && is_back(w) && !is_wide(w) ? images : 0);
+}
+
 /* What the libraries' part of a kernel may take; what else it needs is as on a CPU, but for a
  * thread's share of it. */
 static int64_t cuda_library(const struct ff_work *w)
 {
-	static const int64_t most[FF_OP_COUNT] = {
-#define PLAN(e, row) [e] = CUDA_PLAN,
+	static const estimate_bytes convolution[FF_OP_COUNT] = {
+#define PLAN(e, row) [e] = cuda_convolution,
 			FF_CONV_OPS(PLAN) FF_CONV_TRANSPOSE_OPS(PLAN)
 #undef PLAN
-					[FF_OP_ATTENTION_STATISTICS] = CUDA_PLAN,
+	};
+	static const int64_t most[FF_OP_COUNT] = {
+			[FF_OP_ATTENTION_STATISTICS] = CUDA_PLAN,
 			[FF_OP_ATTENTION] = CUDA_PLAN,
 			[FF_OP_LINEAR] = CUDA_PRODUCT,
 			[FF_OP_MATMUL] = CUDA_PRODUCT,
@@ -394,6 +415,8 @@ static int64_t cuda_library(const struct ff_work *w)
 			[FF_OP_GRU] = CUDA_PRODUCT,
 	};
 
+	if (convolution[w->node->op])
+		return convolution[w->node->op](w);
 	return larger(most[w->node->op], CUDA_OTHER);
 }
 

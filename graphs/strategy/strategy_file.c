@@ -432,8 +432,11 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 	info->disturbed_share = 1 - steadiness;
 	if ((code = read_classes(root, a, info, err)) < 0 ||
 			(code = read_text(root, "costs", a, &info->costs, err)) < 0 ||
+			(code = read_text(root, "framework", a, &info->framework, err)) < 0 ||
 			(code = read_text(root, "communication", a, &info->communication, err)) < 0)
 		return code;
+	if (info->framework) /* nothing that our runtime would take */
+		info->predicted_us = 0;
 	if (!memory)
 		return FF_OK;
 	if (memory->type != FF_JSON_ARRAY || memory->n != info->devices)
@@ -454,8 +457,8 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
 			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness", "costs",
-			"communication", "memory_bytes", "micro_batches", "order", "bucket_bytes",
-			"data_parallel_bucket_bytes", "operators", NULL};
+			"framework", "communication", "memory_bytes", "micro_batches", "order",
+			"bucket_bytes", "data_parallel_bucket_bytes", "operators", NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -632,6 +635,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_real(o, "steadiness", 1 - info->disturbed_share);
 	if (info->costs)
 		ff_out_string(o, "costs", info->costs);
+	if (info->framework)
+		ff_out_string(o, "framework", info->framework);
 	if (info->communication && *info->communication)
 		ff_out_string(o, "communication", info->communication);
 	if (info->memory_bytes) {

@@ -44,6 +44,9 @@ struct ff_inferred {
 	double us;
 	uint32_t classes;
 };
+/* `n` kernels, one behind the other. */
+double ff_device_model_kernels_us(const struct ff_device_model *m, const struct ff_kernel_shape *s,
+		uint32_t n, struct ff_inferred *inferred);
 /* All kernels of a part. */
 double ff_device_model_work_us(const struct ff_device_model *m, const struct ff_work *w,
 		struct ff_inferred *inferred);

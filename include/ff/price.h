@@ -5,6 +5,7 @@
 
 #include "ff/costs.h"
 #include "ff/device_model.h"
+#include "ff/framework.h"
 #include "ff/schedule.h"
 
 struct ff_pricer;
@@ -38,6 +39,11 @@ bool ff_price_clips(const struct ff_pricer *p);
 /* By what gradients that are all-reduced are compressed; NULL, as at first: not at all. */
 void ff_pricer_set_codec(struct ff_pricer *p, const struct ff_codec *codec);
 const struct ff_codec *ff_price_codec(const struct ff_pricer *p);
+
+/* As that framework would execute it; NULL, as at first: our runtime.  Before anything is priced;
+ * costs that were measured stay as they are. */
+void ff_pricer_set_framework(struct ff_pricer *p, const struct ff_framework *f);
+const struct ff_framework *ff_price_framework(const struct ff_pricer *p);
 
 /* Microseconds, >= 0: as measured with caches most like those that its node finds in a step or a
  * micro-batch (ff/reuse.h).  A cost that was never measured is FF_E_INPUT: the sentence names the

@@ -71,6 +71,7 @@ struct ff_strategy_info {
 	uint32_t staleness;           /* steps that gradients wait until they are applied */
 	const int64_t *memory_bytes;  /* `devices` figures, or NULL */
 	const char *costs;            /* "analytic", "peak"; NULL: measured, or unknown */
+	const char *framework;        /* that the prediction is of; NULL: our runtime */
 	const char *communication;    /* that its costs were measured with; NULL: unknown */
 	int64_t data_parallel_bucket_bytes; /* what data parallelism beside it has; 0: the preset */
 };

@@ -187,6 +187,16 @@ void ff_pricer_set_codec(struct ff_pricer *p, const struct ff_codec *codec)
 	p->codec = codec;
 }
 
+void ff_pricer_set_framework(struct ff_pricer *p, const struct ff_framework *f)
+{
+	p->framework = f;
+}
+
+const struct ff_framework *ff_price_framework(const struct ff_pricer *p)
+{
+	return p->framework;
+}
+
 const struct ff_codec *ff_price_codec(const struct ff_pricer *p)
 {
 	return p->codec;

@@ -173,6 +173,8 @@ double ff_price_bucket(const struct ff_pricer *p, uint32_t n, const uint16_t *de
 	int64_t elements = bytes / FF_F32_BYTES, chunk;
 	struct ff_shared gather = {.kind = FF_MOVE_ALL_GATHER, .n = n, .device = device, .size = 1};
 
+	if (p->framework && p->framework->narrow)
+		return ff_price_sync(p, n, device, elements * ff_dtype_bytes(p->graph->dtype));
 	if (!c || n < 2)
 		return ff_price_sync(p, n, device, bytes);
 	chunk = ff_codec_bytes(c, ff_codec_most(c, elements, n));

@@ -64,15 +64,21 @@ static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t
 {
 	uint64_t hash = ff_hash_mix(ff_work_hash(w), ff_pricer_kind(p, device));
 	const struct ff_priced *found = memo_find(p, hash);
+	struct ff_kernel_shape kernel[FF_FRAMEWORK_KERNELS];
+	double times = p->framework && p->framework->times > 0 ? p->framework->times : 1;
 	struct ff_priced new = {0};
+	uint32_t n;
 	int code;
 
 	if (found) {
 		*ret = *found;
 		return FF_OK;
 	}
-	new.us = ff_price_on_grid(
-			ff_device_model_work_us(ff_pricer_model(p, device), w, &new.inferred));
+	n = p->framework ? ff_framework_kernels(p->framework, w, kernel)
+			 : ff_work_kernels(w, kernel);
+	new.us = ff_device_model_kernels_us(ff_pricer_model(p, device), kernel, n, &new.inferred);
+	new.us = ff_price_on_grid(times * new.us);
+	new.inferred.us *= times;
 	new.alone_us = new.us;
 	code = memo_add(p, hash, new, err);
 	if (code == FF_OK)

@@ -1,0 +1,46 @@
+/* Frameworks that execute a strategy, where it is not our runtime: what their hosts and their
+ * kernels do otherwise.  docs/simulator.md, "Frameworks".  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_FRAMEWORK_H
+#define FF_FRAMEWORK_H
+
+#include "ff/kernel_shape.h"
+#include "ff/schedule.h"
+
+/* Our runtime has no row: it replays its steps as CUDA graphs, and kernels are as operators' rows
+ * say. */
+struct ff_framework {
+	const char *name, *summary;
+	/* One of these is fitted to steps that were published, the other is 0.
+	 * Hosts issue tasks one after another, a device starts none before: microseconds that one
+	 * takes to issue a pass of an operator, a move or an update. */
+	double operator_us;
+	double times;  /* what kernels are told to take, for all that is in a step beside them */
+	bool waits;    /* hosts wait until messages between stages have arrived */
+	bool whole;    /* what is recomputed is recomputed up to what is kept, needed or not */
+	bool narrow;   /* gradients are summed in the type that is computed in */
+	bool products; /* attention is two products and what lies between, each a kernel */
+	bool causal;   /* what lies between is one kernel, which does not read masked scores */
+	bool copies;   /* what attention's products read and make is brought in order for them */
+	bool sums;     /* a gradient of a bias is a kernel of its own */
+	double passes; /* over all scores beside softmax and dropout: scaled, masked */
+};
+
+/* The row whose name `text` is; "NAME:NUMBER" with that in place of the number that was fitted.
+ * FF_E_INPUT: there is none. */
+int ff_framework_find(const char *text, struct ff_framework *ret, struct ff_error *err);
+/* "pytorch (...), megatron (...) or ..." */
+#define FF_FRAMEWORK_TEXT 256
+void ff_framework_list(char buf[FF_FRAMEWORK_TEXT]);
+
+/* The kernels of `w` there. */
+#define FF_FRAMEWORK_KERNELS (9 * FF_MOST_KERNELS)
+uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work *w,
+		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS]);
+/* What the host of one of its devices takes to issue task `t`. */
+double ff_framework_issue_us(
+		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t);
+/* Whether hosts issue nothing until it is done. */
+bool ff_framework_awaits(
+		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t);
+
+#endif

@@ -1,0 +1,93 @@
+/* A step as a framework executes it.  SPDX-License-Identifier: Apache-2.0 */
+#include "execution.h"
+
+#include <math.h>
+
+#include "ff/block.h"
+
+int ff_execution_init(struct ff_execution *x, const struct ff_schedule *s, struct ff_pricer *p,
+		struct ff_arena *a, struct ff_error *err)
+{
+	struct ff_execution new = {.framework = ff_price_framework(p), .schedule = s, .pricer = p};
+
+	if (new.framework) {
+		new.host_us = ff_arena_array(a, s->machine->n_devices, sizeof(double));
+		new.moved_us = ff_arena_array(a, s->graph->n_edges, sizeof(double));
+		if (!new.host_us || !new.moved_us)
+			return ff_fail_memory(err);
+	}
+	*x = new;
+	return FF_OK;
+}
+
+/* To be computed again, by the strategy; but as nobody reads it, our runtime does not. */
+static bool is_again(const struct ff_execution *x, const struct ff_task *t)
+{
+	return x->framework && x->framework->whole && t->kind == FF_TASK_BACKWARD &&
+	       x->schedule->strategy->recompute[t->node] && !x->schedule->again[t->node];
+}
+
+int ff_execution_again_us(
+		struct ff_execution *x, const struct ff_task *t, double *us, struct ff_error *err)
+{
+	const struct ff_schedule *s = x->schedule;
+	const struct ff_node *n = &s->graph->nodes[t->node];
+	double forward = 0, moved = 0;
+	struct ff_region box;
+	struct ff_work work;
+	int code;
+
+	*us = 0;
+	if (!is_again(x, t))
+		return FF_OK;
+	ff_config_box(n, &s->config[t->node], t->part, &box);
+	ff_work_fill(s->graph, t->node, &box, FF_FORWARD, &work);
+	code = ff_price_work(x->pricer, &work, t->device, &forward, err);
+	for (uint32_t i = 0; i < n->n_out; i++) {
+		const struct ff_value *v = &s->graph->values[n->out + i];
+
+		for (uint32_t k = 0; k < v->n_uses; k++)
+			moved = fmax(moved, x->moved_us[s->graph->uses[v->first_use + k]]);
+	}
+	*us = forward + moved;
+	return code;
+}
+
+double ff_execution_issue(struct ff_execution *x, const struct ff_task *t)
+{
+	const uint16_t *device;
+	double us, at = 0;
+	uint16_t own;
+	uint32_t n;
+
+	if (!x->framework)
+		return 0;
+	n = ff_task_devices(x->schedule, t, &device, &own);
+	us = ff_framework_issue_us(x->framework, x->schedule, t);
+	if (is_again(x, t))
+		us *= 3;
+	for (uint32_t i = 0; i < n; i++) {
+		double *host = &x->host_us[device[i]];
+
+		*host += us;
+		at = fmax(at, *host);
+	}
+	return at;
+}
+
+void ff_execution_done(struct ff_execution *x, const struct ff_task *t, double us, double finish)
+{
+	const uint16_t *device;
+	uint16_t own;
+	uint32_t n;
+
+	if (!x->framework)
+		return;
+	if (t->kind == FF_TASK_MOVE && t->pass == FF_FORWARD && t->move->network_bytes > 0)
+		x->moved_us[t->edge] = us;
+	if (!ff_framework_awaits(x->framework, x->schedule, t))
+		return;
+	n = ff_task_devices(x->schedule, t, &device, &own);
+	for (uint32_t i = 0; i < n; i++)
+		x->host_us[device[i]] = fmax(x->host_us[device[i]], finish);
+}

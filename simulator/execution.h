@@ -1,0 +1,27 @@
+/* A step as a framework executes it, where that is not our runtime: what hosts issue one task after
+ * another, and what is computed again besides.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SIMULATOR_EXECUTION_H
+#define FF_SIMULATOR_EXECUTION_H
+
+#include "ff/price.h"
+
+struct ff_execution {
+	const struct ff_framework *framework; /* NULL: our runtime, and nothing below is */
+	const struct ff_schedule *schedule;
+	struct ff_pricer *pricer;
+	double *host_us;  /* by device: until when its host is busy */
+	double *moved_us; /* by edge: what its last move forward took */
+};
+
+int ff_execution_init(struct ff_execution *x, const struct ff_schedule *s, struct ff_pricer *p,
+		struct ff_arena *a, struct ff_error *err);
+/* What a backward pass takes besides: its block is computed again as a whole, though nobody reads
+ * what this node makes. */
+int ff_execution_again_us(
+		struct ff_execution *x, const struct ff_task *t, double *us, struct ff_error *err);
+/* Issues a task, the next in order: the time before which none of its devices starts it. */
+double ff_execution_issue(struct ff_execution *x, const struct ff_task *t);
+/* It took `us`, until `finish`. */
+void ff_execution_done(struct ff_execution *x, const struct ff_task *t, double us, double finish);
+
+#endif

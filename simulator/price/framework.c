@@ -1,0 +1,198 @@
+/* Frameworks, row by row, and what they do otherwise.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/framework.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ff/block.h"
+#include "ff/nearest.h"
+
+#define MOST 1e6
+
+/* Of Megatron-LM, scaled, masked and softmax are one kernel (megatron/fused_kernels), and hosts
+ * synchronize behind each message (p2p_communication.py); DeepSpeed sums gradients in float16. */
+static const struct ff_framework rows[] = {
+		{.name = "pytorch",
+				.summary = "eager PyTorch",
+				.operator_us = 107,
+				.products = true,
+				.copies = true,
+				.sums = true,
+				.passes = 4},
+		{.name = "megatron",
+				.summary = "Megatron-DeepSpeed",
+				.operator_us = 71,
+				.waits = true,
+				.whole = true,
+				.narrow = true,
+				.products = true,
+				.causal = true,
+				.sums = true},
+		{.name = "examples",
+				.summary = "NVIDIA's DeepLearningExamples",
+				.times = 1.2,
+				.products = true,
+				.copies = true,
+				.sums = true,
+				.passes = 4},
+};
+#define N_ROWS (sizeof(rows) / sizeof(*rows))
+
+void ff_framework_list(char buf[FF_FRAMEWORK_TEXT])
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < N_ROWS; i++)
+		used += (size_t)snprintf(buf + used, FF_FRAMEWORK_TEXT - used, "%s%s (%s)",
+				i == 0           ? ""
+				: i + 1 < N_ROWS ? ", "
+						 : " or ",
+				rows[i].name, rows[i].summary);
+}
+
+/* ":NUMBER" */
+static int read_number(const char *text, struct ff_framework *f, struct ff_error *err)
+{
+	char *end;
+	double v = strtod(text + 1, &end);
+
+	if (end == text + 1 || *end || !(v >= 0 && v <= MOST))
+		return ff_fail(err, FF_E_INPUT,
+				"expected a number from 0 to %g behind the colon, not \"%.60s\"",
+				MOST, text + 1);
+	*(f->times > 0 ? &f->times : &f->operator_us) = v;
+	return FF_OK;
+}
+
+int ff_framework_find(const char *text, struct ff_framework *ret, struct ff_error *err)
+{
+	size_t n = strcspn(text, ":");
+	char known[FF_FRAMEWORK_TEXT], word[FF_NEAREST_LENGTH];
+	struct ff_nearest near;
+
+	snprintf(word, sizeof(word), "%.*s", (int)n, text);
+	ff_nearest_init(&near, word);
+	for (size_t i = 0; i < N_ROWS; i++) {
+		struct ff_framework row = rows[i];
+
+		if (!strcmp(row.name, word)) {
+			int code = text[n] ? read_number(text + n, &row, err) : FF_OK;
+
+			if (code == FF_OK)
+				*ret = row;
+			return code;
+		}
+		ff_nearest_try(&near, row.name);
+	}
+	ff_framework_list(known);
+	return ff_fail(err, FF_E_INPUT, "expected %s, not \"%.60s\"%s", known, text,
+			ff_nearest_hint(&near));
+}
+
+/* What is read and written element by element of all scores so many times. */
+static struct ff_kernel_shape of_scores(
+		const struct ff_kernel_shape *s, enum ff_kernel_class class, double times)
+{
+	return (struct ff_kernel_shape){.class = class,
+			.type = s->type,
+			.bytes = s->count * s->m * s->n * times * (double)ff_dtype_bytes(s->type),
+			.back = s->back};
+}
+
+/* Between the products.  Of what is dropped there is a mask of bytes. */
+static uint32_t between(const struct ff_framework *f, const struct ff_kernel_shape *s, bool dropout,
+		struct ff_kernel_shape *ret)
+{
+	double read = (f->causal ? s->share : 1) * (s->back ? 2 : 1);
+	uint32_t n = 0;
+
+	ret[n++] = of_scores(s, f->causal ? FF_KERNEL_STREAM : FF_KERNEL_SOFTMAX, read + 1);
+	if (f->passes > 0)
+		ret[n++] = of_scores(s, FF_KERNEL_STREAM, f->passes);
+	if (dropout)
+		ret[n++] = of_scores(s, FF_KERNEL_STREAM, 2 + 1 / (double)ff_dtype_bytes(s->type));
+	return n;
+}
+
+/* Queries times keys, what lies between, and that times values; of all pairs, masked or not. */
+static uint32_t as_products(const struct ff_framework *f, const struct ff_kernel_shape *s,
+		bool dropout, struct ff_kernel_shape *ret)
+{
+	uint32_t n = 0;
+
+	ret[n++] = ff_kernel_product(s->type, s->count, s->m, s->n, s->k);
+	ret[n++] = ff_kernel_product(s->type, s->count, s->m, s->k, s->n);
+	if (s->back) {
+		ret[n++] = ff_kernel_product(s->type, s->count, s->n, s->k, s->m);
+		ret[n++] = ff_kernel_product(s->type, s->count, s->n, s->k, s->m);
+	}
+	if (f->copies)
+		ret[n++] = (struct ff_kernel_shape){
+				.class = FF_KERNEL_STREAM, .type = s->type, .bytes = 2 * s->bytes};
+	return n + between(f, s, dropout, ret + n);
+}
+
+/* Of what a layer that multiplies has made, the gradient is read once more. */
+static uint32_t sums(const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	bool bias = w->node->n_in > w->node->n_data + 1;
+
+	if (w->pass != FF_BACKWARD || !bias)
+		return 0;
+	ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
+			.type = ff_work_type(w),
+			.bytes = (double)(ff_region_volume(&w->out[0]) *
+					  ff_dtype_bytes(ff_work_type(w)))};
+	return 1;
+}
+
+uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work *w,
+		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS])
+{
+	struct ff_kernel_shape own[FF_MOST_KERNELS];
+	uint32_t n_own = ff_work_kernels(w, own), n = 0;
+
+	for (uint32_t i = 0; i < n_own; i++) {
+		if (f->products && own[i].class == FF_KERNEL_ATTENTION)
+			n += as_products(f, &own[i], w->node->attrs.attention.dropout > 0, ret + n);
+		else
+			ret[n++] = own[i];
+	}
+	if (f->sums && n_own > 0 &&
+			(own[0].class == FF_KERNEL_PRODUCT ||
+					own[0].class == FF_KERNEL_CONVOLUTION))
+		n += sums(w, ret + n);
+	return n;
+}
+
+/* Sums of gradients where they are made come with what makes them. */
+static bool is_message(const struct ff_schedule *s, const struct ff_task *t)
+{
+	return t->move->network_bytes > 0 &&
+	       s->graph->values[s->graph->edges[t->edge].value].kind == FF_VALUE_ACTIVATION;
+}
+
+bool ff_framework_awaits(
+		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t)
+{
+	return f->waits && t->kind == FF_TASK_MOVE && t->move->kind == FF_MOVE_POINT_TO_POINT &&
+	       is_message(s, t);
+}
+
+double ff_framework_issue_us(
+		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t)
+{
+	struct ff_kernel_shape kernel[FF_MOST_KERNELS];
+	struct ff_region box;
+	struct ff_work work;
+
+	if (t->kind == FF_TASK_MOVE)
+		return is_message(s, t) ? f->operator_us : 0;
+	if (t->kind != FF_TASK_FORWARD && t->kind != FF_TASK_BACKWARD)
+		return f->operator_us;
+	ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
+	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
+	return ff_work_kernels(&work, kernel) ? f->operator_us : 0;
+}

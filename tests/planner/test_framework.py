@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# ffsearch --framework: hosts that issue task by task, and kernels of other frameworks.  Prints TAP.
+# Usage: test_framework.py FFSEARCH FFZOO SOURCE.  SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+FFSEARCH, FFZOO, SOURCE = map(os.path.abspath, sys.argv[1:4])
+sys.path.insert(0, SOURCE + "/tests")
+from tap import finish, say  # noqa: E402
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+MACHINE = "dgx-a100-40"
+
+
+def make(name, *args):
+    subprocess.run([FFZOO, *args, "-o", name], check=True, stdout=subprocess.DEVNULL)
+
+
+def search(*args, status=0):
+    done = subprocess.run([FFSEARCH, *args], capture_output=True, text=True, check=False)
+    assert done.returncode == status, f"status {done.returncode}, not {status}: {done.stderr}"
+    return done
+
+
+def simulate(graph, strategy, framework, devices=1):
+    """The strategy file of a prediction, and the report."""
+    search(graph, "--machine", MACHINE, "--devices", str(devices), "--costs", "analytic", "--optimizer", "sgd",
+           "--memory", "4TiB", "--simulate", strategy, "-o", "plan.json", "--report", "report.json",
+           *(["--framework", framework] if framework else []))
+    with open("plan.json", encoding="utf-8") as plan, open("report.json", encoding="utf-8") as report:
+        return json.load(plan), json.load(report)
+
+
+def step(*args):
+    return simulate(*args)[0]["predicted_us"]
+
+
+def gpt(name, **values):
+    preset = dict(layers=4, width=256, heads=4, sequence=128, vocabulary=512, dtype="bfloat16")
+    make(name, "gpt2", "--batch", "8", *(a for k, v in dict(preset, **values).items() for a in ("--set", f"{k}={v}")))
+
+
+def test_host():
+    """One device's host issues a pass of each operator and an update of each bucket; what is left of the step
+    behind the last is short beside it."""
+    make("mlp.json", "mlp", "--batch", "64", "--set", "layers=3", "--set", "hidden=64")
+    device = step("mlp.json", "single", "pytorch:0")
+    late, later = (step("mlp.json", "single", f"pytorch:{us}") for us in (10000, 20000))
+    tasks = (later - late) / 10000
+    assert tasks == round(tasks) and 4 * 2 + 3 * 2 < tasks < 30, tasks
+    assert 0 <= late - 10000 * tasks < device, (late, tasks, device)
+    steps = [step("mlp.json", "single", f"pytorch:{us}") for us in (0, 1, 5, 20, 100)]
+    assert steps == sorted(steps) and steps[0] == device and steps[-1] < 100 * tasks + device
+    # kernels of a second hide what their hosts do
+    make("wide.json", "mlp", "--batch", "4096", "--set", "hidden=8192")
+    device = step("wide.json", "single", "pytorch:0")
+    assert device <= step("wide.json", "single", "pytorch:20") < 1.02 * device
+
+
+def test_waits():
+    """Behind a message a host that waits has nothing issued; a step of one stage has no messages."""
+    gpt("gpt.json")
+    apart = [step("gpt.json", "megatron:1,1,2,4", f"{name}:300", 2) for name in ("megatron", "pytorch")]
+    assert apart[0] > 1.02 * apart[1], apart
+
+
+def tasks_us(plan, *names):
+    return sum(us for name, us in plan["predicted_tasks"].items() if name.startswith(names))
+
+
+def test_attention():
+    """Scores of all pairs cross the memory bus, so that twice the sequence takes nearly four times; and what is
+    dropped of them crosses it once more."""
+    times = {}
+    for dropout in (0, 10):
+        for sequence in (1024, 2048):
+            gpt("long.json", sequence=sequence, dropout=dropout)
+            for framework in (None, "pytorch:0"):
+                plan = simulate("long.json", "single", framework)[0]
+                times[framework, sequence, dropout] = tasks_us(plan, "attention")
+    assert 3.5 < times["pytorch:0", 2048, 0] / times["pytorch:0", 1024, 0] < 4.2, times
+    assert times["pytorch:0", 2048, 0] > 2 * times[None, 2048, 0], times
+    assert times["pytorch:0", 2048, 10] > 1.1 * times["pytorch:0", 2048, 0], times
+    assert times[None, 2048, 10] == times[None, 2048, 0], times
+
+
+def test_recompute():
+    """Megatron computes the last layer of a block again, which our runtime does not, and all-reduces it."""
+    gpt("gpt.json", width=1024, heads=16, sequence=512)
+    ours, theirs = (simulate("gpt.json", "megatron:2,1,1,1,recompute", f, 2)[0] for f in (None, "megatron:0"))
+    plain = [simulate("gpt.json", "megatron:2,1,1,1", f, 2)[0] for f in (None, "megatron:0")]
+    more = tasks_us(theirs, "linear") - tasks_us(ours, "linear")
+    sums = tasks_us(plain[1], "linear") - tasks_us(plain[0], "linear")  # gradients of biases
+    again = more - sums
+    half = ours["predicted_tasks"]["linear recompute"] / 2  # 4 of the 8 squares that are computed again
+    moved = ours["predicted_tasks"]["all-reduce recompute"]
+    assert 0.9 * (half + moved) < again < 1.2 * (half + moved), (again, half, moved)
+
+
+def test_gradients():
+    """Megatron's travel in 16 bits where that is computed in."""
+    for dtype, share in (("bfloat16", 0.5), ("float32", 1)):
+        gpt("gpt.json", width=2048, heads=16, dtype=dtype)
+        us = [simulate("gpt.json", "data-parallel", f, 8)[0]["predicted_tasks"]["gradient all-reduce"]
+              for f in (None, "megatron:0")]
+        assert share - 0.02 < us[1] / us[0] < share + 0.15, (dtype, us)
+
+
+def test_times():
+    """All that is computed takes so many times as long."""
+    make("mlp.json", "mlp", "--batch", "1024")
+    once, twice = (simulate("mlp.json", "single", f"examples:{n}")[0] for n in (1, 2))
+    for name in ("linear forward", "linear backward", "relu forward"):
+        assert abs(twice["predicted_tasks"][name] / once["predicted_tasks"][name] - 2) < 1e-3, name
+
+
+def test_files():
+    """Both say whose times they have; who reads the strategy takes them for nobody's."""
+    gpt("gpt.json")
+    plan, report = simulate("gpt.json", "single", "megatron")
+    assert plan["framework"] == report["framework"] == "megatron"
+    assert "framework" not in simulate("gpt.json", "single", None)[0]
+    for value, name in ((plan, "strategy"), (report, "search-report")):
+        with open(f"{SOURCE}/docs/schema/{name}.schema.json", encoding="utf-8") as f:
+            if jsonschema:
+                jsonschema.validate(value, json.load(f))
+
+
+def test_refused():
+    gpt("gpt.json")
+    common = ["gpt.json", "--machine", MACHINE, "--devices", "1"]
+    for word, *more in (("did you mean megatron", "--simulate", "single", "--framework", "megatrom"),
+                        ("from 0 to", "--simulate", "single", "--framework", "megatron:-1"),
+                        ("from 0 to", "--simulate", "single", "--framework", "megatron:nan"),
+                        ("from 0 to", "--simulate", "single", "--framework", "megatron:7us"),
+                        ("--simulate", "-o", "plan.json", "--framework", "megatron")):
+        error = search(*common, "--costs", "analytic", *more, status=2).stderr
+        assert word in error and re.fullmatch(r"ffsearch: [^\n]+\n", error), error
+    assert "analytic" in search(*common, "--costs", "peak", "--simulate", "single", "--framework", "pytorch",
+                                status=2).stderr
+
+
+for test_name, test in sorted(globals().copy().items()):
+    if not test_name.startswith("test_"):
+        continue
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            test()
+            say(True, test_name)
+        except AssertionError as e:
+            say(False, test_name, e)
+        os.chdir("/")
+finish()
