@@ -11,13 +11,13 @@ struct ff_resumed {
 	uint32_t kept;    /* operators that are split as it says, on as large a share of devices */
 	uint32_t unnamed; /* that it does not name: */
 	uint32_t unfit;   /* whose split or devices do not fit here: these are split by sample */
+	uint32_t less;    /* of those that are kept: cut less often than it says */
 	uint32_t unknown; /* that it names, and the graph does not have */
 	uint32_t devices[2], micro[2]; /* there, here */
 };
 
 /* Makes a strategy for `g` on the machine of `s` from the plan in `path`, by names of operators and
- * of their dims. With f times the devices each share of the samples goes to f shares on
- * neighbouring devices, and the other way round.  Micro-batches are as many, or of those that there
+ * of their dims (space/carry_config.h).  Micro-batches are as many, or of those that there
  * may be the most below with which most splits fit.  All else is as it was.  Memory from `a`. */
 int ff_resume_load(const char *path, const struct ff_space *s, const struct ff_graph *g,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_resumed *told,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ask.h"
-#include "carry.h"
 #include "explain/text.h"
 #include "ff/codec.h"
 #include "ff/folding.h"
@@ -13,6 +12,7 @@
 #include "ff/optimizer.h"
 #include "price.h"
 #include "sheet.h"
+#include "space/carry_config.h"
 
 /* What an operator's config comes from; the last of them are told of. */
 enum source {
@@ -176,6 +176,17 @@ static void split_samples(struct rebase *x, uint32_t node)
 	}
 }
 
+/* The config that a row says, for `node` and the devices that there are. */
+static enum ff_carried carry_row(struct rebase *x, const struct ff_sheet_row *row, uint32_t node)
+{
+	const struct ff_node *n = &x->micro.nodes[node];
+	struct ff_config there;
+
+	if (!ff_carry_read(row->at, n, x->p.a, &there))
+		return FF_CARRIED_NOT;
+	return ff_carry_config(&there, n, x->sheet.devices, x->to, &x->s.config[node]);
+}
+
 static void carry_operator(struct rebase *x, uint32_t node)
 {
 	const struct ff_sheet_row *row;
@@ -184,8 +195,7 @@ static void carry_operator(struct rebase *x, uint32_t node)
 
 	if (row) {
 		read_phases(x, node, row);
-		carried = ff_carry_config(row->at, &x->micro.nodes[node], x->sheet.devices, x->to,
-				&x->s.config[node]);
+		carried = carry_row(x, row, node);
 	}
 	if (carried == FF_CARRIED_NOT)
 		split_samples(x, node);
@@ -215,9 +225,7 @@ static void carry_parameter(struct rebase *x, uint32_t node)
 		return;
 	read_phases(x, node, row);
 	x->s.config[node].flat = ff_json_get(row->at, "update") != NULL;
-	if (!x->s.config[node].flat &&
-			ff_carry_config(row->at, &x->micro.nodes[node], x->sheet.devices, x->to,
-					&x->s.config[node]) == FF_CARRIED_NOT) {
+	if (!x->s.config[node].flat && carry_row(x, row, node) == FF_CARRIED_NOT) {
 		x->s.config[node] = (struct ff_config){.n_parts = 0};
 		source = BY_SAMPLE;
 	}

@@ -1,6 +1,6 @@
 /* Configs carried to another node and to another number of devices.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "carry.h"
+#include "carry_config.h"
 
 #include "ff/machine.h"
 
@@ -35,81 +35,95 @@ static uint32_t number_of(const struct ff_json *object, const char *key, uint32_
 			       : otherwise;
 }
 
-/* Strides of a list of devices, where it is a view: parts are numbered with the last dim fastest,
- * copies slowest. */
-static bool read_list(const struct ff_json *list, const uint32_t *degree, uint32_t n_dims,
-		struct axes *ret)
-{
-	uint32_t parts = 1, step = 1;
-
-	for (uint32_t d = 0; d < AXES; d++)
-		parts *= degree[d];
-	if (list->n != parts)
-		return false;
-	ret->start = (uint32_t)list->child[0].number;
-	for (uint32_t k = n_dims + 1; k-- > 0;) {
-		uint32_t d = k ? k - 1 : REPLICAS; /* copies come last here */
-
-		if (degree[d] > 1) {
-			double stride = list->child[step].number - list->child[0].number;
-
-			if (stride < 0)
-				return false;
-			ret->stride[d] = (uint32_t)stride;
-		}
-		step *= degree[d];
-	}
-	for (uint32_t p = 0; p < parts; p++) {
-		uint32_t rest = p, device = ret->start;
-
-		for (uint32_t k = n_dims + 1; k-- > 0;) {
-			uint32_t d = k ? k - 1 : REPLICAS;
-
-			device += rest % degree[d] * ret->stride[d];
-			rest /= degree[d];
-		}
-		if ((double)device != list->child[p].number)
-			return false;
-	}
-	return true;
-}
-
-static bool read_view(const struct ff_json *view, const struct ff_node *n, struct axes *ret)
-{
-	const struct ff_json *strides = ff_json_get(view, "strides");
-
-	ret->start = number_of(view, "start", 0);
-	ret->stride[REPLICAS] = number_of(view, "replica_stride", 0);
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		ret->stride[d] = number_of(strides, n->dim[d].name, 0);
-	return true;
-}
-
-/* False: it cuts a dim that the node has not, or its devices are in no order. */
-static bool read_axes(const struct ff_json *op, const struct ff_node *n, struct axes *ret)
+static bool read_degrees(const struct ff_json *op, const struct ff_node *n, struct ff_config *c)
 {
 	const struct ff_json *degrees = ff_json_get(op, "degrees");
-	const struct ff_json *devices = ff_json_get(op, "devices");
-	uint32_t found = 0, parts = 1;
+	uint32_t found = 0;
 
-	*ret = (struct axes){.n_dims = n->n_dims};
-	for (uint32_t d = 0; d < AXES; d++)
-		ret->degree[d] = 1;
-	for (uint32_t d = 0; d < n->n_dims; d++) {
-		ret->degree[d] = number_of(degrees, n->dim[d].name, 1);
-		found += degrees && ff_json_get(degrees, n->dim[d].name);
-	}
-	ret->degree[REPLICAS] = number_of(op, "replicas", 1);
-	if (!degrees || degrees->type != FF_JSON_OBJECT || found != degrees->n || !devices)
+	*c = (struct ff_config){.n_parts = 1};
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		c->degree[d] = 1;
+	if (!degrees || degrees->type != FF_JSON_OBJECT)
 		return false;
-	for (uint32_t d = 0; d < AXES; d++) {
-		parts *= ret->degree[d];
-		if (!parts || parts > FF_MAX_DEVICES)
+	for (uint32_t d = 0; d < n->n_dims; d++) {
+		c->degree[d] = (uint16_t)number_of(degrees, n->dim[d].name, 1);
+		found += ff_json_get(degrees, n->dim[d].name) != NULL;
+		c->n_parts *= c->degree[d];
+		if (!c->n_parts || c->n_parts > FF_MAX_DEVICES)
 			return false;
 	}
-	if (devices->type == FF_JSON_ARRAY)
-		return read_list(devices, ret->degree, n->n_dims, ret);
-	return devices->type == FF_JSON_OBJECT && read_view(devices, n, ret);
+	c->replicas = (uint16_t)number_of(op, "replicas", 1);
+	c->n_parts *= c->replicas;
+	return found == degrees->n && c->n_parts && c->n_parts <= FF_MAX_DEVICES;
+}
+
+/* The stride of an axis whose neighbouring parts stand `step` apart in the list. */
+static uint16_t stride_of(const struct ff_json *list, uint32_t step)
+{
+	double stride = list->child[step].number - list->child[0].number;
+
+	return stride > 0 && stride < FF_MAX_DEVICES ? (uint16_t)stride : 0;
+}
+
+/* A list of devices, as the view that it is: parts are numbered with the last dim fastest, copies
+ * slowest.  False: it is none. */
+static bool read_view_list(const struct ff_json *list, const struct ff_node *n, struct ff_config *c)
+{
+	uint32_t step = 1;
+
+	c->start = (uint16_t)list->child[0].number;
+	for (uint32_t d = n->n_dims; d-- > 0; step *= c->degree[d])
+		c->stride[d] = c->degree[d] > 1 ? stride_of(list, step) : 0;
+	c->replica_stride = c->replicas > 1 ? stride_of(list, step) : 0;
+	for (uint32_t p = 0; p < c->n_parts; p++)
+		if (list->child[p].number != ff_config_device(n, c, p))
+			return false;
+	return true;
+}
+
+static bool read_list(const struct ff_json *list, const struct ff_node *n, struct ff_arena *a,
+		struct ff_config *c)
+{
+	uint16_t *device;
+
+	if (list->n != c->n_parts)
+		return false;
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->child[i].type != FF_JSON_NUMBER || list->child[i].number < 0 ||
+				list->child[i].number >= FF_MAX_DEVICES)
+			return false;
+	if (read_view_list(list, n, c))
+		return true;
+	device = ff_arena_array(a, c->n_parts, sizeof(*device));
+	for (uint32_t i = 0; device && i < list->n; i++)
+		device[i] = (uint16_t)list->child[i].number;
+	c->list = device;
+	return device != NULL;
+}
+
+bool ff_carry_read(const struct ff_json *op, const struct ff_node *n, struct ff_arena *a,
+		struct ff_config *ret)
+{
+	const struct ff_json *devices = ff_json_get(op, "devices"), *strides;
+	struct ff_config c;
+
+	if (!read_degrees(op, n, &c) || !devices)
+		return false;
+	if (devices->type == FF_JSON_ARRAY) {
+		if (!read_list(devices, n, a, &c))
+			return false;
+		*ret = c;
+		return true;
+	}
+	if (devices->type != FF_JSON_OBJECT)
+		return false;
+	strides = ff_json_get(devices, "strides");
+	c.start = (uint16_t)number_of(devices, "start", 0);
+	c.replica_stride = (uint16_t)number_of(devices, "replica_stride", 0);
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		c.stride[d] = (uint16_t)number_of(strides, n->dim[d].name, 0);
+	*ret = c;
+	return true;
 }
 
 /* ---- to other devices ---- */
@@ -249,23 +263,67 @@ static void to_config(const struct ff_node *n, const struct axes *x, struct ff_c
 		ret->replica_stride = 0;
 }
 
-enum ff_carried ff_carry_config(const struct ff_json *op, const struct ff_node *n, uint32_t from,
+static struct axes axes_of(const struct ff_config *c, const struct ff_node *n)
+{
+	struct axes x = {.n_dims = n->n_dims, .start = c->start};
+
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++) {
+		x.degree[d] = d < n->n_dims ? c->degree[d] : 1;
+		x.stride[d] = d < n->n_dims ? c->stride[d] : 0;
+	}
+	x.degree[REPLICAS] = c->replicas;
+	x.stride[REPLICAS] = c->replica_stride;
+	return x;
+}
+
+/* As it was: on the devices that have the same numbers. */
+static enum ff_carried stay(const struct ff_config *c, const struct ff_node *n, uint32_t from,
+		uint32_t to, struct ff_config *ret)
+{
+	struct ff_error inner;
+
+	if (ff_config_check(n, c, to, &inner) < 0)
+		return FF_CARRIED_NOT;
+	*ret = *c;
+	return from == to ? FF_CARRIED : FF_CARRIED_LESS;
+}
+
+enum ff_carried ff_carry_config(const struct ff_config *c, const struct ff_node *n, uint32_t from,
 		uint32_t to, struct ff_config *ret)
 {
 	uint32_t common = gcd(from, to);
+	struct axes x = axes_of(c, n);
 	struct ff_error inner;
-	struct ff_config c;
-	struct axes x;
+	struct ff_config r;
 	bool whole;
 
-	if (!read_axes(op, n, &x) || !shrink(n, &x, from / common))
-		return FF_CARRIED_NOT;
+	if (from == to && stay(c, n, from, to, ret) == FF_CARRIED)
+		return FF_CARRIED;
+	if (c->list || !shrink(n, &x, from / common))
+		return stay(c, n, from, to, ret);
 	whole = grow(n, &x, from, to / common);
 	whole = clamp(n, &x) && whole;
 	x.start = (uint32_t)((uint64_t)x.start * to / from);
-	to_config(n, &x, &c);
-	if (ff_config_check(n, &c, to, &inner) < 0)
+	to_config(n, &x, &r);
+	if (ff_config_check(n, &r, to, &inner) < 0)
 		return FF_CARRIED_NOT;
-	*ret = c;
+	*ret = r;
 	return whole ? FF_CARRIED : FF_CARRIED_LESS;
+}
+
+void ff_carry_samples(
+		const struct ff_node *n, uint32_t first, uint32_t width, struct ff_config *ret)
+{
+	uint32_t s = sample_axis(n), parts = 1;
+
+	*ret = (struct ff_config){.replicas = 1, .start = (uint16_t)first};
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		ret->degree[d] = 1;
+	if (s != FF_NONE)
+		parts = (uint32_t)n->dim[s].extent < width ? (uint32_t)n->dim[s].extent : width;
+	ret->n_parts = parts;
+	if (parts > 1) {
+		ret->degree[s] = (uint16_t)parts;
+		ret->stride[s] = 1;
+	}
 }
