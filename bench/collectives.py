@@ -1,4 +1,4 @@
-"""What collectives of NCCL take: the formulas of simulator/price/nccl_model.c, for bench/fit_collectives.py, which finds their
+"""What collectives of NCCL take: the formulas of simulator/price/collective_model.c, for bench/fit_collectives.py, which finds their
 constants.  Bytes and microseconds throughout.  SPDX-License-Identifier: Apache-2.0"""
 import math
 

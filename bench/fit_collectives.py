@@ -448,7 +448,7 @@ def read(path):
 
 def save_results(path, figures):
     entry = {"id": "collectives-held-out", "machine": "tables", "date": datetime.date.today().isoformat(),
-             "what": "Collectives of NCCL as simulator/price/nccl_model.c prices them, against tables that the constants were not "
+             "what": "Collectives of NCCL as simulator/price/collective_model.c prices them, against tables that the constants were not "
                      "fitted to: every other size of a table, and whole tables",
              "command": "bench/fit_collectives.py FOLDER --check --results FILE",
              "wanted": "a mean absolute error of 15 % from 1 MiB on, 30 % below", "figures": figures,

@@ -5,11 +5,11 @@
 
 #include "ff/command.h"
 
-/* version.c: the version, and the libraries that the build found. */
+/* cli_version.c: the version, and the libraries that the build found. */
 void ff_cli_print_version(const char *name);
-/* manual.c: a page for man, in roff. */
+/* cli_manual.c: a page for man, in roff. */
 void ff_cli_man(const struct ff_command *c);
-/* completion.c: what shells load to complete its command line. */
+/* cli_completion.c: what shells load to complete its command line. */
 void ff_cli_bash(const struct ff_command *c);
 void ff_cli_zsh(const struct ff_command *c);
 void ff_cli_fish(const struct ff_command *c);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ff/folding.h"
+#include "ff/name_fold.h"
 #include "parts.h"
 
 /* Spans that all groups of a page may have together: of about 25 bytes each. */

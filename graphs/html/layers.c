@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ff/folding.h"
+#include "ff/name_fold.h"
 #include "parts.h"
 
 #define TEXT 320

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ff/folding.h"
+#include "ff/name_fold.h"
 #include "parts.h"
 
 enum { OF_DEVICES, INSIDE, NETWORK, KINDS };

@@ -4,7 +4,7 @@
 #define FF_PLANNER_CRITICAL_H
 
 #include "layers.h"
-#include "plan.h"
+#include "timed_plan.h"
 
 enum ff_critical_kind {
 	FF_CRITICAL_COMPUTE, /* and updates */

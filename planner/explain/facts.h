@@ -4,7 +4,7 @@
 #define FF_PLANNER_FACTS_H
 
 #include "critical.h"
-#include "held.h"
+#include "bytes.h"
 #include "shape.h"
 
 /* What a plan is compared with. */

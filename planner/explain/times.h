@@ -2,7 +2,7 @@
 #ifndef FF_PLANNER_TIMES_H
 #define FF_PLANNER_TIMES_H
 
-#include "plan.h"
+#include "timed_plan.h"
 
 /* Every moment of every device is of one of these, so that they add up to the step. */
 enum ff_time_class {

@@ -6,9 +6,9 @@
 #include "ask.h"
 #include "columns.h"
 #include "explain/text.h"
-#include "ff/folding.h"
+#include "ff/name_fold.h"
 #include "ff/nearest.h"
-#include "price.h"
+#include "pricing.h"
 #include "regular.h"
 
 #define NAME 96

@@ -5,8 +5,8 @@
 #include "ask.h"
 #include "columns.h"
 #include "explain/text.h"
-#include "ff/folding.h"
-#include "price.h"
+#include "ff/name_fold.h"
+#include "pricing.h"
 #include "sheet.h"
 
 #define COLUMNS 3

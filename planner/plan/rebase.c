@@ -7,10 +7,10 @@
 #include "ask.h"
 #include "explain/text.h"
 #include "ff/codec.h"
-#include "ff/folding.h"
+#include "ff/name_fold.h"
 #include "ff/micro.h"
 #include "ff/optimizer.h"
-#include "price.h"
+#include "pricing.h"
 #include "sheet.h"
 #include "space/carry_config.h"
 

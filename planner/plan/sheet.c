@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ff/folding.h"
+#include "ff/name_fold.h"
 #include "ff/micro.h"
 #include "ff/strategy.h"
 

@@ -7,8 +7,8 @@
 #include "ask.h"
 #include "columns.h"
 #include "explain/text.h"
-#include "ff/folding.h"
-#include "price.h"
+#include "ff/name_fold.h"
+#include "pricing.h"
 #include "sheet.h"
 
 #define MOST_DEGREES 64 /* told apart: dims and how many times each is cut */

@@ -4,7 +4,7 @@
 #define FF_SIMULATOR_WIRED_H
 
 #include "mesh.h"
-#include "nccl_model.h"
+#include "collective_model.h"
 
 struct ff_wired {
 	const struct ff_machine *machine; /* NULL: its file does not say how it is wired */

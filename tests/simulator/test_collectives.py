@@ -1,4 +1,4 @@
-"""Collectives of NCCL: simulator/price/nccl_model.c says what bench/collectives.py does, by which its constants are fitted.
+"""Collectives of NCCL: simulator/price/collective_model.c says what bench/collectives.py does, by which its constants are fitted.
 usage: test_collectives.py COLLECTIVES SOURCE_ROOT.  SPDX-License-Identifier: Apache-2.0"""
 import json
 import pathlib

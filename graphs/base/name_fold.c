@@ -1,5 +1,5 @@
 /* Folding rows whose names differ in numbers alone.  SPDX-License-Identifier: Apache-2.0 */
-#include "ff/folding.h"
+#include "ff/name_fold.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Folding: rows whose names differ in numbers alone, and that say the same, are one row.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_FOLDING_H
-#define FF_FOLDING_H
+#ifndef FF_NAME_FOLD_H
+#define FF_NAME_FOLD_H
 
 #include <stddef.h>
 #include <stdint.h>

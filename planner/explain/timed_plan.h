@@ -1,6 +1,6 @@
 /* One strategy, lowered and timed.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PLANNER_PLAN_H
-#define FF_PLANNER_PLAN_H
+#ifndef FF_PLANNER_TIMED_PLAN_H
+#define FF_PLANNER_TIMED_PLAN_H
 
 #include "ff/schedule.h"
 #include "ff/simulate.h"

@@ -1,9 +1,9 @@
 /* What a device's memory holds when most of it is in use.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PLANNER_HELD_H
-#define FF_PLANNER_HELD_H
+#ifndef FF_PLANNER_BYTES_H
+#define FF_PLANNER_BYTES_H
 
 #include "ff/held.h"
-#include "plan.h"
+#include "timed_plan.h"
 
 struct ff_held {
 	uint32_t device;              /* that needs most */

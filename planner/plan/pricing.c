@@ -1,5 +1,5 @@
 /* Plans lowered and timed.  SPDX-License-Identifier: Apache-2.0 */
-#include "price.h"
+#include "pricing.h"
 
 #include "ff/graph_file.h"
 #include "ff/optimizer.h"

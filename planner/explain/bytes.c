@@ -1,5 +1,5 @@
 /* An account of the memory of the device that needs most.  SPDX-License-Identifier: Apache-2.0 */
-#include "held.h"
+#include "bytes.h"
 
 /* The most that the device's buffers hold at once, by kind. */
 static int add_peak(const struct ff_schedule *s, uint32_t device, struct ff_arena *scratch,

@@ -3,7 +3,7 @@
  * "Demystifying NCCL", 2025; src/graph/tuning.cc of NCCL; Sanders, Speck, Traeff, "Two-tree
  * algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 2009.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "nccl_model.h"
+#include "collective_model.h"
 
 #include <math.h>
 
