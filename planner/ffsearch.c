@@ -18,9 +18,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define BOUND_SHARE 0.1    /* of the budget, at most for the lower bound */
-#define REGULAR_SHARE 0.05 /* for making equal layers alike, */
-#define LAST_SHARE 0.05    /* and for what comes after the search */
+#define BOUND_SHARE 0.1   /* of the budget, at most for the lower bound */
+#define GIVE_UP_SHARE 0.5 /* until the reserve is used, where nothing fits that leaves it free */
 
 static int load_machine(struct ff_job *j, struct ff_error *err)
 {
@@ -118,37 +117,6 @@ static int bound(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
-/* What comes after the search: lowering the plan takes longer than data parallelism. */
-static double after_seconds(const struct ff_job *j)
-{
-	return fmin(2 * j->predict_s, LAST_SHARE * j->opt.seconds);
-}
-
-/* Of the budget, what is kept for questions about the plan. */
-static double answers_share(const struct ff_job *j)
-{
-	double of_each = 0;
-	struct ff_variation v[FF_MOST_VARIATIONS];
-	uint32_t n;
-
-	if (j->opt.vary.n && ff_variations_parse(&j->opt.vary, v, &n, NULL) == FF_OK)
-		of_each = n / (n + 1.0);
-	return 1 - (1 - (j->opt.explain ? FF_WHY_SHARE : 0)) * (1 - of_each);
-}
-
-/* What the budget leaves for the search, after what went before it and without
- * what comes after it. */
-static double search_seconds(const struct ff_job *j)
-{
-	double regular_s = REGULAR_SHARE * j->opt.seconds;
-
-	if (j->opt.seconds <= 0)
-		return 0;
-	return fmax((j->opt.seconds - (ff_job_now_s() - j->from)) * (1 - answers_share(j)) -
-					after_seconds(j) - regular_s,
-			1e-3);
-}
-
 /* Progress, and whether to stop. */
 static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 {
@@ -168,19 +136,10 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 		ff_progress_show(&j->progress, fmin(done, 1), seconds,
 				"nothing fits yet, %.0f proposals/s",
 				seconds > 0 ? (double)proposals / seconds : 0);
+	/* what is left is for a search that may use the reserve */
+	if (!isfinite(best_us) && j->opt.choice.reserve > 0 && done > GIVE_UP_SHARE)
+		return true;
 	return ff_job_interrupted(j);
-}
-
-/* A chain that runs beside the first has a pricer and an evaluator of its own. */
-static int open_chain(struct ff_job *j, uint32_t i, struct ff_error *err)
-{
-	int code = ff_job_open_pricer(j, &j->tools.more_pricers[i], err);
-
-	if (code == FF_OK)
-		code = ff_evaluator_create(&j->in.graph, &j->in.lean, j->tools.more_pricers[i],
-				ff_job_without_reserve(j, j->opt.memory), 0, &j->tools.more[i],
-				err);
-	return code;
 }
 
 static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_error *err)
@@ -188,8 +147,8 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 	struct ff_search_options opt = {
 			.seed = j->opt.seed,
 			.proposals = j->opt.proposals,
-			.seconds = search_seconds(j),
-			.beta = j->opt.beta,
+			.seconds = ff_job_search_seconds(j),
+			.beta = j->opt.choice.beta,
 			.bucket_bytes = j->summary.baseline->strategy.bucket_bytes,
 			.starts = j->opt.init.n ? j->named : ff_starts,
 			.given = j->init,
@@ -235,18 +194,14 @@ static int fail_unfit(const struct ff_job *j, const struct ff_plan *p, const cha
 			(double)ff_job_memory(j, device) / (1 << 20));
 }
 
-/* Nothing fits: does what comes closest without the reserve, and if not, how far is it? */
-static int take_closest(
+/* Nothing fits: how far is what comes closest? */
+static int fail_closest(
 		struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
 {
 	char what[160];
-	int code;
+	int code = ff_job_predict(j, &found->best, &j->arena, &j->summary.plan, err);
 
-	j->opt.choice.reserve = 0;
-	ff_job_check_memory(j, &j->summary.data_parallel);
-	code = ff_job_predict(j, &found->best, &j->arena, &j->summary.plan, err);
-	j->summary.found.used_reserve = true;
-	if (code < 0 || ff_plan_fits(&j->summary.plan))
+	if (code < 0)
 		return code;
 	snprintf(what, sizeof(what),
 			"none of the strategies that %llu proposals led to fits in memory; of the "
@@ -292,42 +247,61 @@ static void take(struct ff_job *j, const struct ff_plan *baseline)
 	s->found.n_ragged = 0;
 }
 
-/* The time for the search and for what comes right behind it is up. */
-static bool late(void *ctx)
+/* What the search finds, and what is made of it behind it. */
+static int seek(struct ff_job *j, struct ff_error *err)
 {
-	struct ff_job *j = ctx;
-	double most_s = j->opt.seconds * (1 - answers_share(j)) - after_seconds(j);
-	bool up = j->opt.seconds > 0 && ff_job_now_s() - j->from > most_s;
+	struct ff_search_result *found = &j->found;
+	int code = run_search(j, found, err);
 
-	return up || ff_job_interrupted(j);
+	if (code == FF_OK)
+		code = ff_buckets_tune(j->tools.evaluator, &found->best,
+				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found->evaluation,
+				err);
+	return code == FF_OK ? ff_job_regularise(j, ff_job_late, err) : code;
+}
+
+static bool takes_baseline(const struct ff_job *j)
+{
+	const struct ff_summary *s = &j->summary;
+
+	return is_allowed(j, s->baseline) &&
+	       (j->opt.what == FF_SPACE_ALL || s->baseline == &s->data_parallel);
+}
+
+/* With all memory, where nothing was found that leaves the reserve free. */
+static int seek_without_reserve(struct ff_job *j, struct ff_error *err)
+{
+	int code;
+
+	j->opt.choice.reserve = 0;
+	j->summary.found.used_reserve = true;
+	ff_job_check_memory(j, &j->summary.data_parallel);
+	if (j->summary.baseline != &j->summary.data_parallel)
+		ff_job_check_memory(j, &j->baseline);
+	code = ff_job_open_evaluators(j, err);
+	return code == FF_OK ? seek(j, err) : code;
 }
 
 static int find(struct ff_job *j, struct ff_error *err)
 {
-	struct ff_search_result *found = &j->found;
 	sigset_t old;
 	int code;
 
 	ff_job_hold(&old);
 	code = bound(j, err);
 	if (code == FF_OK)
-		code = run_search(j, found, err);
-	if (code == FF_OK)
-		code = ff_buckets_tune(j->tools.evaluator, &found->best,
-				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found->evaluation,
-				err);
-	if (code == FF_OK)
-		code = ff_job_regularise(j, late, err);
+		code = seek(j, err);
+	if (code == FF_E_NOFIT && !takes_baseline(j) && j->opt.choice.reserve > 0 &&
+			!j->summary.interrupted)
+		code = seek_without_reserve(j, err);
 	ff_job_release(&old);
-	if (code == FF_E_NOFIT && is_allowed(j, j->summary.baseline) &&
-			(j->opt.what == FF_SPACE_ALL ||
-					j->summary.baseline == &j->summary.data_parallel)) {
+	if (code == FF_E_NOFIT && takes_baseline(j)) {
 		take(j, j->summary.baseline);
 		return FF_OK;
 	}
 	if (code == FF_E_NOFIT)
-		return take_closest(j, found, err);
-	return code < 0 ? code : confirm(j, found, err);
+		return fail_closest(j, &j->found, err);
+	return code < 0 ? code : confirm(j, &j->found, err);
 }
 
 static int search(struct ff_job *j, struct ff_error *err)
@@ -339,7 +313,9 @@ static int search(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_job_load_plans(j, err);
 	for (uint32_t i = 0; i + 1 < j->opt.jobs && code == FF_OK; i++)
-		code = open_chain(j, i, err);
+		code = ff_job_open_pricer(j, &j->tools.more_pricers[i], err);
+	if (code == FF_OK && j->opt.jobs > 1)
+		code = ff_job_open_evaluators(j, err);
 	s->found.reserve = j->opt.choice.reserve;
 	if (code == FF_OK)
 		code = find(j, err);
@@ -587,7 +563,7 @@ int main(int argc, char **argv)
 					.seeds = FF_NOT_GIVEN,
 					.reserve = NAN,
 					.regular = NAN},
-			.opt.beta = NAN,
+			.opt.choice.beta = NAN,
 			.from = ff_job_now_s()};
 	struct ff_error err = {0};
 	bool done = false;

@@ -30,6 +30,7 @@ struct ff_job_choice {
 	uint64_t top, seeds; /* FF_NOT_GIVEN: as many as there is time for */
 	double reserve;      /* percent of memory that stays free; */
 	double regular;      /* that a step may take longer for equal layers that are alike */
+	double beta;         /* of acceptance; 0: chosen */
 };
 
 /* What the command line said. */
@@ -39,7 +40,7 @@ struct ff_job_options {
 	const char *strategy_path, *report_path, *trace_path, *html_path, *list;
 	struct ff_texts init, vary;
 	uint64_t devices, proposals, seed, jobs, average_every, staleness;
-	double seconds, beta;
+	double seconds;
 	int64_t memory; /* 0: what the machine says */
 	struct ff_job_limits limits;
 	struct ff_job_choice choice;
@@ -97,6 +98,15 @@ struct ff_job {
 extern const struct ff_command ff_job_command;
 int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err);
 int ff_job_check(struct ff_job *j, struct ff_error *err);
+/* budget.c: seconds for the search, after what went before it and without what comes behind it (0:
+ * there is no limit); those for lowering the plan; the share that is kept for questions about it;
+ * and whether what is made of the plan has to end (for `ctx`, a job). */
+double ff_job_search_seconds(const struct ff_job *j);
+double ff_job_after_seconds(const struct ff_job *j);
+double ff_job_answers_share(const struct ff_job *j);
+bool ff_job_late(void *ctx);
+/* tools.c: evaluators of all chains whose pricers there are, anew, for the memory that may be used. */
+int ff_job_open_evaluators(struct ff_job *j, struct ff_error *err);
 /* constraints.c: what the space keeps to from now on; files of --init, carried over to what is
  * searched; what evaluators are made for, with less memory by --reserve. */
 int ff_job_limit(struct ff_job *j, struct ff_error *err);

@@ -172,9 +172,9 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 	if (j->opt.proposals == 0 || j->opt.seconds == 0)
 		return ff_fail(err, FF_E_INPUT, "option %s: expected more than 0",
 				j->opt.proposals == 0 ? "--proposals" : "--budget");
-	if (!isnan(j->opt.beta) && !(j->opt.beta > 0))
+	if (!isnan(j->opt.choice.beta) && !(j->opt.choice.beta > 0))
 		return ff_fail(err, FF_E_INPUT, "option --beta: expected a number above 0, not %g",
-				j->opt.beta);
+				j->opt.choice.beta);
 	for (uint32_t i = 0; i < n; i++) {
 		j->starts[i] = j->opt.init.text[i];
 		if (ff_job_is_start(j->starts[i]))
@@ -201,8 +201,8 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 	}
 	if (j->opt.seconds < 0)
 		j->opt.seconds = 0;
-	if (isnan(j->opt.beta))
-		j->opt.beta = 0;
+	if (isnan(j->opt.choice.beta))
+		j->opt.choice.beta = 0;
 	return FF_OK;
 }
 
@@ -295,7 +295,7 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 	if (!j->opt.simulate)
 		return check_search(j, err);
 	if (j->opt.proposals != FF_NOT_GIVEN || j->opt.seconds >= 0 || j->opt.init.n > 0 ||
-			!isnan(j->opt.beta) || is_choosy(&j->opt))
+			!isnan(j->opt.choice.beta) || is_choosy(&j->opt))
 		return ff_fail(err, FF_E_INPUT,
 				"option --simulate only predicts: expected nothing beside it that "
 				"a search is told, such as --budget, --init, --pin or --reserve");
@@ -362,7 +362,7 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"(preset: all but pipeline-N)"},
 			{"--jobs", FF_OPTION_COUNT, &o->jobs, "N",
 					"walk in so many threads, which share the best (preset 1)"},
-			{"--beta", FF_OPTION_REAL, &o->beta, "B",
+			{"--beta", FF_OPTION_REAL, &o->choice.beta, "B",
 					"how strictly slower strategies are refused (preset 64 an "
 					"operator)"},
 			{"--simulate", FF_OPTION_TEXT, &o->simulate, "STRATEGY",

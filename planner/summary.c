@@ -330,8 +330,10 @@ static void print_memory(const struct ff_summary *s, FILE *to)
 		if (!h->bytes[k])
 			continue;
 		ff_bytes_text(h->bytes[k], bytes);
-		n += (size_t)snprintf(line + n, LINE - n, "%s%s %s", n ? ", " : "",
-				ff_held_name((enum ff_held_kind)k), bytes);
+		/* kernels that nobody has measured: estimated from above */
+		n += (size_t)snprintf(line + n, LINE - n, "%s%s%s %s", n ? ", " : "",
+				ff_held_name((enum ff_held_kind)k),
+				k == FF_HELD_WORKSPACE && !s->measured ? " at most" : "", bytes);
 	}
 	ff_bytes_text(h->all_bytes, all);
 	ff_bytes_text(s->facts.limit_bytes, limit);

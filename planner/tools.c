@@ -29,11 +29,27 @@ int ff_job_open(struct ff_job *j, struct ff_error *err)
 	if (code < 0)
 		return code;
 	ff_space_allow(j->tools.space, j->opt.what);
-	code = ff_job_reserve(j, err);
-	return code < 0 ? code
-			: ff_evaluator_create(&j->in.graph, &j->in.lean, j->tools.pricer,
-					  ff_job_without_reserve(j, j->opt.memory), 0,
-					  &j->tools.evaluator, err);
+	return ff_job_open_evaluators(j, err);
+}
+
+static int open_evaluator(struct ff_job *j, struct ff_pricer *p, struct ff_evaluator **ret,
+		struct ff_error *err)
+{
+	ff_evaluator_destroy(*ret);
+	*ret = NULL;
+	return ff_evaluator_create(&j->in.graph, &j->in.lean, p,
+			ff_job_without_reserve(j, j->opt.memory), 0, ret, err);
+}
+
+int ff_job_open_evaluators(struct ff_job *j, struct ff_error *err)
+{
+	int code = ff_job_reserve(j, err);
+
+	if (code == FF_OK)
+		code = open_evaluator(j, j->tools.pricer, &j->tools.evaluator, err);
+	for (uint32_t i = 0; i < FF_MOST_JOBS && j->tools.more_pricers[i] && code == FF_OK; i++)
+		code = open_evaluator(j, j->tools.more_pricers[i], &j->tools.more[i], err);
+	return code;
 }
 
 void ff_job_close(struct ff_job *j)

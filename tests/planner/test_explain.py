@@ -58,7 +58,10 @@ def missing(text, r):
             f"{bytes_text(sum(v for k, v in memory.items() if k not in ('device', 'limit', 'free')))} of "
             f"{bytes_text(memory['limit'])} on device {memory['device']}, {bytes_text(memory['free'])} free"]
     want += [f"{name} {100 * us / step:.1f} %" for name, us in times.items() if us > step / 1000]
-    want += [f"{name} {bytes_text(n)}" for name, n in memory.items() if n and name not in ("device", "limit", "free")]
+    for name, n in memory.items():
+        at_most = " at most" if name == "workspace" and "estimated_workspace_bytes" in r else ""
+        if n and name not in ("device", "limit", "free"):
+            want.append(f"{name}{at_most} {bytes_text(n)}")
     shape = r["shape"]
     want.append(f"tensor {shape['tensor']}, pipeline {shape['pipeline']}")
     if shape["updated_flat"]:

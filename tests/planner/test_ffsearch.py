@@ -842,7 +842,8 @@ def test_reserve():
     run("alexnet.json", *BASE, "--memory", str(need), "--simulate", "data-parallel")
     run("alexnet.json", *BASE, "--simulate", "frugal", "--report", "r.json")
     least = max(json.loads(read("r.json"))["memory_bytes"])
-    p = run(*at, "--memory", str(least), "--reserve", "70", "--init", "frugal")
+    # weights, gradients and states alone take more than a tenth of it on each of 16 devices
+    p = run(*at, "--memory", str(least // 2), "--reserve", "90")
     report = conforms("r.json", "search-report")
     assert report["reserve_used"] and "needs what was to stay free" in p.stdout
     refuse(2, "--reserve", "alexnet.json", *BASE, "--proposals", "9", "--reserve", "100", "-o", "x.json")
