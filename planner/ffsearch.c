@@ -228,25 +228,6 @@ static int confirm(struct ff_job *j, const struct ff_search_result *found, struc
 	return FF_OK;
 }
 
-/* Whether the baseline fits and keeps to what plans are to be like. */
-static bool is_allowed(const struct ff_job *j, const struct ff_plan *baseline)
-{
-	return ff_plan_fits(baseline) &&
-	       ff_space_admits_strategy(j->tools.space, &baseline->strategy);
-}
-
-/* The baseline is the plan. */
-static void take(struct ff_job *j, const struct ff_plan *baseline)
-{
-	struct ff_summary *s = &j->summary;
-
-	s->plan = *baseline;
-	s->plan.schedule.strategy = &s->plan.strategy;
-	s->is_data_parallel = baseline == &s->data_parallel;
-	s->found.ragged_us = 0;
-	s->found.n_ragged = 0;
-}
-
 /* What the search finds, and what is made of it behind it. */
 static int seek(struct ff_job *j, struct ff_error *err)
 {
@@ -264,7 +245,7 @@ static bool takes_baseline(const struct ff_job *j)
 {
 	const struct ff_summary *s = &j->summary;
 
-	return is_allowed(j, s->baseline) &&
+	return ff_job_may_take(j, s->baseline) &&
 	       (j->opt.what == FF_SPACE_ALL || s->baseline == &s->data_parallel);
 }
 
@@ -296,7 +277,7 @@ static int find(struct ff_job *j, struct ff_error *err)
 		code = seek_without_reserve(j, err);
 	ff_job_release(&old);
 	if (code == FF_E_NOFIT && takes_baseline(j)) {
-		take(j, j->summary.baseline);
+		ff_job_take(j, j->summary.baseline);
 		return FF_OK;
 	}
 	if (code == FF_E_NOFIT)
@@ -326,8 +307,8 @@ static int search(struct ff_job *j, struct ff_error *err)
 	s->accepted = j->found.accepted;
 	s->seconds = j->found.seconds;
 	s->found.seeds = j->found.seeds;
-	if (is_allowed(j, d) && d->simulation.step_us <= s->plan.simulation.step_us)
-		take(j, d);
+	if (ff_job_may_take(j, d) && d->simulation.step_us <= s->plan.simulation.step_us)
+		ff_job_take(j, d);
 	return FF_OK;
 }
 
@@ -528,6 +509,8 @@ static int run(struct ff_job *j, struct ff_error *err)
 				&s->facts, err);
 	if (code == FF_OK)
 		code = ff_job_find_nearest(j, err);
+	if (code == FF_OK && !j->opt.simulate)
+		code = ff_job_take_best(j, err);
 	if (code == FF_OK)
 		code = ff_job_find_gains(j, err);
 	if (code < 0)

@@ -128,6 +128,11 @@ int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_aren
  * plan; as far as there is time. */
 int ff_job_find_rivals(struct ff_job *j, struct ff_error *err);
 int ff_job_find_nearest(struct ff_job *j, struct ff_error *err);
+/* Whether a plan fits and keeps to what plans are to be like; and makes it the plan. */
+bool ff_job_may_take(const struct ff_job *j, const struct ff_plan *p);
+void ff_job_take(struct ff_job *j, const struct ff_plan *p);
+/* The best of those is the plan, if it is better than what was found. */
+int ff_job_take_best(struct ff_job *j, struct ff_error *err);
 /* What the plan gains by each of its splits. */
 int ff_job_find_gains(struct ff_job *j, struct ff_error *err);
 /* Gives a strategy by name the buckets that are best. */

@@ -4,6 +4,7 @@
 
 #include "explain/text.h"
 #include "job.h"
+#include "space/limits.h"
 
 #define RIVALS_SHARE 0.1 /* of the budget: what is not priced by then is left out */
 
@@ -84,6 +85,63 @@ int ff_job_find_nearest(struct ff_job *j, struct ff_error *err)
 		code = add_rival(j, j->nearest_name, &made, err);
 	}
 	return code;
+}
+
+/* ---- where one of them is better ---- */
+
+bool ff_job_may_take(const struct ff_job *j, const struct ff_plan *p)
+{
+	return ff_plan_fits(p) && ff_space_admits_strategy(j->tools.space, &p->strategy);
+}
+
+void ff_job_take(struct ff_job *j, const struct ff_plan *p)
+{
+	struct ff_summary *s = &j->summary;
+
+	s->plan = *p;
+	s->plan.schedule.strategy = &s->plan.strategy;
+	s->is_data_parallel = p == &s->data_parallel;
+	s->found.ragged_us = 0;
+	s->found.n_ragged = 0;
+}
+
+/* The start called `name`, with its figures, is the plan. */
+static int take_start(struct ff_job *j, const char *name, struct ff_error *err)
+{
+	struct ff_summary *s = &j->summary;
+	struct ff_strategy start;
+	struct ff_plan plan;
+	int code = ff_init_strategy(name, j->tools.space, &j->in.graph, &j->in.machine,
+			j->opt.seed, &j->arena, &start, err);
+
+	if (code == FF_OK)
+		code = ff_job_tune(j, &start, err);
+	if (code == FF_OK)
+		code = ff_job_predict(j, &start, &j->arena, &plan, err);
+	if (code < 0 || !ff_job_may_take(j, &plan) ||
+			plan.simulation.step_us >= s->plan.simulation.step_us)
+		return code;
+	ff_job_take(j, &plan);
+	return ff_facts_find(s->graph, s->machine, &s->plan, j->opt.memory, &j->arena, &s->facts,
+			err);
+}
+
+int ff_job_take_best(struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_summary *s = &j->summary;
+	const struct ff_rival *best = NULL;
+	double us = s->plan.simulation.step_us;
+
+	for (uint32_t i = 0; i < s->n_rivals; i++) {
+		const struct ff_rival *r = &s->rivals[i];
+		bool asked = !strcmp(r->name, "data-parallel") || r->name == s->baseline_name;
+
+		if (asked || !r->fits || r->step_us >= us) /* the search has asked them */
+			continue;
+		best = r;
+		us = r->step_us;
+	}
+	return best ? take_start(j, best->name, err) : FF_OK;
 }
 
 /* ---- what splits gain ---- */

@@ -108,6 +108,8 @@ def test_a_screen():
         names = [b["name"] for b in r["baselines"]]
         say({"data-parallel", "zero-1", "zero-3"} <= set(names) and any(n.startswith("megatron:") for n in names),
             f"{name}: baselines", names)
+        say(all(b["predicted_us"] >= r["predicted_us"] for b in r["baselines"] if b["fits"]),
+            f"{name}: none that fits is better", r["baselines"])
 
 
 def test_of_all_sorts():
