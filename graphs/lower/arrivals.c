@@ -13,7 +13,7 @@ int ff_arrivals_init(struct ff_lowering *l, struct ff_error *err)
 
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		l->arrivals.first[k] =
-				ff_arena_array(&l->arrivals.arena, n, sizeof(**l->arrivals.first));
+				ff_arena_array(&l->lasting, n, sizeof(**l->arrivals.first));
 		if (!l->arrivals.first[k])
 			return ff_fail_memory(err);
 	}
@@ -27,7 +27,7 @@ static uint32_t *heads_of(struct ff_lowering *l, enum ff_phase phase, uint32_t m
 
 	if (*heads)
 		return *heads;
-	*heads = ff_arena_alloc(&l->arrivals.arena, bytes);
+	*heads = ff_arena_alloc(&l->lasting, bytes);
 	if (*heads)
 		memset(*heads, 0xff, bytes);
 	return *heads;
@@ -38,7 +38,7 @@ void ff_arrive(struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint3
 {
 	struct ff_arrivals *a = &l->arrivals;
 	uint32_t *heads = heads_of(l, phase, micro, node);
-	struct ff_arrival *grown = ff_grow_in(&a->arena, a->at, a->n, &a->cap, sizeof(*grown));
+	struct ff_arrival *grown = ff_grow_in(&l->lasting, a->at, a->n, &a->cap, sizeof(*grown));
 
 	if (!heads || !grown) {
 		l->failed = true;

@@ -9,21 +9,64 @@
 #include "emit.h"
 #include "ff/backward.h"
 #include "ff/instance.h"
+#include "ff/node_class.h"
 #include "memory.h"
+
+int ff_computes_init(struct ff_lowering *l, struct ff_error *err)
+{
+	uint32_t *class;
+	int code;
+
+	if (!l->opt || !l->opt->workspace)
+		return FF_OK;
+	l->scratches.of = ff_arena_array(&l->lasting, l->g->n_nodes, sizeof(*l->scratches.of));
+	if (!l->scratches.of)
+		return ff_fail_memory(err);
+	code = ff_classes_find(l->g, &l->lasting, &class, err);
+	l->scratches.class = class;
+	return code;
+}
+
+/* Where the scratch of each part of `node` stands in `pass`, as it is cut now. */
+static int64_t *scratches_of(struct ff_lowering *l, uint32_t node, enum ff_pass pass)
+{
+	const struct ff_config *c = &l->config[node];
+	struct ff_scratch *s = &l->scratches.of[l->scratches.class[node]];
+
+	if (s->replicas != c->replicas || memcmp(s->degree, c->degree, sizeof(s->degree)) != 0) {
+		*s = (struct ff_scratch){.replicas = c->replicas};
+		memcpy(s->degree, c->degree, sizeof(s->degree));
+	}
+	if (s->bytes[pass])
+		return s->bytes[pass];
+	s->bytes[pass] = ff_arena_array(&l->lasting, c->n_parts, sizeof(*s->bytes[pass]));
+	l->failed |= !s->bytes[pass];
+	for (uint32_t p = 0; s->bytes[pass] && p < c->n_parts; p++)
+		s->bytes[pass][p] = -1;
+	return s->bytes[pass];
+}
+
+/* Of the kernel of a task. */
+static int64_t scratch_of(struct ff_lowering *l, const struct ff_task *t)
+{
+	int64_t *bytes = scratches_of(l, t->node, t->pass);
+	struct ff_region box;
+	struct ff_work w;
+
+	if (bytes && bytes[t->part] < 0) {
+		ff_config_box(&l->g->nodes[t->node], &l->config[t->node], t->part, &box);
+		ff_work_fill(l->g, t->node, &box, t->pass, &w);
+		bytes[t->part] = ff_align64(l->opt->workspace(l->opt->ctx, &w));
+	}
+	return bytes ? bytes[t->part] : 0;
+}
 
 static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
 {
 	uint32_t device = t->device, node = t->node, part = t->part;
 	const struct ff_node *n = &l->g->nodes[node];
-	struct ff_region box;
-	struct ff_work w;
-	int64_t bytes = 0;
+	int64_t bytes = l->opt && l->opt->workspace ? scratch_of(l, t) : 0;
 
-	if (l->opt && l->opt->workspace) {
-		ff_config_box(n, &l->config[node], part, &box);
-		ff_work_fill(l->g, node, &box, t->pass, &w);
-		bytes = ff_align64(l->opt->workspace(l->opt->ctx, &w));
-	}
 	/* what is added to other gradients is written aside first */
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
 		if (ff_task_adds(&l->r, t, i))

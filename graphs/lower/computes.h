@@ -4,6 +4,8 @@
 
 #include "lowering.h"
 
+/* Before all. */
+int ff_computes_init(struct ff_lowering *l, struct ff_error *err);
 /* What step `s` computes: begun, one part after another, ended. */
 void ff_computes_begin(struct ff_lowering *l, const struct ff_step *s);
 void ff_computes_part(struct ff_lowering *l, const struct ff_step *s, uint32_t part);

@@ -6,6 +6,7 @@
 
 #include "arrivals.h"
 #include "changes.h"
+#include "computes.h"
 #include "delays.h"
 #include "dropped.h"
 #include "ff/instance.h"
@@ -577,7 +578,7 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 		return code;
 	build_kept(l);
 	ff_delays_build(l);
-	if ((code = ff_arrivals_init(l, err)) < 0)
+	if ((code = ff_arrivals_init(l, err)) < 0 || (code = ff_computes_init(l, err)) < 0)
 		return code;
 	ff_tasks_emit(l);
 	return l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);
@@ -600,13 +601,13 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 	l.r.staleness = opt ? opt->staleness : 0;
 	l.r.optimizer = opt && opt->optimizer ? opt->optimizer : ff_optimizer_preset();
 	ff_arena_init(&own);
-	ff_arena_init(&l.arrivals.arena);
+	ff_arena_init(&l.lasting);
 	l.scratch = opt && opt->scratch ? opt->scratch : &own;
 	mark = ff_arena_mark(l.scratch);
 	code = lower(&l, g, err);
 	ff_bucketing_finish(&l.buckets);
 	ff_arena_rewind(l.scratch, mark);
-	ff_arena_finish(&l.arrivals.arena);
+	ff_arena_finish(&l.lasting);
 	ff_arena_finish(&own);
 	if (code == FF_OK)
 		*ret = l.r;

@@ -35,7 +35,6 @@ struct ff_list {
 
 /* arrivals.c: tasks that others wait for which are still to be told. */
 struct ff_arrivals {
-	struct ff_arena arena;
 	/* By phase, by micro-batch and node, by part: the newest of its list, or FF_NONE. */
 	uint32_t **first[FF_PHASE_COUNT];
 	struct ff_arrival {
@@ -53,6 +52,15 @@ struct ff_told {
 	uint32_t round;    /* the first of the norms, or of the updates */
 };
 
+/* Scratch of kernels: equal nodes that are cut alike have the same, part by part. */
+struct ff_scratches {
+	const uint32_t *class; /* by node: the first one equal to it */
+	struct ff_scratch {
+		uint16_t degree[FF_MAX_DIMS], replicas;
+		int64_t *bytes[2]; /* by pass, by part; < 0: nobody has asked; NULL: of no part */
+	} * of;                    /* by class */
+};
+
 /* What is computed while its parts are told: ff_computes_begin. */
 struct ff_computing {
 	uint32_t *alias[FF_MAX_INPUTS]; /* by slot: the producer's part whose gradient its own is */
@@ -66,6 +74,7 @@ struct ff_lowering {
 	const struct ff_lower_options *opt;
 	struct ff_arena *a;       /* what the schedule keeps */
 	struct ff_arena *scratch; /* what it does not */
+	struct ff_arena lasting;  /* that neither, but from step to step */
 	uint32_t *order, *position;
 	struct ff_program program;
 	struct ff_config *config;          /* by node, parameters resolved */
@@ -88,6 +97,7 @@ struct ff_lowering {
 	struct ff_told told;
 	struct ff_arrivals arrivals;
 	struct ff_computing computing;
+	struct ff_scratches scratches;
 	struct ff_clocks clocks;
 	struct ff_life *life; /* by buffer */
 	bool failed;          /* out of memory somewhere */
