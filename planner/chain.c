@@ -19,7 +19,9 @@
 #define LEAP_EVERY_TIGHT 64.0
 #define LEAP_EVERY_LEAST 16.0
 #define LEAP_FORGETS 16
-#define RUN_PER_NODE 5000 /* proposals for each operator, from one restart to the next */
+#define RUN_PER_NODE 5000  /* proposals for each operator, from one restart to the next */
+#define SLIGHT 1e-3        /* of a step */
+#define MANY_TASKS 30000.0 /* operators, devices and micro-batches, multiplied */
 #define TOO_TIGHT_EVERY                                                                            \
 	8 /* bests that may have no layout, of which one is laid out all the same                  \
 	   */
@@ -81,12 +83,27 @@ int ff_chain_save(struct ff_chain *c, struct ff_error *err)
 	return FF_OK;
 }
 
-/* The same on the walk, where most of what has no layout is passed over without a look. */
+/* Whether the best is so little better than the saved one that to lay it out, which takes long
+ * where many tasks are, is not worth it. */
+static bool is_slight(const struct ff_chain *c)
+{
+	double parts = (double)c->graph->n_nodes * c->machine->n_devices * c->current.micro_batches;
+
+	return parts > MANY_TASKS && c->best.at_saved.fits &&
+	       c->best.at.step_us > c->best.at_saved.step_us * (1 - SLIGHT);
+}
+
+/* Of those that may have no layout most are passed over. */
+static bool is_too_tight(struct ff_chain *c)
+{
+	return c->best.at.spare_bytes <= c->best.too_tight_bytes &&
+	       ++c->best.n_too_tight % TOO_TIGHT_EVERY != 0;
+}
+
+/* The same on the walk, where it goes on from the best to something worse. */
 static int save_on_the_way(struct ff_chain *c, struct ff_error *err)
 {
-	if (c->best.saved && c->best.at.tight &&
-			c->best.at.spare_bytes <= c->best.too_tight_bytes &&
-			++c->best.n_too_tight % TOO_TIGHT_EVERY != 0) {
+	if (c->best.saved && c->best.at.tight && (is_too_tight(c) || is_slight(c))) {
 		c->best.unsaved = false;
 		c->best.at = c->best.at_saved;
 		return FF_OK;

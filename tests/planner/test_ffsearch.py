@@ -847,11 +847,12 @@ def test_reserve():
     report = conforms("r.json", "search-report")
     assert report["reserve_used"] and "needs what was to stay free" in p.stdout
     refuse(2, "--reserve", "alexnet.json", *BASE, "--proposals", "9", "--reserve", "100", "-o", "x.json")
-    # a walk that finds nothing leaves the baseline
+    # a walk that finds nothing leaves the best of what it is compared with
     run("alexnet.json", *BASE, "--proposals", "1", "--init", "single", "--memory", str(need), "--reserve", "0", "-o",
         "free.json", "--report", "r.json")
     report = conforms("r.json", "search-report")
-    assert report["is_data_parallel"] and report["predicted_us"] == report["data_parallel_us"] and report["seeds"] == 0
+    best = min(b["predicted_us"] for b in report["baselines"] if b["fits"])
+    assert report["predicted_us"] == best <= report["data_parallel_us"] and report["seeds"] == 0
 
 
 def test_help():
