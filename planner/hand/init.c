@@ -5,7 +5,7 @@
 
 #include "megatron.h"
 #include "space/limits.h"
-#include "stages.h"
+#include "stage_cuts.h"
 
 enum start {
 	DATA_PARALLEL,

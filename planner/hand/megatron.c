@@ -11,7 +11,7 @@
 #include "ff/nearest.h"
 #include "propose/extras.h"
 #include "repeats.h"
-#include "stages.h"
+#include "stage_cuts.h"
 #include "tensor.h"
 
 static const char prefix[] = "megatron:";

@@ -1,7 +1,7 @@
 /* Networks split in one way.  SPDX-License-Identifier: Apache-2.0 */
 #include "pure.h"
 
-#include "stages.h"
+#include "stage_cuts.h"
 
 enum kind { BY_LABELS, PIPELINE, ZERO };
 

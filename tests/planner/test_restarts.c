@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../planner/elite.h"
+#include "../../planner/mcmc/elite.h"
 #include "../../planner/propose/order.h"
 #include "ff/node_class.h"
 #include "ff/simulate.h"

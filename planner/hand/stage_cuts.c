@@ -1,6 +1,6 @@
 /* Starting points that say more than splits: pipelines, and what takes less memory.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "stages.h"
+#include "stage_cuts.h"
 
 #include <math.h>
 #include <stdlib.h>
