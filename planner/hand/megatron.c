@@ -11,6 +11,7 @@
 #include "ff/nearest.h"
 #include "propose/extras.h"
 #include "repeats.h"
+#include "space/carry_config.h"
 #include "stage_cuts.h"
 #include "tensor.h"
 
@@ -239,14 +240,6 @@ static int set_stages(struct hand *x, struct ff_error *err)
 
 /* ---- configs ---- */
 
-static uint32_t sample_dim(const struct ff_node *n)
-{
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		if (n->dim[d].label == FF_DIM_SAMPLE)
-			return d;
-	return FF_NONE;
-}
-
 /* The dim of the places of a sequence, [samples, places, ...]; FF_NONE: it has none. */
 static uint32_t places_dim(const struct hand *x, const struct ff_node *n)
 {
@@ -266,7 +259,7 @@ static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t de
 		uint32_t samples)
 {
 	const struct ff_node *n = &x->g->nodes[node];
-	uint32_t all = x->h->tensor * x->h->data, s = sample_dim(n);
+	uint32_t all = x->h->tensor * x->h->data, s = ff_node_sample_dim(n);
 	struct ff_config *c = &x->s.config[node];
 
 	*c = (struct ff_config){.n_parts = all, .start = (uint16_t)(x->s.stage[node] * all)};

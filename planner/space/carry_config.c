@@ -3,6 +3,7 @@
 #include "carry_config.h"
 
 #include "ff/machine.h"
+#include "gcd.h"
 
 #define REPLICAS FF_MAX_DIMS /* the axis of a view behind its dims */
 #define AXES (FF_MAX_DIMS + 1)
@@ -12,17 +13,6 @@ struct axes {
 	uint32_t n_dims, start;
 	uint32_t degree[AXES], stride[AXES];
 };
-
-static uint32_t gcd(uint32_t a, uint32_t b)
-{
-	while (b) {
-		uint32_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
 
 /* ---- out of the file ---- */
 
@@ -128,21 +118,13 @@ bool ff_carry_read(const struct ff_json *op, const struct ff_node *n, struct ff_
 
 /* ---- to other devices ---- */
 
-static uint32_t sample_axis(const struct ff_node *n)
-{
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		if (n->dim[d].label == FF_DIM_SAMPLE)
-			return d;
-	return FF_NONE;
-}
-
 /* Axes in the order in which they give way: samples, copies, then those of the largest stride. */
 static uint32_t choose_axis(const struct ff_node *n, const struct axes *x,
 		bool (*may)(const struct ff_node *n, const struct axes *x, uint32_t axis,
 				uint32_t k),
 		uint32_t k)
 {
-	uint32_t sample = sample_axis(n), best = FF_NONE;
+	uint32_t sample = ff_node_sample_dim(n), best = FF_NONE;
 
 	if (sample != FF_NONE && may(n, x, sample, k))
 		return sample;
@@ -291,7 +273,7 @@ static enum ff_carried stay(const struct ff_config *c, const struct ff_node *n, 
 enum ff_carried ff_carry_config(const struct ff_config *c, const struct ff_node *n, uint32_t from,
 		uint32_t to, struct ff_config *ret)
 {
-	uint32_t common = gcd(from, to);
+	uint32_t common = ff_gcd(from, to);
 	struct axes x = axes_of(c, n);
 	struct ff_error inner;
 	struct ff_config r;
@@ -314,7 +296,7 @@ enum ff_carried ff_carry_config(const struct ff_config *c, const struct ff_node 
 void ff_carry_samples(
 		const struct ff_node *n, uint32_t first, uint32_t width, struct ff_config *ret)
 {
-	uint32_t s = sample_axis(n), parts = 1;
+	uint32_t s = ff_node_sample_dim(n), parts = 1;
 
 	*ret = (struct ff_config){.replicas = 1, .start = (uint16_t)first};
 	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ff/micro.h"
+#include "gcd.h"
 
 bool ff_space_is_limited(const struct ff_space *s)
 {
@@ -98,17 +99,6 @@ bool ff_space_admits_strategy(const struct ff_space *s, const struct ff_strategy
 
 /* ---- made to ---- */
 
-static uint32_t gcd(uint32_t a, uint32_t b)
-{
-	while (b) {
-		uint32_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 /* Pinned degrees on neighbours, and samples as far as `devices` from `start` on go. */
 static void lay_out(const struct ff_node *n, const struct ff_pin *pin, uint32_t start,
 		uint32_t devices, struct ff_config *ret)
@@ -126,7 +116,7 @@ static void lay_out(const struct ff_node *n, const struct ff_pin *pin, uint32_t 
 	if (sample != FF_NONE && devices / stride > 1) {
 		uint32_t extent = (uint32_t)n->dim[sample].extent, share = devices / stride;
 
-		degree[sample] = (uint16_t)(share <= extent ? share : gcd(share, extent));
+		degree[sample] = (uint16_t)(share <= extent ? share : ff_gcd(share, extent));
 		view.stride[sample] = stride;
 	}
 	ff_view_config(n->n_dims, degree, &view, ret);
