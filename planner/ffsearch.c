@@ -553,6 +553,7 @@ int main(int argc, char **argv)
 	int code;
 
 	ff_process_begin(ff_job_command.name);
+	signal(SIGPIPE, SIG_IGN); /* who has read enough of the summary does not cost the plan */
 	ff_arena_init(&j.arena);
 	code = ff_job_parse(&j.opt, argc, argv, &done, &err);
 	if (code == FF_OK && !done)

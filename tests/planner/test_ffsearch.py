@@ -855,6 +855,15 @@ def test_reserve():
     assert report["predicted_us"] == best <= report["data_parallel_us"] and report["seeds"] == 0
 
 
+def test_a_reader_that_leaves():
+    """ffsearch ... | head loses no plan."""
+    p = subprocess.Popen([FFSEARCH, "alexnet.json", *BASE, "--proposals", "50", "-o", "left.json"],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdout.close()
+    p.stderr.read()
+    assert p.wait() >= 0 and json.loads(read("left.json"))["operators"]
+
+
 def test_help():
     assert "--budget" in run("--help").stdout
 
