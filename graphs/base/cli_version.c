@@ -4,6 +4,7 @@
 
 void ff_cli_print_version(const char *name)
 {
-	printf("%s %s\nbuilt with %s\nwithout %s\n", name, FF_VERSION, FF_LIBRARIES,
-			*FF_WITHOUT ? FF_WITHOUT : "nothing that it could have");
+	printf("%s %s\nbuilt with %s\n", name, FF_VERSION, FF_LIBRARIES);
+	if (*FF_WITHOUT)
+		printf("without %s\n", FF_WITHOUT);
 }

@@ -38,13 +38,17 @@ def start(*args, **more):
 
 
 def states(pid):
-    """A line for each thread of the process and of those that it has started: what it is and waits in."""
+    """A line for each thread of the process and of those that it has started: what it is and waits in, its time so far
+    in clock ticks, and which signals are pending, blocked, ignored and handled."""
     lines = []
     for task in os.listdir("/proc/%d/task" % pid):
         with contextlib.suppress(OSError):
             folder = "/proc/%d/task/%s" % (pid, task)
-            with open(folder + "/stat") as stat, open(folder + "/wchan") as wchan:
-                lines.append("%d %s %s" % (pid, " ".join(stat.read().split()[:3]), wchan.read()))
+            with open(folder + "/stat") as stat, open(folder + "/wchan") as wchan, open(folder + "/status") as status:
+                fields = stat.read().split()
+                signals = re.findall(r"(?m)^((?:Shd|Sig)(?:Pnd|Blk|Ign|Cgt):\s*\w+)", status.read())
+                lines.append("%d %s %s, ticks %s" % (pid, " ".join(fields[:3]), wchan.read(), " ".join(fields[13:15])))
+                lines.append("  " + " ".join(signals))
     return lines + [line for child in children(pid) for line in states(child)]
 
 
@@ -124,10 +128,15 @@ def signals_end_it_at_any_moment():
     for devices, times in (1, 4), (2, 1):
         for number in ASKS * times:
             p = start(*TRAIN, "--devices", str(devices), "--steps", FOREVER)
-            time.sleep(DICE.uniform(0, 0.15))
+            pause = DICE.uniform(0, 0.15)
+            time.sleep(pause)
             listened = listens(p.pid, number)
             p.send_signal(number)
-            ends_as_asked(p, number, listened)
+            try:
+                ends_as_asked(p, number, listened)
+            except AssertionError as e:
+                raise AssertionError("%s: %s after %.3f s, %s" % (
+                    e, number, pause, "handled" if listened else "not handled yet"))
 
 
 def signals_end_a_rank_at_any_moment():
