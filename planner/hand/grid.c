@@ -1,4 +1,5 @@
-/* What people do where data parallelism lacks memory, tried one by one.
+/* Strategies as people write them by hand.  Where there is time for some only, the next to be tried
+ * is a neighbour of the best: equal but for one step along one axis of the grid.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "grid.h"
 
@@ -8,14 +9,21 @@
 
 #include "ff/micro.h"
 
-#define MOST_TENSOR 8  /* devices that share a product */
-#define MOST_STAGES 8  /* of a pipeline */
-#define STAGES_MICRO 2 /* micro-batches for each stage, at least */
+/* Axes: stages, devices that share a product, and micro-batches are powers of two. */
+enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, AXES };
+static const uint8_t sizes[AXES] = {4, 4, 4, 3, 3, 11};
+static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
+static const char *const updates[] = {"", ",zero-1", ",zero-3"};
+static const char *const again[] = {"", ",recompute=light", ",recompute"};
 
-/* One place in the grid, and words for what else is split. */
-struct degrees {
-	uint32_t tensor, stages;
-	const char *split;
+struct place {
+	uint8_t at[AXES];
+};
+
+/* A place that is to be tried; of several the one of least `key`, and of those the first. */
+struct due {
+	struct place place;
+	double key;
 };
 
 struct walk {
@@ -25,6 +33,9 @@ struct walk {
 	struct ff_evaluation at_best; /* step_us INFINITY: nothing fits yet */
 	char name[FF_GRID_NAME];
 	uint32_t tried;
+	bool *seen;      /* by number of a place: it is due, or was */
+	struct due *due; /* room for one a place */
+	uint32_t n_due;
 };
 
 static bool stopped(const struct walk *x)
@@ -94,98 +105,196 @@ static bool has_micro(const struct walk *x, uint32_t m, uint32_t share)
 	       (x->grid->samples || is_searched(x->grid->space, m));
 }
 
-/* The fewest micro-batches with which it fits, and more as long as that is faster, as it is where
- * there are stages.  *few: no fewer could be. */
-static int try_words(struct walk *x, struct degrees d, const char *words, bool *few,
-		struct ff_error *err)
+/* ---- places ---- */
+
+static uint32_t number_of(const struct place *p)
+{
+	uint32_t number = 0;
+
+	for (uint32_t i = 0; i < AXES; i++)
+		number = number * sizes[i] + p->at[i];
+	return number;
+}
+
+static uint32_t places(void)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < AXES; i++)
+		n *= sizes[i];
+	return n;
+}
+
+/* Whether the grid has it: devices and samples are shared out evenly, and only what is shared by
+ * several is split further. */
+static bool is_there(const struct walk *x, const struct place *p)
 {
 	const struct ff_grid *on = x->grid;
-	uint32_t data = on->machine->n_devices / d.tensor / d.stages;
-	uint32_t share = (uint32_t)on->graph->batch / data;
-	uint32_t first = d.stages > 1 && !on->whole ? STAGES_MICRO * d.stages : 1;
-	double least_us = INFINITY;
-	bool goes_on = true;
-	int code = FF_OK;
+	uint32_t n = on->machine->n_devices, each = 1u << (p->at[TENSOR] + p->at[STAGES]);
 
-	*few = false;
-	for (uint32_t m = first; goes_on && has_micro(x, m, share) && code == FF_OK && !stopped(x);
-			m *= 2) {
-		char name[FF_GRID_NAME];
-		struct ff_evaluation at;
-
-		snprintf(name, sizeof(name), "megatron:%u,%u,%u,%u%s%s", d.tensor, data, d.stages,
-				m, d.split, words);
-		code = try(x, name, &at, err);
-		*few = *few || (at.fits && m == first);
-		goes_on = on->whole || !at.fits || at.step_us < least_us;
-		goes_on = goes_on && (on->whole || !at.fits || d.stages > 1);
-		least_us = at.fits ? at.step_us : least_us;
-	}
-	return code;
+	if (on->samples && (each > 1 || p->at[SPLIT]))
+		return false;
+	if (n % each || (!p->at[TENSOR] && (p->at[SPLIT] & 1)))
+		return false;
+	return has_micro(x, 1u << p->at[MICRO], (uint32_t)on->graph->batch / (n / each));
 }
 
-/* Recomputation is for fewer micro-batches: who needs few goes without. */
-static int try_updates(struct walk *x, struct degrees d, const char *updates, struct ff_error *err)
+static void make_due(struct walk *x, const struct place *p, double key)
 {
-	static const char *const again[] = {"", ",recompute=light", ",recompute"};
-	bool few = false;
-	int code = FF_OK;
+	uint32_t number = number_of(p);
 
-	for (uint32_t i = 0; i < 3 && code == FF_OK && (x->grid->whole || !few); i++) {
-		char words[FF_GRID_NAME / 2];
-
-		snprintf(words, sizeof(words), "%s%s", updates, again[i]);
-		code = try_words(x, d, words, &few, err);
-	}
-	return code;
+	if (x->seen[number] || !is_there(x, p))
+		return;
+	x->seen[number] = true;
+	x->due[x->n_due++] = (struct due){*p, key};
 }
 
-/* Where there are stages or products are shared, updates cut flat are hardly ever worse than
- * others.
- */
-static int try_degrees(struct walk *x, struct degrees d, struct ff_error *err)
+/* What helps only where memory lacks is no neighbour of what fits, and what needs more memory none
+ * of what does not. */
+static bool is_promising(
+		const struct place *p, uint32_t axis, bool up, const struct ff_evaluation *at)
 {
-	static const char *const updates[] = {",zero-1", ",zero-3", ""};
-	uint32_t n = x->grid->whole || d.tensor * d.stages == 1 ? 3 : 1;
-	int code = FF_OK;
+	if (axis == AGAIN)
+		return at->fits != up;
+	return axis != MICRO || p->at[STAGES] || at->fits != up;
+}
 
-	for (uint32_t i = 0; i < n && code == FF_OK; i++)
-		code = try_updates(x, d, updates[i], err);
+/* One step along an axis; of two ways to split further either is a step by itself.  False: there is
+ * none. */
+static bool step(struct place *p, uint32_t axis, bool up)
+{
+	uint8_t *at = &p->at[axis];
+
+	if (axis == SPLIT)
+		*at ^= up ? 1 : 2;
+	else if (up ? *at + 1 == sizes[axis] : !*at)
+		return false;
+	else
+		*at = (uint8_t)(up ? *at + 1 : *at - 1);
+	return true;
+}
+
+static void make_neighbours_due(
+		struct walk *x, const struct place *p, const struct ff_evaluation *at, double key)
+{
+	for (uint32_t i = 0; i < 2 * AXES; i++) {
+		uint32_t axis = i / 2;
+		bool up = i % 2 == 0;
+		struct place next = *p;
+
+		if (step(&next, axis, up) && is_promising(p, axis, up, at))
+			make_due(x, &next, key);
+	}
+}
+
+/* Where a walk begins: with all stages and shared products, updates cut flat, which are hardly ever
+ * worse, and micro-batches enough to fill the stages. */
+static void make_first_due(struct walk *x)
+{
+	for (uint8_t p = 0; p < sizes[STAGES]; p++)
+		for (uint8_t t = 0; t < sizes[TENSOR]; t++)
+			for (uint8_t split = 0; split < 2; split++) {
+				struct place at = {{p, t, split, 1, 0, (uint8_t)(p ? p + 1 : 0)}};
+
+				for (; !is_there(x, &at) && at.at[MICRO]; at.at[MICRO]--)
+					continue;
+				make_due(x, &at, -1);
+			}
+}
+
+static void make_all_due(struct walk *x)
+{
+	for (uint32_t number = 0, n = places(); number < n; number++) {
+		uint32_t rest = number;
+		struct place p;
+
+		for (uint32_t i = AXES; i-- > 0; rest /= sizes[i])
+			p.at[i] = (uint8_t)(rest % sizes[i]);
+		make_due(x, &p, -1);
+	}
+}
+
+static struct place take_due(struct walk *x)
+{
+	struct place place;
+	uint32_t least = 0;
+
+	for (uint32_t i = 1; i < x->n_due; i++)
+		if (x->due[i].key < x->due[least].key)
+			least = i;
+	place = x->due[least].place;
+	x->n_due--;
+	memmove(&x->due[least], &x->due[least + 1], (x->n_due - least) * sizeof(*x->due));
+	return place;
+}
+
+/* ---- the walk ---- */
+
+/* What fits before what does not, and of that what lacks least. */
+static double key_of(const struct ff_evaluation *at)
+{
+	return at->fits ? at->step_us : 1e30 + (double)at->over_bytes;
+}
+
+static int try_place(struct walk *x, const struct place *p, struct ff_error *err)
+{
+	uint32_t tensor = 1u << p->at[TENSOR], stages = 1u << p->at[STAGES];
+	struct ff_evaluation at;
+	char name[FF_GRID_NAME];
+	int code;
+
+	snprintf(name, sizeof(name), "megatron:%u,%u,%u,%u%s%s%s", tensor,
+			x->grid->machine->n_devices / tensor / stages, stages, 1u << p->at[MICRO],
+			splits[p->at[SPLIT]], updates[p->at[UPDATES]], again[p->at[AGAIN]]);
+	code = try(x, name, &at, err);
+	if (code == FF_OK && !x->grid->whole && at.step_us > 0)
+		make_neighbours_due(x, p, &at, key_of(&at));
 	return code;
 }
 
-static int try_samples(struct walk *x, struct ff_error *err)
+static int try_others(struct walk *x, struct ff_error *err)
 {
 	static const char *const others[] = {"zero-1", "zero-3", "frugal"};
 	struct ff_evaluation at;
-	int code = try_degrees(x, (struct degrees){1, 1, ""}, err);
+	int code = FF_OK;
 
-	for (uint32_t i = 0; i < 3 && code == FF_OK && !stopped(x); i++)
+	for (uint32_t i = 0; i < 3 && code == FF_OK && x->grid->samples && !stopped(x); i++)
 		code = try(x, others[i], &at, err);
 	return code;
 }
 
-static int try_all(struct walk *x, struct ff_error *err)
+static int create(struct walk *x, struct ff_error *err)
 {
-	static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
-	uint32_t n = x->grid->machine->n_devices;
-	int code = FF_OK;
+	uint32_t n = places();
 
-	for (uint32_t p = 1; p <= MOST_STAGES && p <= n; p *= 2)
-		for (uint32_t t = 1; t <= MOST_TENSOR && t * p <= n; t *= 2)
-			for (uint32_t i = 0; i < 4 && n % (t * p) == 0 && code == FF_OK; i++)
-				code = try_degrees(x, (struct degrees){t, p, splits[i]}, err);
-	return code;
+	x->at_best = (struct ff_evaluation){.step_us = INFINITY};
+	x->seen = ff_arena_array(x->a, n, sizeof(*x->seen));
+	x->due = ff_arena_array(x->a, n, sizeof(*x->due));
+	if (!x->seen || !x->due)
+		return ff_fail_memory(err);
+	memset(x->seen, 0, n * sizeof(*x->seen));
+	return ff_strategy_create(x->grid->graph, x->a, &x->best, err);
 }
 
 int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strategy *ret,
 		char name[FF_GRID_NAME], bool *found, struct ff_error *err)
 {
-	struct walk x = {.grid = grid, .a = a, .at_best = {.step_us = INFINITY}};
-	int code = ff_strategy_create(grid->graph, a, &x.best, err);
+	struct walk x = {.grid = grid, .a = a};
+	int code = create(&x, err);
 
+	if (code < 0)
+		return code;
+	if (grid->whole)
+		make_all_due(&x);
+	else
+		make_first_due(&x);
+	while (x.n_due && code == FF_OK && !stopped(&x)) {
+		struct place p = take_due(&x);
+
+		code = try_place(&x, &p, err);
+	}
 	if (code == FF_OK)
-		code = grid->samples ? try_samples(&x, err) : try_all(&x, err);
+		code = try_others(&x, err);
 	if (code < 0)
 		return code;
 	*found = isfinite(x.at_best.step_us);

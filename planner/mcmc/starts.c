@@ -10,7 +10,7 @@
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
 #define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
 #define GRID_SHARE 0.1          /* of the budget, at most: of time, or */
-#define GRID_EVERY 64           /* a strategy by hand for so many proposals */
+#define GRID_EVERY 32           /* a strategy by hand for so many proposals */
 #define MOST_STAGES 16          /* of a pipeline to start from */
 
 static bool elimination_ends(void *ctx)
