@@ -40,6 +40,9 @@ void random_alike(struct ff_random *r, const struct ff_graph *g, uint32_t node, 
 int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena *a,
 		struct ff_strategy *s, struct ff_graph *micro, struct ff_error *err);
 
+/* Any order of micro-batches.  The recorded strategies are drawn without. */
+void random_order(struct ff_random *r, struct ff_strategy *s);
+
 /* Such configs for all, or but for parameters, which follow; now and then one dim
  * of each split over all devices, and now and then priorities; phases where `micro` is
  * not NULL. */

@@ -184,7 +184,7 @@ int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena
 		s->micro_batches = 1 + ff_random_below(r, (uint32_t)g->batch);
 	while ((uint32_t)g->batch % s->micro_batches)
 		s->micro_batches--;
-	s->rule = (enum ff_order_rule)ff_random_below(r, FF_ORDER_COUNT);
+	s->rule = ff_random_below(r, 2) ? FF_ORDER_1F1B : FF_ORDER_GPIPE;
 	if (ff_random_below(r, 2))
 		random_stages(r, g, s);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
@@ -195,6 +195,12 @@ int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena
 		return FF_OK;
 	s->micro_batches = 1;
 	return ff_graph_micro(g, 1, a, micro, err);
+}
+
+void random_order(struct ff_random *r, struct ff_strategy *s)
+{
+	s->rule = (enum ff_order_rule)ff_random_below(r, FF_ORDER_COUNT);
+	s->chunks = s->rule == FF_ORDER_INTERLEAVED ? 2 + ff_random_below(r, 2) : 1;
 }
 
 int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,

@@ -6,7 +6,7 @@
 
 const char *ff_order_name(enum ff_order_rule rule)
 {
-	static const char *const names[FF_ORDER_COUNT] = {"gpipe", "1f1b"};
+	static const char *const names[FF_ORDER_COUNT] = {"gpipe", "1f1b", "interleaved"};
 
 	return names[rule];
 }
@@ -14,7 +14,7 @@ const char *ff_order_name(enum ff_order_rule rule)
 int ff_strategy_create(const struct ff_graph *g, struct ff_arena *a, struct ff_strategy *ret,
 		struct ff_error *err)
 {
-	struct ff_strategy s = {.n_nodes = g->n_nodes, .micro_batches = 1};
+	struct ff_strategy s = {.n_nodes = g->n_nodes, .micro_batches = 1, .chunks = 1};
 
 	s.config = ff_arena_array(a, g->n_nodes, sizeof(*s.config));
 	s.priority = ff_arena_array(a, g->n_nodes, sizeof(*s.priority));
@@ -37,6 +37,7 @@ void ff_strategy_copy(struct ff_strategy *ret, const struct ff_strategy *s)
 
 	ret->micro_batches = s->micro_batches;
 	ret->rule = s->rule;
+	ret->chunks = s->chunks;
 	ret->bucket_bytes = s->bucket_bytes;
 	memcpy(ret->config, s->config, n * sizeof(*s->config));
 	memcpy(ret->priority, s->priority, n * sizeof(*s->priority));

@@ -186,6 +186,21 @@ static int read_bucket(
 				      : FF_OK;
 }
 
+/* How many stages the same devices hold in turn. */
+static int read_chunks(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err)
+{
+	const struct ff_json *chunks = ff_json_get(root, "chunks");
+	int64_t n = s->rule == FF_ORDER_INTERLEAVED ? 2 : 1;
+	int code = FF_OK;
+
+	if (chunks && s->rule != FF_ORDER_INTERLEAVED)
+		return ff_json_fail(chunks, err, "expected the order \"interleaved\" beside it");
+	if (chunks)
+		code = ff_json_int(root, "chunks", 2, FF_MOST_CHUNKS, &n, err);
+	s->chunks = (uint32_t)n;
+	return code;
+}
+
 /* How many micro-batches, and in which order they go through the stages. */
 static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err)
 {
@@ -199,15 +214,15 @@ static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct 
 		return code;
 	s->micro_batches = (uint32_t)n;
 	if (!rule)
-		return FF_OK;
+		return read_chunks(root, s, err);
 	while (k < FF_ORDER_COUNT &&
 			(rule->type != FF_JSON_STRING ||
 					strcmp(rule->text, ff_order_name((enum ff_order_rule)k))))
 		k++;
 	if (k == FF_ORDER_COUNT)
-		return ff_json_fail(rule, err, "expected \"gpipe\" or \"1f1b\"");
+		return ff_json_fail(rule, err, "expected \"gpipe\", \"1f1b\" or \"interleaved\"");
 	s->rule = (enum ff_order_rule)k;
-	return FF_OK;
+	return read_chunks(root, s, err);
 }
 
 static bool has_config(const struct ff_graph *g, uint32_t node)
@@ -458,7 +473,7 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
 			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness", "costs",
 			"framework", "communication", "memory_bytes", "micro_batches", "order",
-			"bucket_bytes", "data_parallel_bucket_bytes", "operators", NULL};
+			"chunks", "bucket_bytes", "data_parallel_bucket_bytes", "operators", NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -649,6 +664,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_int(o, "micro_batches", s->micro_batches);
 	if (s->rule)
 		ff_out_string(o, "order", ff_order_name(s->rule));
+	if (s->rule == FF_ORDER_INTERLEAVED)
+		ff_out_int(o, "chunks", s->chunks);
 	if (s->bucket_bytes)
 		ff_out_int(o, "bucket_bytes", s->bucket_bytes);
 	if (info->data_parallel_bucket_bytes)

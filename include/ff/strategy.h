@@ -9,16 +9,19 @@
 #define FF_STRATEGY_VERSION 2    /* of the file format */
 #define FF_MOST_AVERAGED 1000000 /* steps between two averages */
 #define FF_MOST_STALE 64         /* steps that gradients wait */
+#define FF_MOST_CHUNKS 64        /* stages that the same devices hold */
 #define FF_MOST_BUCKET_BYTES ((int64_t)1 << 40)
 
 /* In which order a device takes micro-batches where operators stand in stages. */
 enum ff_order_rule {
-	FF_ORDER_GPIPE, /* all forward, then all backward (Huang et al., NeurIPS 2019) */
-	FF_ORDER_1F1B,  /* in turn, as soon as the pipeline is full: fewer live at once
-			 * (Narayanan et al., PipeDream, SOSP 2019) */
+	FF_ORDER_GPIPE,       /* all forward, then all backward (Huang et al., NeurIPS 2019) */
+	FF_ORDER_1F1B,        /* in turn, as soon as the pipeline is full: fewer live at once
+			       * (Narayanan et al., PipeDream, SOSP 2019) */
+	FF_ORDER_INTERLEAVED, /* the same where devices hold several stages in turn, `chunks`:
+			       * shorter bubbles (Narayanan et al., Megatron-LM, SC 2021) */
 	FF_ORDER_COUNT
 };
-const char *ff_order_name(enum ff_order_rule rule); /* "gpipe", "1f1b" */
+const char *ff_order_name(enum ff_order_rule rule); /* "gpipe", "1f1b", "interleaved" */
 
 /* With several micro-batches configs cut the graph of one of them (ff_graph_micro). */
 struct ff_codec;
@@ -28,6 +31,7 @@ struct ff_strategy {
 	uint32_t n_nodes;
 	uint32_t micro_batches; /* at least 1 */
 	enum ff_order_rule rule;
+	uint32_t chunks;          /* FF_ORDER_INTERLEAVED: stages that a device holds; at least 1 */
 	int64_t bucket_bytes;     /* of gradients that travel together; 0: ff_bucket_bytes */
 	struct ff_config *config; /* by node */
 	int32_t *priority;        /* by node; among ready nodes the larger is issued first */

@@ -112,6 +112,7 @@ static void write_shape(const struct ff_shape *s, struct ff_out *o)
 	ff_out_int(o, "tensor", s->tensor);
 	ff_out_int(o, "replicas", s->replicas);
 	ff_out_int(o, "pipeline", s->pipeline);
+	ff_out_int(o, "chunks", s->chunks);
 	ff_out_int(o, "micro_batches", s->micro_batches);
 	ff_out_int(o, "operators", s->n_operators);
 	ff_out_int(o, "otherwise", s->n_others);

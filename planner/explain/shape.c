@@ -74,7 +74,9 @@ void ff_shape_find(const struct ff_graph *g, const struct ff_plan *p, const stru
 		int64_t bucket_bytes, struct ff_shape *ret)
 {
 	const struct ff_strategy *s = &p->strategy;
+	uint32_t chunks = s->rule == FF_ORDER_INTERLEAVED ? s->chunks : 1;
 	struct ff_shape shape = {.pipeline = 1,
+			.chunks = 1,
 			.micro_batches = s->micro_batches,
 			.rule = s->rule,
 			.bucket_bytes = bucket_bytes};
@@ -88,6 +90,10 @@ void ff_shape_find(const struct ff_graph *g, const struct ff_plan *p, const stru
 		shape.n_parameters++;
 		shape.n_flat += s->config[i].flat;
 		shape.n_dropped += s->config[i].flat && s->recompute[i];
+	}
+	if (shape.pipeline >= chunks) {
+		shape.chunks = chunks;
+		shape.pipeline = (shape.pipeline + chunks - 1) / chunks;
 	}
 	find_degrees(g, p, t, &shape);
 	*ret = shape;
@@ -202,7 +208,11 @@ void ff_shape_words(const struct ff_shape *s, char *buf, size_t size)
 	n += snprintf(buf + n, size - (size_t)n, ", tensor %u, pipeline %u", s->tensor,
 			s->pipeline);
 	if (s->pipeline > 1 && s->micro_batches > 1)
-		n += snprintf(buf + n, size - (size_t)n, " (%s)", ff_order_name(s->rule));
+		n += snprintf(buf + n, size - (size_t)n, " (%s", ff_order_name(s->rule));
+	if (s->pipeline > 1 && s->micro_batches > 1)
+		n += s->chunks > 1 ? snprintf(buf + n, size - (size_t)n, ", %u stages each)",
+						     s->chunks)
+				   : snprintf(buf + n, size - (size_t)n, ")");
 	if (s->replicas > 1)
 		n += snprintf(buf + n, size - (size_t)n, ", %u replicas", s->replicas);
 	snprintf(buf + n, size - (size_t)n, ", %u micro-batch%s", s->micro_batches,

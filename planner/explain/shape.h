@@ -10,7 +10,7 @@
 struct ff_shape {
 	uint32_t data, spatial, tensor; /* samples; attributes; parameters and reductions */
 	uint32_t replicas;              /* devices that compute the same */
-	uint32_t pipeline, micro_batches;
+	uint32_t pipeline, chunks, micro_batches; /* shares of devices, stages of each */
 	enum ff_order_rule rule;
 	uint32_t n_operators, n_others; /* and how many of them are split otherwise */
 	uint32_t n_parameters, n_flat, n_dropped;
@@ -42,7 +42,7 @@ int ff_splits_find(const struct ff_graph *g, const struct ff_plan *p, const stru
 		const struct ff_times *t, struct ff_arena *a, struct ff_splits *ret,
 		struct ff_error *err);
 
-/* "data 8, tensor 2, pipeline 4 (1f1b), 8 micro-batches". */
+/* "data 8, tensor 2, pipeline 4 (1f1b), 8 micro-batches"; "(interleaved, 2 stages each)". */
 void ff_shape_words(const struct ff_shape *s, char *buf, size_t size);
 /* "updates flat (ZeRO-1), 48 of 583 operators computed again"; "": neither. */
 void ff_shape_savings(const struct ff_shape *s, char *buf, size_t size);

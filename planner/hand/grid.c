@@ -10,11 +10,12 @@
 #include "ff/micro.h"
 
 /* Axes: stages, devices that share a product, and micro-batches are powers of two. */
-enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, AXES };
-static const uint8_t sizes[AXES] = {4, 4, 4, 3, 3, 11};
+enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, CHUNKS, AXES };
+static const uint8_t sizes[AXES] = {4, 4, 4, 3, 3, 11, 2};
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
 static const char *const updates[] = {"", ",zero-1", ",zero-3"};
 static const char *const again[] = {"", ",recompute=light", ",recompute"};
+static const char *const chunks[] = {"", ",interleave=2"};
 
 struct place {
 	uint8_t at[AXES];
@@ -136,6 +137,8 @@ static bool is_there(const struct walk *x, const struct place *p)
 		return false;
 	if (n % each || (!p->at[TENSOR] && (p->at[SPLIT] & 1)))
 		return false;
+	if (p->at[CHUNKS] && (!p->at[STAGES] || p->at[MICRO] < p->at[STAGES]))
+		return false;
 	return has_micro(x, 1u << p->at[MICRO], (uint32_t)on->graph->batch / (n / each));
 }
 
@@ -243,9 +246,10 @@ static int try_place(struct walk *x, const struct place *p, struct ff_error *err
 	char name[FF_GRID_NAME];
 	int code;
 
-	snprintf(name, sizeof(name), "megatron:%u,%u,%u,%u%s%s%s", tensor,
+	snprintf(name, sizeof(name), "megatron:%u,%u,%u,%u%s%s%s%s", tensor,
 			x->grid->machine->n_devices / tensor / stages, stages, 1u << p->at[MICRO],
-			splits[p->at[SPLIT]], updates[p->at[UPDATES]], again[p->at[AGAIN]]);
+			splits[p->at[SPLIT]], updates[p->at[UPDATES]], again[p->at[AGAIN]],
+			chunks[p->at[CHUNKS]]);
 	code = try(x, name, &at, err);
 	if (code == FF_OK && !x->grid->whole && at.step_us > 0)
 		make_neighbours_due(x, p, &at, key_of(&at));

@@ -5,7 +5,7 @@
 
 #include "ff/search.h"
 
-#define FF_GRID_NAME 64
+#define FF_GRID_NAME 96
 
 struct ff_grid {
 	struct ff_evaluator *evaluator; /* left with another strategy */

@@ -15,7 +15,7 @@
 #include "stage_cuts.h"
 #include "tensor.h"
 
-static const char prefix[] = "megatron:";
+static const char prefix[] = "megatron:", interleave[] = "interleave=";
 
 /* ---- what was written ---- */
 
@@ -43,8 +43,25 @@ static int fail_name(const char *name, const char *hint, struct ff_error *err)
 	return ff_fail(err, FF_E_INPUT,
 			"strategy %.100s: expected megatron:T,D,P,M, degrees of tensor, data and "
 			"pipeline parallelism and micro-batches, and behind them any of zero-1 or "
-			"zero-3, recompute or recompute=light, sequence and experts%s",
+			"zero-3, recompute or recompute=light, interleave=V, sequence and "
+			"experts%s",
 			name, hint);
+}
+
+/* "interleave=V"; whether it is that. */
+static bool parse_interleave(const char *at, size_t length, struct ff_megatron *h)
+{
+	const size_t n = sizeof(interleave) - 1;
+	char *end = NULL;
+	long v;
+
+	if (length <= n || memcmp(at, interleave, n) != 0 || at[n] < '0' || at[n] > '9')
+		return false;
+	v = strtol(at + n, &end, 10);
+	if (end != at + length || v < 2 || v > FF_MOST_CHUNKS || h->interleave)
+		return false;
+	h->interleave = (uint32_t)v;
+	return true;
 }
 
 static int parse_word(const char *name, const char *at, size_t length, struct ff_megatron *h,
@@ -54,7 +71,10 @@ static int parse_word(const char *name, const char *at, size_t length, struct ff
 	struct ff_nearest near;
 
 	snprintf(text, sizeof(text), "%.*s", (int)length, at);
+	if (parse_interleave(at, length, h))
+		return FF_OK;
 	ff_nearest_init(&near, text);
+	ff_nearest_try(&near, "interleave=2");
 	for (uint32_t i = 0; i < N_WORDS; i++) {
 		uint32_t *field = (uint32_t *)((char *)h + words[i].field);
 
@@ -146,6 +166,28 @@ static int check_numbers(const struct ff_megatron *h, const struct ff_graph *g,
 	return FF_OK;
 }
 
+static uint32_t count_stages(const struct ff_megatron *h)
+{
+	return h->pipeline * (h->interleave ? h->interleave : 1);
+}
+
+/* As Megatron-LM has it. */
+static int check_interleave(const struct ff_megatron *h, struct ff_error *err)
+{
+	if (h->interleave && h->pipeline == 1)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: interleave=%u gives each of P shares of the devices as "
+				"many stages: expected P above 1",
+				h->interleave);
+	if (h->interleave && h->micro % h->pipeline)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: interleave=%u takes P %u micro-batches at a time, and "
+				"that does not divide M %u: expected a multiple, such as %u",
+				h->interleave, h->pipeline, h->micro,
+				(h->micro / h->pipeline + 1) * h->pipeline);
+	return FF_OK;
+}
+
 static int check_tensor(const struct hand *x, struct ff_error *err)
 {
 	const struct ff_tensor *t = &x->tensor;
@@ -197,13 +239,14 @@ static int look(struct hand *x, struct ff_error *err)
 {
 	const struct ff_megatron *h = x->h;
 	int32_t groups = 0;
-	int code = ff_repeats_find(x->g, h->pipeline, x->a, &x->repeats, err);
+	uint32_t stages = count_stages(h);
+	int code = ff_repeats_find(x->g, stages, x->a, &x->repeats, err);
 
-	if (code == FF_OK && x->repeats.n_units < h->pipeline)
+	if (code == FF_OK && x->repeats.n_units < stages)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: P %u stages are more than the %u operators of graph "
 				"%s: expected at most as many",
-				h->pipeline, x->repeats.n_units, x->g->name);
+				stages, x->repeats.n_units, x->g->name);
 	if (code == FF_OK)
 		code = ff_tensor_find(x->g, h->tensor, x->a, &x->tensor, err);
 	if (code == FF_OK)
@@ -231,7 +274,7 @@ static int set_stages(struct hand *x, struct ff_error *err)
 	for (uint32_t i = 0; i < x->g->n_nodes; i++)
 		if (ff_node_needs_config(x->g, i))
 			cost[r->unit[i]] += ff_node_roofline_s(x->g, x->m, i);
-	code = ff_stages_balance(cost, r->n_units, x->h->pipeline, x->a, stage, err);
+	code = ff_stages_balance(cost, r->n_units, count_stages(x->h), x->a, stage, err);
 	for (uint32_t i = 0; i < x->g->n_nodes && code == FF_OK; i++)
 		if (ff_node_needs_config(x->g, i))
 			x->s.stage[i] = stage[r->unit[i]];
@@ -262,7 +305,8 @@ static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t de
 	uint32_t all = x->h->tensor * x->h->data, s = ff_node_sample_dim(n);
 	struct ff_config *c = &x->s.config[node];
 
-	*c = (struct ff_config){.n_parts = all, .start = (uint16_t)(x->s.stage[node] * all)};
+	*c = (struct ff_config){.n_parts = all,
+			.start = (uint16_t)(x->s.stage[node] % x->h->pipeline * all)};
 	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
 		c->degree[d] = 1;
 	if (dim != FF_NONE && degree > 1) {
@@ -345,6 +389,8 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 	int code = check_numbers(h, g, m, err);
 
 	if (code == FF_OK)
+		code = check_interleave(h, err);
+	if (code == FF_OK)
 		code = ff_strategy_create(g, a, &x.s, err);
 	if (code == FF_OK)
 		code = ff_graph_micro(g, h->micro, a, &micro, err);
@@ -355,7 +401,8 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 	if (code < 0)
 		return code;
 	x.s.micro_batches = h->micro;
-	x.s.rule = FF_ORDER_1F1B;
+	x.s.rule = h->interleave ? FF_ORDER_INTERLEAVED : FF_ORDER_1F1B;
+	x.s.chunks = h->interleave ? h->interleave : 1;
 	for (uint32_t i = 0; i < micro.n_nodes; i++)
 		if (ff_node_needs_config(&micro, i))
 			set_config(&x, i);

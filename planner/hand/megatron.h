@@ -9,14 +9,16 @@
 enum { FF_MEGATRON_ZERO_1 = 1, FF_MEGATRON_ZERO_3 };
 enum { FF_MEGATRON_LIGHT = 1, FF_MEGATRON_FULL };
 
-/* Device number (stage * data + d) * tensor + t has part t of the stage's products, and share d of
- * its samples. */
+/* Device number (share * data + d) * tensor + t has part t of the products of stages `share`,
+ * `share` + pipeline, ..., and share d of their samples. */
 struct ff_megatron {
 	uint32_t tensor, data, pipeline, micro;
 	uint32_t updates; /* FF_MEGATRON_ZERO_*; 0: parameters are updated wherever they are */
 	uint32_t again;   /* what is computed again: all of a block, or what is light; 0: nothing */
 	uint32_t sequence; /* 1: between chains of products places are split */
 	uint32_t experts;  /* 1: products of groups of channels are split by group */
+	uint32_t interleave; /* stages that each of the pipeline's shares of devices has in turn;
+			      * 0: one */
 };
 
 /* Whether `name` begins with "megatron:". */

@@ -133,9 +133,11 @@ static void read_header(struct carry *x, const struct ff_json *root)
 
 	t->micro[0] = number(root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, 1);
 	x->s.micro_batches = t->micro[1];
-	if (rule && rule->type == FF_JSON_STRING &&
-			!strcmp(rule->text, ff_order_name(FF_ORDER_1F1B)))
-		x->s.rule = FF_ORDER_1F1B;
+	for (int k = 0; k < FF_ORDER_COUNT && rule && rule->type == FF_JSON_STRING; k++)
+		if (!strcmp(rule->text, ff_order_name((enum ff_order_rule)k)))
+			x->s.rule = (enum ff_order_rule)k;
+	if (x->s.rule == FF_ORDER_INTERLEAVED)
+		x->s.chunks = number(root, "chunks", 2, FF_MOST_CHUNKS, 2);
 	x->s.bucket_bytes = number(root, "bucket_bytes", 1, UINT32_MAX, 0);
 }
 

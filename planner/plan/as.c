@@ -27,6 +27,8 @@ static void write_megatron(const struct ff_megatron *h, const struct ff_graph *g
 {
 	fprintf(to, "--tensor-model-parallel-size %u\n", h->tensor);
 	fprintf(to, "--pipeline-model-parallel-size %u\n", h->pipeline);
+	if (h->interleave)
+		fprintf(to, "--num-virtual-stages-per-pipeline-rank %u\n", h->interleave);
 	fprintf(to, "--micro-batch-size %u\n", share_of(h, g));
 	fprintf(to, "--global-batch-size %d\n", g->batch);
 	if (h->updates)
@@ -103,24 +105,26 @@ static void write_torchtitan(const struct ff_megatron *h, const struct ff_graph 
 	fprintf(to, "pipeline_parallel_degree = %u\n", h->pipeline);
 	if (h->pipeline > 1)
 		fprintf(to,
-				"pipeline_parallel_schedule = \"1F1B\"\n"
+				"pipeline_parallel_schedule = \"%s1F1B\"\n"
 				"pipeline_parallel_microbatch_size = %u\n",
-				share_of(h, g));
+				h->interleave ? "Interleaved" : "", share_of(h, g));
 	fprintf(to, "\n[activation_checkpoint]\nmode = \"%s\"\n", again[h->again]);
 }
 
 /* What each can do: DeepSpeed's tensor parallelism goes up to its ZeRO stage 2, its pipelines up to
- * 1 (deepspeed.ai: "Automatic Tensor Parallelism (Training)", "Pipeline Parallelism"). */
+ * 1 (deepspeed.ai: "Automatic Tensor Parallelism (Training)", "Pipeline Parallelism"); torchtitan
+ * makes two stages a rank of an interleaved schedule, unless layers a stage are told. */
 static const struct tool {
 	const char *name;
 	struct ff_regular_limits limits;
 	void (*write)(const struct ff_megatron *h, const struct ff_graph *g, FILE *to);
 } tools[] = {
-		{"megatron", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1}, write_megatron},
-		{"fsdp", {false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3}, write_fsdp},
-		{"deepspeed", {true, true, FF_MEGATRON_ZERO_1, FF_MEGATRON_ZERO_1},
+		{"megatron", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1, FF_MOST_CHUNKS},
+				write_megatron},
+		{"fsdp", {false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, 0}, write_fsdp},
+		{"deepspeed", {true, true, FF_MEGATRON_ZERO_1, FF_MEGATRON_ZERO_1, 0},
 				write_deepspeed},
-		{"torchtitan", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3},
+		{"torchtitan", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, 2},
 				write_torchtitan},
 };
 #define N_TOOLS (sizeof(tools) / sizeof(tools[0]))

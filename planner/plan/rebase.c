@@ -86,6 +86,7 @@ static int choose_micro(struct rebase *x, struct ff_error *err)
 	for (int k = 0; k < FF_ORDER_COUNT; k++)
 		if (!strcmp(x->sheet.order, ff_order_name((enum ff_order_rule)k)))
 			x->s.rule = (enum ff_order_rule)k;
+	x->s.chunks = x->sheet.chunks;
 	return FF_OK;
 }
 

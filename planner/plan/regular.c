@@ -115,7 +115,7 @@ static int try(struct walk *x, const struct ff_megatron *h, struct ff_error *err
 		*err = why;
 		return code;
 	}
-	apart = measure(x, &made.strategy, h->pipeline, &made.alike);
+	apart = measure(x, &made.strategy, h->pipeline * made.strategy.chunks, &made.alike);
 	if (apart < x->apart) {
 		x->apart = apart;
 		x->best = made;
@@ -148,6 +148,16 @@ static uint32_t allowed_updates(const struct walk *x, const struct ff_megatron *
 	return most;
 }
 
+/* As many stages a share of the devices as the plan has, if the tool can do that. */
+static uint32_t allowed_chunks(const struct walk *x, const struct ff_megatron *h)
+{
+	uint32_t chunks = x->plan->rule == FF_ORDER_INTERLEAVED ? x->plan->chunks : 0;
+
+	return h->pipeline > 1 && h->micro % h->pipeline == 0 && chunks <= x->limits->chunks
+			       ? chunks
+			       : 0;
+}
+
 /* With places and experts split and not. */
 static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *err)
 {
@@ -156,6 +166,7 @@ static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *er
 
 	h.micro = choose_micro(x, (uint32_t)x->g->batch / h.data);
 	h.updates = allowed_updates(x, &h);
+	h.interleave = allowed_chunks(x, &h);
 	for (uint32_t i = 0; i < 4 && code == FF_OK; i++) {
 		struct ff_arena_mark mark = ff_arena_mark(x->a);
 		double before = x->apart;
@@ -212,7 +223,11 @@ void ff_regular_name(const struct ff_megatron *h, char *buf, size_t size)
 	static const char *const updates[] = {"", ",zero-1", ",zero-3"};
 	static const char *const again[] = {"", ",recompute=light", ",recompute"};
 
-	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s", h->tensor, h->data, h->pipeline,
-			h->micro, updates[h->updates], again[h->again],
+	char chunks[32] = "";
+
+	if (h->interleave)
+		snprintf(chunks, sizeof(chunks), ",interleave=%u", h->interleave);
+	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s%s", h->tensor, h->data, h->pipeline,
+			h->micro, updates[h->updates], again[h->again], chunks,
 			h->sequence ? ",sequence" : "", h->experts ? ",experts" : "");
 }

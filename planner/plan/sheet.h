@@ -15,7 +15,7 @@ struct ff_sheet_row {
 
 struct ff_sheet {
 	const char *path, *graph, *hash, *machine, *optimizer, *costs;
-	uint32_t devices, micro_batches, stages;
+	uint32_t devices, micro_batches, chunks, stages;
 	const char *order; /* of micro-batches */
 	double predicted_us;
 	int64_t least_bytes, most_bytes; /* a device; 0: the file does not say */

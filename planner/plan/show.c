@@ -52,6 +52,8 @@ static void print_phases(const struct ff_sheet *s)
 		printf(", %u micro-batches (%s)", s->micro_batches, s->order);
 	else
 		printf(", 1 micro-batch");
+	if (s->chunks > 1)
+		printf(", %u stages a device", s->chunks);
 	if (s->again)
 		printf(", %u operators computed again", s->again);
 	if (s->flat)

@@ -128,12 +128,6 @@ static bool draw_count(struct ff_phases *p, struct ff_strategy *s)
 	return true;
 }
 
-static bool draw_rule(struct ff_strategy *s)
-{
-	s->rule = s->rule == FF_ORDER_GPIPE ? FF_ORDER_1F1B : FF_ORDER_GPIPE;
-	return s->micro_batches > 1;
-}
-
 static bool share_devices(
 		const struct ff_phases *p, const struct ff_strategy *s, uint32_t a, uint32_t b)
 {
@@ -148,6 +142,37 @@ static bool share_devices(
 	for (uint32_t i = 0; i < s->config[b].n_parts; i++)
 		shared = shared || used[other[i]];
 	return shared;
+}
+
+/* How many stages the devices of the first hold, where all take turns; 1: no others of its. */
+static uint32_t count_chunks(const struct ff_phases *p, const struct ff_strategy *s)
+{
+	uint32_t ranks = UINT32_MAX, stages = 0, first = p->order[0];
+
+	for (uint32_t i = 1; i < p->n_order; i++)
+		if (s->stage[p->order[i]] < s->stage[first])
+			first = p->order[i];
+	for (uint32_t i = 0; i < p->n_order; i++) {
+		uint32_t stage = (uint32_t)s->stage[p->order[i]] - s->stage[first];
+
+		stages = stage >= stages ? stage + 1 : stages;
+		if (stage && stage < ranks && share_devices(p, s, first, p->order[i]))
+			ranks = stage;
+	}
+	return ranks < stages ? (stages + ranks - 1) / ranks : 1;
+}
+
+/* Interleaved only where devices hold several stages. */
+static bool draw_rule(const struct ff_phases *p, struct ff_strategy *s)
+{
+	uint32_t chunks = s->rule == FF_ORDER_1F1B ? count_chunks(p, s) : 1;
+
+	if (chunks > 1 && chunks <= FF_MOST_CHUNKS)
+		s->rule = FF_ORDER_INTERLEAVED;
+	else
+		s->rule = s->rule == FF_ORDER_GPIPE ? FF_ORDER_1F1B : FF_ORDER_GPIPE;
+	s->chunks = s->rule == FF_ORDER_INTERLEAVED ? chunks : 1;
+	return s->micro_batches > 1;
 }
 
 /* Stages as the devices suggest them: whoever shares none with what it reads begins
@@ -295,7 +320,7 @@ static bool draw_order(struct ff_phases *p, struct ff_strategy *s)
 		return draw_priorities(p, s);
 	switch (draw(p, 4)) {
 	case 0:
-		return draw_rule(s);
+		return draw_rule(p, s);
 	case 1:
 		return shift_stage(p, s);
 	default:

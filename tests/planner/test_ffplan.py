@@ -114,6 +114,12 @@ def test_rebase_stages():
     simulate("g.json", "dgx-a100-40:2", "megatron:2,4,2,4,zero-1", "here.json")
     plan("rebase", "here.json", "--graph", "other.json", "--machine", "dgx-a100-40:4", "-o", "moved.json")
     assert operators("moved.json") == operators("there.json")
+    simulate("g.json", "dgx-a100-40:2", "megatron:2,4,2,4,interleave=2", "turns.json")
+    plan("rebase", "turns.json", "--graph", "other.json", "--machine", "dgx-a100-40:2", "-o", "moved.json")
+    with open("moved.json", encoding="utf-8") as f:
+        moved = json.load(f)
+    assert (moved["order"], moved["chunks"]) == ("interleaved", 2), moved
+    assert "4 stages, 4 micro-batches (interleaved), 2 stages a device" in plan("show", "moved.json")
 
 
 def test_rebase_network():
@@ -162,6 +168,7 @@ def test_as():
                                                      "--use-distributed-optimizer", "--global-batch-size 32"]),
                         ("megatron:2,4,2,4,recompute", ["--pipeline-model-parallel-size 2", "--micro-batch-size 2",
                                                         "--recompute-granularity full"]),
+                        ("megatron:2,4,2,4,interleave=2", ["--num-virtual-stages-per-pipeline-rank 2"]),
                         ("megatron:4,4,1,1,sequence", ["--sequence-parallel"])):
         simulate("g.json", "dgx-a100-40:2", name, "regular.json")
         text = plan("as", "megatron", "regular.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")

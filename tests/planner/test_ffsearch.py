@@ -358,7 +358,9 @@ def test_bad_phases():
     plan = json.loads(read("p.json"))
     for change, words in (({"micro_batches": 0}, "odd.json: micro_batches: expected"),
                           ({"micro_batches": 7}, "cannot be cut into 7 micro-batches"),
-                          ({"order": "2f2b"}, 'odd.json: order: expected "gpipe" or "1f1b"')):
+                          ({"order": "2f2b"}, 'odd.json: order: expected "gpipe", "1f1b" or "interleaved"'),
+                          ({"chunks": 2}, 'odd.json: chunks: expected the order "interleaved" beside it'),
+                          ({"order": "interleaved", "chunks": 1}, "odd.json: chunks: expected")):
         write("odd.json", json.dumps(dict(plan, **change)))
         refuse(2, words, "alexnet.json", *BASE, "--simulate", "odd.json")
     for change, words in (({"stage": 9}, "is in stage 9, but"), ({"stage": -1}, "expected"),

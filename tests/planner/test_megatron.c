@@ -154,6 +154,24 @@ START_TEST(test_stages)
 }
 END_TEST
 
+START_TEST(test_interleaved)
+{
+	struct ff_graph g = zoo("gpt2", 5);
+	struct ff_strategy s = start("megatron:1,2,2,4,interleave=2", &g, 4);
+	uint16_t stages = 0;
+
+	ck_assert_int_eq(s.rule, FF_ORDER_INTERLEAVED);
+	ck_assert_uint_eq(s.chunks, 2);
+	for (uint32_t i = 0; i < g.n_nodes; i++) {
+		if (!ff_node_needs_config(&g, i))
+			continue;
+		stages = s.stage[i] > stages ? s.stage[i] : stages;
+		ck_assert_uint_eq(s.config[i].start, s.stage[i] % 2 * 2);
+	}
+	ck_assert_uint_eq(stages, 3);
+}
+END_TEST
+
 START_TEST(test_light)
 {
 	struct ff_graph g = zoo("gpt2", 5);
@@ -204,6 +222,10 @@ START_TEST(test_refused)
 	refuse("megatron:1,2,1,1,experts", &g, 2, "expected no experts");
 	refuse("megatron:1,2,1,1,recompute", &mlp, 2, "expected no recompute");
 	refuse("megatron:2,1,1,1", &two, 2, "expected T 1");
+	refuse("megatron:1,2,1,2,interleave=2", &g, 2, "expected P above 1");
+	refuse("megatron:1,1,4,2,interleave=2", &g, 4, "a multiple, such as 4");
+	refuse("megatron:1,1,2,2,interleave=1", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,1,2,2,interleave=2,interleave=2", &g, 2, "expected megatron:T,D,P,M");
 }
 END_TEST
 
@@ -212,7 +234,7 @@ static void draw(struct ff_random *r, uint32_t n, char name[100])
 {
 	static const char *const words[][3] = {{"", ",zero-1", ",zero-3"},
 			{"", ",recompute", ",recompute=light"}, {"", "", ",sequence"},
-			{"", "", ",experts"}};
+			{"", "", ",experts"}, {"", "", ",interleave=2"}};
 	uint32_t t, p;
 
 	do
@@ -221,10 +243,10 @@ static void draw(struct ff_random *r, uint32_t n, char name[100])
 	do
 		p = 1 + ff_random_below(r, n / t);
 	while (n / t % p);
-	snprintf(name, 100, "megatron:%u,%u,%u,%u%s%s%s%s", t, n / t / p, p,
+	snprintf(name, 100, "megatron:%u,%u,%u,%u%s%s%s%s%s", t, n / t / p, p,
 			1u << ff_random_below(r, 4), words[0][ff_random_below(r, 3)],
 			words[1][ff_random_below(r, 3)], words[2][ff_random_below(r, 3)],
-			words[3][ff_random_below(r, 3)]);
+			words[3][ff_random_below(r, 3)], words[4][ff_random_below(r, 3)]);
 }
 
 /* Whatever is not refused can be lowered; enough is not. */
@@ -338,6 +360,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_zero_3);
 	tcase_add_test(c, test_stages);
 	tcase_add_test(c, test_light);
+	tcase_add_test(c, test_interleaved);
 	tcase_add_test(c, test_refused);
 	tcase_add_test(c, test_all_are_legal);
 	tcase_add_test(c, test_balance);

@@ -87,6 +87,52 @@ static void place_layers(const struct ff_graph *g, struct ff_strategy *s)
 	}
 }
 
+/* How many of 400 draws interleave four stages of a network, each on device `stage` mod `devices`.
+ */
+static uint32_t count_interleaved(uint32_t devices)
+{
+	const struct ff_evaluation roomy = {.step_us = 1, .fits = true};
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_graph g = fixture_mlp(64, 16, 16, 10, &arena);
+	uint32_t n = 0, computed = 0;
+	struct ff_strategy s, drawn;
+	struct ff_error err = {0};
+	struct ff_space *space;
+	struct ff_phases p;
+
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	ff_space_allow(space, FF_SPACE_MICRO);
+	CHECK_OK(ff_init_strategy("single", space, &g, &m, 0, &arena, &s, &err));
+	CHECK_OK(ff_strategy_create(&g, &arena, &drawn, &err));
+	CHECK_OK(ff_phases_init(&p, space, &g, &m, 1, 0, &arena, &err));
+	s.micro_batches = 4;
+	s.rule = FF_ORDER_1F1B;
+	for (uint32_t i = 0; i < g.n_nodes; i++)
+		if (ff_node_needs_config(&g, i)) {
+			s.stage[i] = (uint16_t)(computed < 3 ? computed : 3);
+			s.config[i].start = (uint16_t)(s.stage[i] % devices);
+			computed++;
+		}
+	ck_assert_uint_ge(computed, 4);
+	for (uint32_t i = 0; i < 400; i++)
+		if (ff_phases_draw(&p, &s, roomy, &drawn) && drawn.rule == FF_ORDER_INTERLEAVED) {
+			ck_assert_uint_eq(drawn.chunks, 4 / devices);
+			n++;
+		}
+	ff_phases_finish(&p);
+	ff_space_destroy(space);
+	return n;
+}
+
+/* Stages that the same devices hold in turn are interleaved, others are not. */
+START_TEST(test_stages_are_interleaved)
+{
+	ck_assert_uint_gt(count_interleaved(2), 0);
+	ck_assert_uint_gt(count_interleaved(1), 0);
+	ck_assert_uint_eq(count_interleaved(4), 0);
+}
+END_TEST
+
 /* In the order of the graph a message from layer to layer waits behind one of the step before,
  * which is not made until later.  Issued as they are done they do not. */
 START_TEST(test_orders_by_time)
@@ -403,6 +449,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_orders_are_drawn);
+	tcase_add_test(c, test_stages_are_interleaved);
 	tcase_add_test(c, test_orders_by_time);
 	tcase_add_test(c, test_orders_in_small_steps);
 	tcase_add_test(c, test_estimates_know_nodes);

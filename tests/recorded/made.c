@@ -276,7 +276,10 @@ static int make_strategy(const struct words *w, struct made *m, struct ff_error 
 		return ff_graph_micro(
 				&m->graph, m->strategy.micro_batches, &m->arena, &m->micro, err);
 	m->strategy.micro_batches = (uint32_t)w->micro_batches;
-	m->strategy.rule = w->order && !strcmp(w->order, "1f1b") ? FF_ORDER_1F1B : FF_ORDER_GPIPE;
+	for (int k = 0; k < FF_ORDER_COUNT && w->order; k++)
+		if (!strcmp(w->order, ff_order_name((enum ff_order_rule)k)))
+			m->strategy.rule = (enum ff_order_rule)k;
+	m->strategy.chunks = m->strategy.rule == FF_ORDER_INTERLEAVED ? 2 : 1;
 	return FF_OK;
 }
 

@@ -109,18 +109,21 @@ static double simulate(struct chain *c, struct ff_schedule *ret)
 	return sim.step_us;
 }
 
-/* One layer a stage. */
-static double pipeline(struct chain *c, uint32_t stages, uint32_t micro_batches,
-		enum ff_order_rule rule, struct ff_schedule *ret)
+/* One layer a stage, `chunks` stages a device. */
+static double pipeline(struct chain *c, uint32_t devices, uint32_t micro_batches,
+		enum ff_order_rule rule, uint32_t chunks, struct ff_schedule *ret)
 {
-	open(c, stages, micro_batches, stages);
+	uint32_t stages = devices * chunks;
+
+	open(c, stages, micro_batches, devices);
 	c->s.rule = rule;
+	c->s.chunks = chunks;
 	for (uint32_t i = 0; i < stages; i++) {
 		c->s.stage[layer(c, i)] = (uint16_t)i;
-		c->s.config[layer(c, i)].start = (uint16_t)i;
+		c->s.config[layer(c, i)].start = (uint16_t)(i % devices);
 	}
 	c->s.stage[c->g.loss[0]] = (uint16_t)(stages - 1);
-	c->s.config[c->g.loss[0]].start = (uint16_t)(stages - 1);
+	c->s.config[c->g.loss[0]].start = (uint16_t)(devices - 1);
 	return simulate(c, ret);
 }
 
@@ -133,10 +136,28 @@ START_TEST(pipelines_take_m_plus_p_minus_1)
 			for (int rule = 0; rule < FF_ORDER_COUNT; rule++) {
 				struct ff_schedule s;
 				struct chain c;
-				double us = pipeline(&c, p, m, (enum ff_order_rule)rule, &s);
+				double us = pipeline(&c, p, m, (enum ff_order_rule)rule, 1, &s);
 
 				ck_assert_double_eq_tol(
 						us, (m + p - 1) * (FORWARD_US + BACKWARD_US), 1e-2);
+				close_chain(&c);
+			}
+}
+END_TEST
+
+/* Narayanan et al. 2021, section 2.2.2: with v stages a device, each with a share of its work, the
+ * bubble is (p - 1) / (v m) of that: v m + p - 1 turns. */
+START_TEST(interleaved_take_v_m_plus_p_minus_1)
+{
+	for (uint32_t p = 1; p <= 4; p++)
+		for (uint32_t v = 2; v <= 4; v++)
+			for (uint32_t m = p; m <= 4 * p; m += p) {
+				struct ff_schedule s;
+				struct chain c;
+				double us = pipeline(&c, p, m, FF_ORDER_INTERLEAVED, v, &s);
+
+				ck_assert_double_eq_tol(us,
+						(v * m + p - 1) * (FORWARD_US + BACKWARD_US), 1e-2);
 				close_chain(&c);
 			}
 }
@@ -171,14 +192,14 @@ START_TEST(stages_hold_what_their_order_says)
 			struct chain a, b;
 			int64_t grown;
 
-			pipeline(&a, p, p, (enum ff_order_rule)rule, &few);
-			pipeline(&b, p, 3 * p, (enum ff_order_rule)rule, &many);
+			pipeline(&a, p, p, (enum ff_order_rule)rule, 1, &few);
+			pipeline(&b, p, 3 * p, (enum ff_order_rule)rule, 1, &many);
 			for (uint32_t k = 0; k < p; k++) {
-				uint32_t least = rule == FF_ORDER_1F1B ? p - k : 3 * p;
+				uint32_t least = rule != FF_ORDER_GPIPE ? p - k : 3 * p;
 
 				ck_assert_uint_eq(most_alive(&many, layer(&b, k)), least);
 				grown = many.live_bytes[k] - few.live_bytes[k];
-				if (rule == FF_ORDER_1F1B)
+				if (rule != FF_ORDER_GPIPE)
 					ck_assert_int_le(grown, 2 * p * 64); /* losses */
 				else
 					ck_assert_int_ge(grown, 2 * p * shard);
@@ -186,6 +207,52 @@ START_TEST(stages_hold_what_their_order_says)
 			close_chain(&a);
 			close_chain(&b);
 		}
+}
+END_TEST
+
+/* Forward less backward passes of layers on each device, and the most that it ever was. */
+static void count_alive(
+		const struct chain *c, const struct ff_schedule *s, uint32_t *alive, uint32_t *most)
+{
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+
+		if (t->kind > FF_TASK_BACKWARD || c->g.nodes[t->node].op != FF_OP_LINEAR)
+			continue;
+		alive[t->device] += t->kind == FF_TASK_FORWARD;
+		if (alive[t->device] > most[t->device])
+			most[t->device] = alive[t->device];
+		alive[t->device] -= t->kind == FF_TASK_BACKWARD;
+	}
+}
+
+/* Device k of p with v stages holds (v - 1) p + 2 (p - k) - 1 of them at once, or all v m.  Other
+ * numbers of micro-batches than multiples of p, and of stages than of v, go through as well. */
+START_TEST(interleaved_hold_what_they_say)
+{
+	for (uint32_t p = 2; p <= 5; p++)
+		for (uint32_t m = 1; m <= 3 * p; m++)
+			for (uint32_t v = 2; v <= 4; v++) {
+				uint32_t alive[5] = {0}, most[5] = {0};
+				struct ff_schedule s;
+				struct chain c;
+
+				pipeline(&c, p, m, FF_ORDER_INTERLEAVED, v == 4 ? 3 : v, &s);
+				if (v == 4) { /* 3 p stages for 4 a device */
+					c.s.chunks = 4;
+					simulate(&c, &s);
+				}
+				count_alive(&c, &s, alive, most);
+				for (uint32_t k = 0; k < p; k++) {
+					uint32_t least = (v - 1) * p + 2 * (p - k) - 1;
+
+					ck_assert_uint_eq(alive[k], 0);
+					if (m % p == 0 && v < 4)
+						ck_assert_uint_eq(most[k],
+								least < v * m ? least : v * m);
+				}
+				close_chain(&c);
+			}
 }
 END_TEST
 
@@ -274,7 +341,9 @@ static Suite *suite(void)
 
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, pipelines_take_m_plus_p_minus_1);
+	tcase_add_test(c, interleaved_take_v_m_plus_p_minus_1);
 	tcase_add_test(c, stages_hold_what_their_order_says);
+	tcase_add_test(c, interleaved_hold_what_they_say);
 	tcase_add_test(c, computing_again_costs_and_saves);
 	tcase_add_test(c, segments_are_made_again_once);
 	tcase_add_test(c, illegal_phases);

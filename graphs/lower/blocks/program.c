@@ -5,10 +5,29 @@
 
 #include "ff/backward.h"
 
+/* Of one stage, or one rank, micro-batches. */
+struct progress {
+	uint32_t forward, backward;
+};
+
 /* Nodes of one stage: `order` from `first` to `end`. */
 struct stage {
 	uint32_t first, end;
-	uint32_t forward, backward; /* micro-batches done */
+	struct progress begun, done;
+};
+
+/* Who holds stages `rank`, `rank` + n_ranks, ...: its chunks. */
+struct rank {
+	uint32_t n_chunks;
+	struct progress begun; /* of all chunks together */
+	uint32_t busy;         /* ticks that what it does now still takes */
+	uint32_t *counts;      /* where that is counted when it is done */
+};
+
+/* A move to another stage: when its rank has computed. */
+struct late {
+	struct ff_step step;
+	uint32_t rank;
 };
 
 struct writer {
@@ -17,10 +36,12 @@ struct writer {
 	const uint32_t *order;
 	struct ff_program p;
 	struct ff_step *step;
-	uint32_t n_stages;
+	uint32_t n_stages, n_ranks;
 	struct stage *stage;
-	struct ff_step *late; /* moves to other stages: when all stages have computed */
+	struct rank *rank;
+	struct late *late;
 	uint32_t n_late;
+	uint32_t at;     /* the rank that computes */
 	uint32_t *stack; /* of nodes to be recomputed */
 	/* Inputs that are brought once: nodes of `order` that were looked at, and how many of
 	 * those that read such have theirs on the way. */
@@ -77,7 +98,7 @@ static void put_moves(struct writer *w, enum ff_phase phase, uint32_t micro, uin
 		return;
 	if (phase != FF_PHASE_RECOMPUTE && ff_node_is_computed(w->g, from) &&
 			ff_strategy_stage(w->g, w->s, from) != ff_strategy_stage(w->g, w->s, to))
-		w->late[w->n_late++] = step;
+		w->late[w->n_late++] = (struct late){step, w->at};
 	else
 		put(w, step);
 }
@@ -291,62 +312,122 @@ static void run_forward(struct writer *w, struct stage *s)
 {
 	for (uint32_t i = s->first; i < s->end; i++)
 		if (ff_node_is_computed(w->g, w->order[i]))
-			put_forward(w, w->order[i], s->forward);
-	s->forward++;
+			put_forward(w, w->order[i], s->begun.forward);
+	s->begun.forward++;
 }
 
 static void run_backward(struct writer *w, struct stage *s)
 {
 	for (uint32_t i = s->end; i-- > s->first;)
 		if (ff_node_is_computed(w->g, w->order[i]) && ff_node_needs_grad(w->g, w->order[i]))
-			put_backward(w, w->order[i], s->backward);
-	s->backward++;
+			put_backward(w, w->order[i], s->begun.backward);
+	s->begun.backward++;
 }
 
-/* How many micro-batches may be under way in stage `s` before it turns back: all, or
- * as many as stages follow. */
-static uint32_t most_under_way(const struct writer *w, uint32_t s)
+/* How many micro-batches of all its chunks may be under way at a rank before it turns back: as
+ * many as follow it.  With several chunks a group of n_ranks goes through all but the last, and
+ * what follows is twice as far (Megatron-LM's interleaved schedule). */
+static uint32_t most_under_way(const struct writer *w, uint32_t rank)
 {
-	uint32_t m = w->s->micro_batches, rest = w->n_stages - s;
+	uint32_t p = w->n_ranks, rest = p - rank, chunks = w->rank[0].n_chunks;
 
-	return w->s->rule == FF_ORDER_1F1B && rest < m ? rest : m;
+	if (w->s->rule == FF_ORDER_GPIPE)
+		return UINT32_MAX;
+	return chunks == 1 ? rest : (chunks - 1) * p + 2 * rest - 1;
 }
 
-/* What stage `s` does in a tick in which those before it have done `forward`
- * micro-batches and those behind it `backward`. */
-static void run_stage(struct writer *w, uint32_t s, uint32_t forward, uint32_t backward)
+/* The `k`-th that a rank computes forward, or backward: groups of n_ranks micro-batches (the last
+ * may be smaller) go through its chunks in turn, first to last or last to first. */
+static void find_turn(const struct writer *w, uint32_t rank, uint32_t k, bool back,
+		struct stage **stage, uint32_t *micro)
 {
-	struct stage *stage = &w->stage[s];
-	bool turn = stage->forward - stage->backward >= most_under_way(w, s) ||
-		    stage->forward == w->s->micro_batches;
+	uint32_t p = w->n_ranks, chunks = w->rank[rank].n_chunks;
+	uint32_t first = k / (p * chunks) * p, left = w->s->micro_batches - first;
+	uint32_t size = left < p ? left : p, within = k % (p * chunks), chunk = within / size;
 
-	if (!turn && forward > stage->forward)
-		run_forward(w, stage);
-	else if (turn && backward > stage->backward)
-		run_backward(w, stage);
+	*micro = first + within % size;
+	*stage = &w->stage[(back ? chunks - 1 - chunk : chunk) * p + rank];
 }
 
-/* Tick by tick, every stage with one micro-batch; then what goes from stage to stage,
- * so that no device waits for another's message before its own work. */
+static bool try_forward(struct writer *w, struct rank *r)
+{
+	struct stage *s;
+	uint32_t micro;
+
+	find_turn(w, w->at, r->begun.forward, false, &s, &micro);
+	if (s > w->stage && s[-1].done.forward <= micro)
+		return false;
+	run_forward(w, s);
+	r->begun.forward++;
+	r->busy = 1;
+	r->counts = &s->done.forward;
+	return true;
+}
+
+static bool try_backward(struct writer *w, struct rank *r)
+{
+	struct stage *s;
+	uint32_t micro;
+
+	find_turn(w, w->at, r->begun.backward, true, &s, &micro);
+	if (s + 1 < w->stage + w->n_stages ? s[1].done.backward <= micro : s->done.forward <= micro)
+		return false;
+	run_backward(w, s);
+	r->begun.backward++;
+	r->busy = w->rank[0].n_chunks > 1 ? 2 : 1;
+	r->counts = &s->done.backward;
+	return true;
+}
+
+/* What a rank does next, unless what that needs is not there; says whether it does anything.
+ * `beyond`: forward, however much is under way. */
+static bool begin(struct writer *w, struct rank *r, bool beyond)
+{
+	bool all = r->begun.forward == r->n_chunks * w->s->micro_batches;
+
+	if (!all && (beyond || r->begun.forward - r->begun.backward < most_under_way(w, w->at)))
+		return try_forward(w, r);
+	return r->begun.backward < r->begun.forward && try_backward(w, r);
+}
+
+static bool begin_all(struct writer *w, bool beyond)
+{
+	bool any = false;
+
+	for (w->at = 0; w->at < w->n_ranks; w->at++) {
+		struct rank *r = &w->rank[w->at];
+
+		any = r->busy || begin(w, r, beyond) || any;
+	}
+	return any;
+}
+
+/* A tick is over.  What goes from stage to stage is issued then, so that no device waits for
+ * another's message before its own work. */
+static void end_tick(struct writer *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->n_ranks; i++)
+		if (w->rank[i].busy && !--w->rank[i].busy)
+			++*w->rank[i].counts;
+	for (uint32_t i = 0; i < w->n_late; i++)
+		if (w->rank[w->late[i].rank].busy)
+			w->late[n++] = w->late[i];
+		else
+			put(w, w->late[i].step);
+	w->n_late = n;
+}
+
+/* Tick by tick.  Where ranks all wait (a group is smaller than the others, or some ranks hold
+ * fewer chunks) they go on forward: of all that has not been forward yet, the chunk that comes
+ * first in its group's turn has what it needs. */
 static void run_stages(struct writer *w)
 {
-	uint32_t m = w->s->micro_batches;
-
-	while (w->stage[0].backward < m) {
-		uint32_t forward = m; /* of the stage before, when the tick began */
-
-		for (uint32_t s = 0; s < w->n_stages; s++) {
-			struct stage *stage = &w->stage[s];
-			uint32_t done = stage->forward;
-			uint32_t backward = s + 1 < w->n_stages ? w->stage[s + 1].backward
-								: stage->forward;
-
-			run_stage(w, s, forward, backward);
-			forward = done;
-		}
-		for (uint32_t i = 0; i < w->n_late; i++)
-			put(w, w->late[i]);
-		w->n_late = 0;
+	while (w->stage[0].done.backward < w->s->micro_batches) {
+		if (!begin_all(w, false))
+			begin_all(w, true);
+		end_tick(w);
 	}
 }
 
@@ -366,6 +447,16 @@ static void find_stages(struct writer *w)
 	}
 }
 
+/* Where stages are not so many times the ranks the last ranks hold one less. */
+static void find_ranks(struct writer *w)
+{
+	uint32_t n = w->n_stages, chunks = w->s->rule == FF_ORDER_INTERLEAVED ? w->s->chunks : 1;
+
+	w->n_ranks = n ? (n + chunks - 1) / chunks : 0;
+	for (uint32_t r = 0; r < w->n_ranks; r++)
+		w->rank[r].n_chunks = (n - r + w->n_ranks - 1) / w->n_ranks;
+}
+
 static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct ff_error *err)
 {
 	const struct ff_graph *g = w->g;
@@ -381,6 +472,7 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 	w->step = ff_arena_array(a, bound, sizeof(*w->step));
 	w->late = ff_arena_array(a, 3 * (size_t)g->n_edges, sizeof(*w->late));
 	w->stage = ff_arena_array(a, g->n_nodes, sizeof(*w->stage));
+	w->rank = ff_arena_array(a, g->n_nodes, sizeof(*w->rank));
 	w->stack = ff_arena_array(a, g->n_nodes, sizeof(*w->stack));
 	*again = ff_arena_array(a, g->n_nodes, sizeof(**again));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
@@ -392,7 +484,7 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 		w->p.gathers[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
 		failed = failed || !w->p.gathers[k];
 	}
-	if (failed || !w->step || !w->late || !w->stage || !w->stack || !*again)
+	if (failed || !w->step || !w->late || !w->stage || !w->rank || !w->stack || !*again)
 		return ff_fail_memory(err);
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		memset(w->p.compute[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
@@ -418,6 +510,7 @@ int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, cons
 	w.p.step = w.step;
 	find_again(&w, again);
 	find_stages(&w);
+	find_ranks(&w);
 	run_stages(&w);
 	put(&w, (struct ff_step){FF_STEP_UPDATE, FF_PHASE_BACKWARD, s->micro_batches - 1, FF_NONE});
 	while (w.p.step[w.p.n_ahead].phase == FF_PHASE_FORWARD && w.p.step[w.p.n_ahead].micro == 0)
