@@ -107,7 +107,7 @@ def of_vtrain(r):
                                                 sequence=r["seq"], vocabulary=51200, dropout=10, dtype="bfloat16"))
     gpu = ALIASES.get(r["gpu"], r["gpu"])
     return Row(MEGATRON, gpu, int(r["gpus"]), f"gpt {r['layers']}x{r['hidden']}", zoo, False,
-               f"megatron:{t},{d},{p},{micro},recompute", "adamw", True, 1e3 * float(r["iter_ms"]))
+               f"megatron:{t},{d},{p},{micro},recompute,even", "adamw", True, 1e3 * float(r["iter_ms"]))
 
 
 GPTS = {"gpt2_large": (36, 1280, 20, 50257), "gpt3_xl": (24, 3072, 24, 50257), "gpt3_27": (32, 2560, 32, 50257),

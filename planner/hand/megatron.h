@@ -17,6 +17,7 @@ struct ff_megatron {
 	uint32_t again;   /* what is computed again: all of a block, or what is light; 0: nothing */
 	uint32_t sequence; /* 1: between chains of products places are split */
 	uint32_t experts;  /* 1: products of groups of channels are split by group */
+	uint32_t even;     /* 1: stages have equally many blocks, whatever those at the ends take */
 };
 
 /* Whether `name` begins with "megatron:". */
