@@ -156,7 +156,7 @@ def of_lambda(r):
                zoo, tf32, "data-parallel", optimizer, False, 1e6 * int(r["global_batch"]) / float(r["rate"]))
 
 
-# layers, width, heads, tensor parallelism, GPUs, batch, TFLOP/s a GPU; data parallelism beside, no pipelines
+# of that table: layers, width, heads, tensor parallelism, GPUs, batch, TFLOP/s a GPU; the rest is data parallelism
 SELENE = ((24, 2304, 24, 1, 32, 512, 137), (30, 3072, 32, 2, 64, 512, 138), (36, 4096, 32, 4, 128, 512, 142))
 
 
@@ -303,8 +303,10 @@ class Predictor:
         """Of rows that were measured as one, by that number."""
         made, plan, points = *(os.path.join(self.folder, name) for name in ("made.json", "plan.json")), []
         for r in rows:
-            if not self.make(r, made):
-                points.append(Predicted(r, *self.by_number(r, made, plan, number)))
+            why = self.make(r, made)
+            if why:
+                sys.exit(why)
+            points.append(Predicted(r, *self.by_number(r, made, plan, number)))
         return min(points, key=lambda x: x.us)
 
 
