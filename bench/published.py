@@ -2,7 +2,8 @@
 """Predicted beside published times of whole training steps on GPUs.
 
 usage: bench/published.py FOLDER [--build build] [--out out] [--costs analytic] [--rows 250 | --all]
-                          [--machine GPU=MACHINE]... [--framework NAME]... [--verbose]
+                          [--machine GPU=MACHINE]... [--framework NAME]... [--clusters] [--svg FILE]
+                          [--verbose]
 
 FOLDER has tables of what others measured, as CSV with a header.  Those that are there are read:
 
@@ -14,9 +15,12 @@ FOLDER has tables of what others measured, as CSV with a header.  Those that are
   endtoend_open.csv     resnet50 and BERT for SQuAD, data-parallel on 1 to 8 GPUs, the input pipeline
                         and the optimizer in it (lambdal/deeplearning-benchmark @ aa5addb, no licence found)
 
+With --clusters also three steps on 4 to 16 nodes (Narayanan et al., "Efficient Large-Scale Language Model Training on
+GPU Clusters Using Megatron-LM", SC 2021, table 1), by the micro-batches that are predicted fastest, as it names none.
+
 Of each table about --rows are taken, evenly, or --all.  Networks are ffzoo's, priced by ffsearch --simulate;
-a GPU is a machine made of its datasheet (below), or what --machine says it is: a100_sxm40=a100x256.
-Memory is no limit: what was measured did fit.
+a GPU is in a machine made of its datasheet (below), or in what --machine says, a100_sxm40=dgx-a100-40, of many GPUs
+in several of them.  Memory is no limit: what was measured did fit.
 
 Printed are, by GPU, network and number of GPUs, the mean absolute and signed errors of predicted against
 published steps, Kendall's tau of pairs with the same network, GPUs and batch, and the term that errs most:
@@ -25,7 +29,7 @@ from one, by its share of the step, where factors are fitted to the group's rows
 towards one.  First as our runtime would execute the steps; then as their frameworks do (ffsearch
 --framework), each with the one number that is fitted to it.  That is cross-validated: the number with which
 a network is predicted is fitted to all other networks.  OUT/published.svg and published-frameworks.svg are
-scatter plots of the two, OUT/published.json has the rows.
+scatter plots of the two, --svg FILE is the latter once more; OUT/published.json has the rows.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -58,6 +62,8 @@ GPUS = {
     "t4": ("T4", 8.1, None, 65, 320, 16, 12),
 }
 ALIASES = {"a100-sxm": "a100_sxm40"}
+MACHINES = {"a100_sxm80": "dgx-a100-80"}  # of several nodes
+A_NODE = 8  # GPUs
 
 MEGATRON, EAGER, EXAMPLES = "Megatron-DeepSpeed", "eager PyTorch", "DeepLearningExamples"
 TF32 = f"{EXAMPLES} in TF32"
@@ -107,7 +113,7 @@ def of_vtrain(r):
                                                 sequence=r["seq"], vocabulary=51200, dropout=10, dtype="bfloat16"))
     gpu = ALIASES.get(r["gpu"], r["gpu"])
     return Row(MEGATRON, gpu, int(r["gpus"]), f"gpt {r['layers']}x{r['hidden']}", zoo, False,
-               f"megatron:{t},{d},{p},{micro},recompute", "adamw", True, 1e3 * float(r["iter_ms"]))
+               f"megatron:{t},{d},{p},{micro},recompute,even", "adamw", True, 1e3 * float(r["iter_ms"]))
 
 
 GPTS = {"gpt2_large": (36, 1280, 20, 50257), "gpt3_xl": (24, 3072, 24, 50257), "gpt3_27": (32, 2560, 32, 50257),
@@ -148,6 +154,22 @@ def of_lambda(r):
     tf32 = not mixed and GPUS[r["gpu"]][2] is not None
     return Row(TF32 if tf32 else EXAMPLES, r["gpu"], int(r["gpus"]), f"{r['network']} {'fp16' if mixed else 'fp32'}",
                zoo, tf32, "data-parallel", optimizer, False, 1e6 * int(r["global_batch"]) / float(r["rate"]))
+
+
+# of that table: layers, width, heads, tensor parallelism, GPUs, batch, TFLOP/s a GPU; the rest is data parallelism
+SELENE = ((24, 2304, 24, 1, 32, 512, 137), (30, 3072, 32, 2, 64, 512, 138), (36, 4096, 32, 4, 128, 512, 142))
+
+
+def of_selene(layers, width, heads, tensor, gpus, batch, rate):
+    """The step is what its formula has of FLOPs, recomputation among them, by the rate.  One row a micro-batch."""
+    words, places = 51200, 2048
+    flops = 96 * batch * places * layers * width ** 2 * (1 + places / (6 * width) + words / (16 * layers * width))
+    zoo = ("gpt2", "--batch", str(batch), *size(layers=layers, width=width, heads=heads, sequence=places,
+                                                vocabulary=words, dropout=10, dtype="bfloat16"))
+    data = gpus // tensor
+    return [Row(MEGATRON, "a100_sxm80", gpus, f"gpt {layers}x{width}", zoo, False,
+                f"megatron:{tensor},{data},1,{batch // data // m},recompute,even", "adamw", True,
+                flops / gpus / rate / 1e6) for m in (1, 2, 4, 8)]
 
 
 TABLES = (("vtrain_e2e_open.csv", of_vtrain), ("neusight_e2e.csv", of_neusight), ("endtoend_open.csv", of_lambda))
@@ -234,8 +256,10 @@ class Predictor:
         return self.graphs[zoo]
 
     def machine(self, r):
-        if r.gpu in self.machines:
-            return [self.machines[r.gpu], "--devices", str(r.gpus)]
+        nodes = -(-r.gpus // A_NODE)
+        name = self.machines.get(r.gpu, MACHINES.get(r.gpu) if nodes > 1 else None)
+        if name:
+            return [f"{name}:{nodes}" if nodes > 1 else name, "--devices", str(r.gpus)]
         path = os.path.join(self.folder, f"{r.gpu}-{r.gpus}{'-tf32' if r.tf32 else ''}.json")
         if not os.path.exists(path):
             write_machine(path, r.gpu, r.gpus, r.tf32)
@@ -251,20 +275,39 @@ class Predictor:
     def predict(self, r):
         """By our runtime and by its framework; or None, and why."""
         made, plan = (os.path.join(self.folder, name) for name in ("made.json", "plan.json"))
-        why = self.simulate(r, r.strategy, made)
-        if not why and r.whole and r.gpus > 1:
-            save(made, dict(load(made), bucket_bytes=WHOLE))
-        why = why or self.simulate(r, made, plan)
+        why = self.make(r, made) or self.simulate(r, made, plan)
         if why:
             return None, why
         us, terms = take_apart(r, load(plan))
-        curve = []
-        for number in NUMBERS[r.framework] if self.o.costs == "analytic" else ():
-            why = self.simulate(r, made, plan, "--framework", f"{FRAMEWORKS[r.framework]}:{number}")
+        numbers = NUMBERS[r.framework] if self.o.costs == "analytic" else ()
+        try:
+            return Predicted(r, us, terms, tuple((n, *self.by_number(r, made, plan, n)) for n in numbers)), ""
+        except ValueError as e:
+            return None, str(e)
+
+    def make(self, r, to):
+        """Its strategy; why not, or None."""
+        why = self.simulate(r, r.strategy, to)
+        if not why and r.whole and r.gpus > 1:
+            save(to, dict(load(to), bucket_bytes=WHOLE))
+        return why
+
+    def by_number(self, r, made, plan, number):
+        """The step and its terms, as its framework with that number."""
+        why = self.simulate(r, made, plan, "--framework", f"{FRAMEWORKS[r.framework]}:{number}")
+        if why:
+            raise ValueError(why)
+        return take_apart(r, load(plan))
+
+    def fastest(self, rows, number):
+        """Of rows that were measured as one, by that number."""
+        made, plan, points = *(os.path.join(self.folder, name) for name in ("made.json", "plan.json")), []
+        for r in rows:
+            why = self.make(r, made)
             if why:
-                return None, why
-            curve.append((number, *take_apart(r, load(plan))))
-        return Predicted(r, us, terms, tuple(curve)), ""
+                sys.exit(why)
+            points.append(Predicted(r, *self.by_number(r, made, plan, number)))
+        return min(points, key=lambda x: x.us)
 
 
 def predict_all(rows, options):
@@ -340,6 +383,8 @@ def table(points):
     for framework, some in sorted(compared.by_key(points, lambda x: x.row.framework).items()):
         for gpu, part in sorted(compared.by_key(some, lambda x: x.row.gpu).items()):
             line(f"{framework}, {gpu}", part)
+    for nodes, some in sorted(compared.by_key(points, lambda x: min(2, -(-x.row.gpus // A_NODE))).items()):
+        line("one node" if nodes == 1 else "several nodes", some)
     line("all", points)
 
 
@@ -376,6 +421,8 @@ def main():
     p.add_argument("--machine", action="append", default=[], metavar="GPU=MACHINE", help="what a GPU is of")
     p.add_argument("--framework", action="append", choices=tuple(FRAMEWORKS),
                    help="its rows alone (preset: all but those in TF32, which analytic costs do not know)")
+    p.add_argument("--clusters", action="store_true", help="steps on several nodes, too")
+    p.add_argument("--svg", metavar="FILE", help="write a scatter plot of frameworks' steps there")
     p.add_argument("--verbose", action="store_true", help="print each row, too")
     o = p.parse_args()
     wanted = o.framework or (MEGATRON, EAGER, EXAMPLES)
@@ -395,12 +442,16 @@ def main():
         print("\nBy frameworks, each with one number: " +
               ", ".join(f"{name} {number:g}" for name, number in sorted(numbers.items())) +
               "; below, each network by the number that is fitted to all others")
+        if o.clusters and MEGATRON in numbers:
+            predicted += [Predictor(o).fastest(of_selene(*one), numbers[MEGATRON]) for one in SELENE]
         table(predicted)
         plots.append(("published-frameworks", predicted))
     save(os.path.join(o.out, "published.json"),
          [dict(x.row._asdict(), predicted=x.us, terms=x.terms, curve=x.curve) for x in points])
     for name, some in plots:
         compared.plot([point(x)._replace(network=x.row.framework) for x in some], os.path.join(o.out, f"{name}.svg"))
+    if o.svg:
+        compared.plot([point(x)._replace(network=x.row.framework) for x in plots[-1][1]], o.svg)
 
 
 if __name__ == "__main__":

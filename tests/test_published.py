@@ -50,13 +50,15 @@ def test_number():
     rows = predicted()
     assert all(r["curve"][0][1] < 0.8 * r["curve"][-1][1] for r in rows), rows
     write_vtrain([[us for number, us, _ in r["curve"] if number == 70][0] / 1e3 for r in rows])
-    text, _ = published()
+    text, _ = published("--svg", "kept.svg")
     group = "a100_sxm40, gpt 4x256, 4 GPUs"
     assert " 0.0 % " not in line(text, group, 0), text
     assert "Megatron-DeepSpeed 70;" in text, text
     assert " 0.0 % " in line(text, group, 1) and " 1.000 " in line(text, group, 1), text
     with open("out/published.svg", encoding="utf-8") as f:
         assert f.read().count("<circle") == len(WAYS) + 1
+    with open("out/published-frameworks.svg", encoding="utf-8") as f, open("kept.svg", encoding="utf-8") as kept:
+        assert f.read() == kept.read()
     # a second network, with 120 us: each is predicted by the other's number
     write_vtrain([1] * len(WAYS), [1] * len(WAYS))
     rows = published()[1]

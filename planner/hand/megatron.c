@@ -34,7 +34,7 @@ static const struct {
 		{"zero-3", AT(updates), FF_MEGATRON_ZERO_3},
 		{"recompute", AT(again), FF_MEGATRON_FULL},
 		{"recompute=light", AT(again), FF_MEGATRON_LIGHT}, {"sequence", AT(sequence), 1},
-		{"experts", AT(experts), 1}};
+		{"experts", AT(experts), 1}, {"even", AT(even), 1}};
 #undef AT
 #define N_WORDS (sizeof(words) / sizeof(words[0]))
 
@@ -43,8 +43,8 @@ static int fail_name(const char *name, const char *hint, struct ff_error *err)
 	return ff_fail(err, FF_E_INPUT,
 			"strategy %.100s: expected megatron:T,D,P,M, degrees of tensor, data and "
 			"pipeline parallelism and micro-batches, and behind them any of zero-1 or "
-			"zero-3, recompute or recompute=light, interleave=V, sequence and "
-			"experts%s",
+			"zero-3, recompute or recompute=light, interleave=V, sequence, experts "
+			"and even%s",
 			name, hint);
 }
 
@@ -273,7 +273,9 @@ static int set_stages(struct hand *x, struct ff_error *err)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < x->g->n_nodes; i++)
 		if (ff_node_needs_config(x->g, i))
-			cost[r->unit[i]] += ff_node_roofline_s(x->g, x->m, i);
+			cost[r->unit[i]] += x->h->even ? 0 : ff_node_roofline_s(x->g, x->m, i);
+	for (uint32_t i = 0; i < r->n_units && x->h->even; i++)
+		cost[i] = 1;
 	code = ff_stages_balance(cost, r->n_units, count_stages(x->h), x->a, stage, err);
 	for (uint32_t i = 0; i < x->g->n_nodes && code == FF_OK; i++)
 		if (ff_node_needs_config(x->g, i))

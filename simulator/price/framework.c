@@ -23,7 +23,7 @@ static const struct ff_framework rows[] = {
 				.passes = 4},
 		{.name = "megatron",
 				.summary = "Megatron-DeepSpeed",
-				.operator_us = 71,
+				.operator_us = 74,
 				.waits = true,
 				.whole = true,
 				.narrow = true,
@@ -101,6 +101,27 @@ static struct ff_kernel_shape of_scores(
 			.back = s->back};
 }
 
+/* Whether Megatron-LM's kernel takes such scores (megatron/model/fused_softmax.py @ 0cb36de): of
+ * others, as of two heads of one sample on a GPU, it scales, masks and takes the softmax one after
+ * another, in float32. */
+static bool is_apart(const struct ff_framework *f, const struct ff_kernel_shape *s)
+{
+	bool fits = ff_dtype_bytes(s->type) < 4 && s->n > 16 && s->n <= 2048 &&
+		    fmod(s->m, 4) == 0 && fmod(s->count, 4) == 0;
+
+	return f->causal && s->class == FF_KERNEL_ATTENTION && !fits;
+}
+
+/* Beside the softmax it scales, masks in place, and casts from and to what is narrower. */
+static uint32_t apart(const struct ff_kernel_shape *s, struct ff_kernel_shape *ret)
+{
+	double wide = 4 / (double)ff_dtype_bytes(s->type);
+
+	ret[0] = of_scores(s, FF_KERNEL_STREAM, 4 * wide + (wide > 1 ? 2 * (1 + wide) : 0));
+	ret[1] = of_scores(s, FF_KERNEL_SOFTMAX, wide * (s->back ? 3 : 2));
+	return 2;
+}
+
 /* Between the products.  Of what is dropped there is a mask of bytes. */
 static uint32_t between(const struct ff_framework *f, const struct ff_kernel_shape *s, bool dropout,
 		struct ff_kernel_shape *ret)
@@ -108,7 +129,10 @@ static uint32_t between(const struct ff_framework *f, const struct ff_kernel_sha
 	double read = (f->causal ? s->share : 1) * (s->back ? 2 : 1);
 	uint32_t n = 0;
 
-	ret[n++] = of_scores(s, f->causal ? FF_KERNEL_STREAM : FF_KERNEL_SOFTMAX, read + 1);
+	if (is_apart(f, s))
+		n = apart(s, ret);
+	else
+		ret[n++] = of_scores(s, f->causal ? FF_KERNEL_STREAM : FF_KERNEL_SOFTMAX, read + 1);
 	if (f->passes > 0)
 		ret[n++] = of_scores(s, FF_KERNEL_STREAM, f->passes);
 	if (dropout)
@@ -181,10 +205,20 @@ bool ff_framework_awaits(
 	       is_message(s, t);
 }
 
+/* As how many operators a framework has a pass of one of ours: none where it launches nothing. */
+static uint32_t operators(const struct ff_framework *f, const struct ff_work *w)
+{
+	struct ff_kernel_shape kernel[FF_MOST_KERNELS];
+	uint32_t n = ff_work_kernels(w, kernel);
+
+	if (n == 1 && is_apart(f, &kernel[0]))
+		return ff_dtype_bytes(kernel[0].type) < 4 ? 5 : 3;
+	return n > 0;
+}
+
 double ff_framework_issue_us(
 		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t)
 {
-	struct ff_kernel_shape kernel[FF_MOST_KERNELS];
 	struct ff_region box;
 	struct ff_work work;
 
@@ -194,5 +228,5 @@ double ff_framework_issue_us(
 		return f->operator_us;
 	ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
 	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
-	return ff_work_kernels(&work, kernel) ? f->operator_us : 0;
+	return operators(f, &work) * f->operator_us;
 }

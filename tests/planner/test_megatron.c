@@ -172,6 +172,26 @@ START_TEST(test_interleaved)
 }
 END_TEST
 
+/* A large vocabulary draws blocks away from the stage that has it, unless stages are even. */
+START_TEST(test_even)
+{
+	static const char *const sets[] = {
+			"layers=4", "width=64", "heads=4", "sequence=16", "vocabulary=4096"};
+	static const char *const names[] = {"megatron:1,1,2,4", "megatron:1,1,2,4,even"};
+	struct ff_error err = {0};
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("gpt2", 24, sets, 5, &arena, &g, &err));
+	for (uint32_t even = 0; even < 2; even++) {
+		struct ff_strategy s = start(names[even], &g, 2);
+
+		ck_assert_uint_eq(s.stage[ff_graph_find(&g, "block1.mlp.up")], 0);
+		ck_assert_uint_eq(s.stage[ff_graph_find(&g, "block2.mlp.up")], even);
+		ck_assert_uint_eq(s.stage[ff_graph_find(&g, "logits")], 1);
+	}
+}
+END_TEST
+
 START_TEST(test_light)
 {
 	struct ff_graph g = zoo("gpt2", 5);
@@ -234,7 +254,7 @@ static void draw(struct ff_random *r, uint32_t n, char name[100])
 {
 	static const char *const words[][3] = {{"", ",zero-1", ",zero-3"},
 			{"", ",recompute", ",recompute=light"}, {"", "", ",sequence"},
-			{"", "", ",experts"}, {"", "", ",interleave=2"}};
+			{"", ",even", ",experts"}, {"", "", ",interleave=2"}};
 	uint32_t t, p;
 
 	do
@@ -359,6 +379,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_experts);
 	tcase_add_test(c, test_zero_3);
 	tcase_add_test(c, test_stages);
+	tcase_add_test(c, test_even);
 	tcase_add_test(c, test_light);
 	tcase_add_test(c, test_interleaved);
 	tcase_add_test(c, test_refused);
