@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ff/evaluate.h"
+#include "ff/search.h"
 #include "ff/simulate.h"
 #include "made.h"
 
@@ -91,6 +91,19 @@ static int check_evaluator(struct made *m, double step_us, struct ff_error *err)
 	return code;
 }
 
+/* The bound of as many micro-batches is not above it. */
+static int check_bound(struct made *m, double step_us, struct ff_error *err)
+{
+	double us;
+	int code = ff_lower_bound(&m->graph, m->strategy.micro_batches, &m->machine, m->pricer,
+			NULL, NULL, &us, err);
+
+	if (code == FF_OK && !(us > 0 && us <= step_us * (1 + 1e-9)))
+		return ff_fail(err, FF_E_RUN, "the bound is %.17g us, but the step takes %.17g us",
+				us, step_us);
+	return code;
+}
+
 int made_digest(struct made *m, const char *ret[COLUMNS], struct ff_error *err)
 {
 	struct ff_schedule schedule;
@@ -102,6 +115,8 @@ int made_digest(struct made *m, const char *ret[COLUMNS], struct ff_error *err)
 		code = ff_simulate(&schedule, m->pricer, a, &sim, err);
 	if (code == FF_OK)
 		code = check_evaluator(m, sim.step_us, err);
+	if (code == FF_OK)
+		code = check_bound(m, sim.step_us, err);
 	if (code < 0)
 		return code;
 	ret[COLUMN_INPUT] = ff_arena_printf(a, "%016" PRIx64, hash_input(m));
