@@ -8,6 +8,8 @@
 #define STEPS 96
 #define FIRST_STEP 12.0 /* of the exponent, times how far a term is from the mean, relatively */
 #define NEW_SHARE 0.1   /* of a chain that is new */
+#define LIGHT 1e-3      /* a weight that may go, where the bound falls by no more than */
+#define LITTLE 1e-4     /* this share */
 
 struct raiser {
 	struct ff_weighed *w;
@@ -143,6 +145,28 @@ static void judge(struct raiser *r)
 	}
 }
 
+/* Leaves out what weighs next to nothing, where little is lost by it. */
+static void tidy(struct raiser *r)
+{
+	uint32_t n = 0;
+	double us;
+
+	r->now = *r->best;
+	for (uint32_t i = 0; i < r->now.n_chains; i++)
+		if (r->now.chain[i].weight > LIGHT)
+			r->now.chain[n++] = r->now.chain[i];
+	r->now.n_chains = n;
+	us = r->now.compute;
+	for (uint32_t i = 0; i < n; i++)
+		us += r->now.chain[i].weight;
+	scale(&r->now, 1 / us);
+	us = ff_weighed_us(r->w, &r->now);
+	if (us < r->us * (1 - LITTLE))
+		return;
+	r->us = us;
+	*r->best = r->now;
+}
+
 static int allocate(struct raiser *r, struct ff_error *err)
 {
 	uint32_t n = r->w->graph->n_nodes;
@@ -170,6 +194,8 @@ int ff_weights_raise(struct ff_weighed *w, bool (*stop)(void *ctx), void *ctx, s
 		step(&r, FIRST_STEP / (1 + 0.1 * i));
 		code = add_longest(&r, err);
 	}
+	if (code == FF_OK)
+		tidy(&r);
 	*us = r.us;
 	return code;
 }
