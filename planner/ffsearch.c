@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "check/memory.h"
 #include "ff/block.h"
 #include "ff/graph_file.h"
 #include "ff/paths.h"
@@ -238,12 +239,31 @@ static int find(struct ff_job *j, struct ff_error *err)
 	return code < 0 ? code : confirm(j, &j->found, err);
 }
 
+/* Where weights and states alone are more than all devices have, nothing needs to be tried. */
+static int check_room(const struct ff_job *j, struct ff_error *err)
+{
+	int64_t least = ff_least_memory_bytes(&j->in.graph, j->in.optimizer), room = 0;
+
+	for (uint32_t i = 0; i < j->in.machine.n_devices; i++)
+		room += j->opt.memory ? j->opt.memory
+				      : ff_device_kind(&j->in.machine, i)->memory_bytes;
+	if (least <= room)
+		return FF_OK;
+	return ff_fail(err, FF_E_NOFIT,
+			"no strategy fits in memory: weights and optimizer states alone take %.1f MiB, "
+			"and all %u devices together have %.1f MiB",
+			(double)least / (1 << 20), j->in.machine.n_devices,
+			(double)room / (1 << 20));
+}
+
 static int search(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_plan *d = j->summary.baseline;
 	struct ff_summary *s = &j->summary;
-	int code = ff_job_limit(j, err);
+	int code = check_room(j, err);
 
+	if (code == FF_OK)
+		code = ff_job_limit(j, err);
 	if (code == FF_OK)
 		code = ff_job_load_plans(j, err);
 	for (uint32_t i = 0; i + 1 < j->opt.jobs && code == FF_OK; i++)

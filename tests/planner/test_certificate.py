@@ -137,6 +137,18 @@ def test_inputs():
     assert "--framework" in said, said
 
 
+def test_memory():
+    """Weights and states alone: 4 bytes each, of momentum one state, but for padding."""
+    run(FFZOO, "mlp", "--batch", "16", "--set", "layers=3", "-o", "g.json")
+    search = [FFSEARCH, "g.json", "--machine", "p100x16", "--devices", "4", "--costs", "analytic", "--proposals", "100",
+              "-o", "p.json"]
+    run(*search[:-4], "--simulate", "single", "--report", "r.json")
+    least = 2 * read("r.json")["memory"]["weights"]
+    assert "no strategy fits in memory: weights" in run(*search, "--memory", str(least * 98 // 400), status=3)
+    said = run(*search, "--memory", str(least * 102 // 400), status=3)
+    assert "none of the strategies" in said, said
+
+
 for name, test in list(globals().items()):
     if not name.startswith("test_"):
         continue
