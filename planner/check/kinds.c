@@ -222,16 +222,23 @@ static bool is_below(const struct ff_split_us *a, const struct ff_split_us *b)
 	return a->corner_us <= b->corner_us && a->least_us <= b->least_us && a->all_us <= b->all_us;
 }
 
-/* Keeps `s` unless another of its kind is below it; drops those that it is below. */
+/* Keeps `s` unless another of its kind is below it; drops those that it is below.  One that is
+ * below this is likely to be below the next, and goes first. */
 static int add_split(struct ff_kinds *b, const struct ff_kind *kind, const struct ff_split_us *s,
 		struct ff_error *err)
 {
 	uint32_t n = kind->split;
 	int code;
 
-	for (uint32_t i = kind->split; i < b->n_split; i++)
-		if (is_below(&b->split[i], s))
-			return FF_OK;
+	for (uint32_t i = kind->split; i < b->n_split; i++) {
+		struct ff_split_us below = b->split[i];
+
+		if (!is_below(&below, s))
+			continue;
+		b->split[i] = b->split[n];
+		b->split[n] = below;
+		return FF_OK;
+	}
 	for (uint32_t i = kind->split; i < b->n_split; i++)
 		if (!is_below(s, &b->split[i]))
 			b->split[n++] = b->split[i];

@@ -5,16 +5,19 @@
 #include <math.h>
 #include <string.h>
 
-#define STEPS 96
+#define STEPS 400
 #define FIRST_STEP 12.0 /* of the exponent, times how far a term is from the mean, relatively */
+#define SLOWER 0.02     /* by which steps get shorter */
 #define NEW_SHARE 0.1   /* of a chain that is new */
+#define MOST_IDLE 40    /* steps without success before it ends */
 #define LIGHT 1e-3      /* a weight that may go, where the bound falls by no more than */
 #define LITTLE 1e-4     /* this share */
 
 struct raiser {
 	struct ff_weighed *w;
 	struct ff_weights now, *best;
-	double us; /* of the best */
+	double us;     /* of the best */
+	uint32_t idle; /* steps since that rose by much */
 	/* by node: the longest chain up to it, and what is before it there */
 	double *chain_us;
 	uint32_t *before;
@@ -139,6 +142,7 @@ static void judge(struct raiser *r)
 {
 	double us = ff_weighed_us(r->w, &r->now);
 
+	r->idle = us > r->us * (1 + LITTLE) ? 0 : r->idle + 1;
 	if (us > r->us) {
 		r->us = us;
 		*r->best = r->now;
@@ -189,9 +193,9 @@ int ff_weights_raise(struct ff_weighed *w, bool (*stop)(void *ctx), void *ctx, s
 	*ret = r.now;
 	for (uint32_t i = 0; i < STEPS && code == FF_OK; i++) {
 		judge(&r);
-		if (i + 1 == STEPS || (stop && stop(ctx)))
+		if (i + 1 == STEPS || r.idle > MOST_IDLE || (stop && stop(ctx)))
 			break;
-		step(&r, FIRST_STEP / (1 + 0.1 * i));
+		step(&r, FIRST_STEP / (1 + SLOWER * i));
 		code = add_longest(&r, err);
 	}
 	if (code == FF_OK)
