@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Certificates written, read and worked out again.  SPDX-License-Identifier: Apache-2.0 */
 #include "certificate.h"
 
 #include <inttypes.h>
@@ -238,16 +238,16 @@ static int verify_weights(struct ff_kinds *k, const struct ff_certified *p, stru
 		struct ff_error *err)
 {
 	double longest_us = 0, us;
-	struct ff_weighed w;
+	struct ff_weighted w;
 	int code = check_weights(k->graph, p->by, a, err);
 
 	if (code == FF_OK)
-		code = ff_weighed_init(&w, k, p->micro_batches, a, err);
+		code = ff_weighted_init(&w, k, p->micro_batches, a, err);
 	if (code == FF_OK)
 		code = ff_longest_us(k, a, &longest_us, err);
 	if (code < 0)
 		return code;
-	us = fmax(ff_weighed_us(&w, p->by), longest_us);
+	us = fmax(ff_weighted_us(&w, p->by), longest_us);
 	if (!is_near(us, p->us))
 		return ff_fail(err, FF_E_RUN,
 				"of %u micro-batch%s the certificate says %.9g us, but what it "

@@ -3,7 +3,7 @@
 #ifndef FF_CHECK_CERTIFICATE_H
 #define FF_CHECK_CERTIFICATE_H
 
-#include "weighed.h"
+#include "weighted.h"
 
 #define FF_CERTIFICATE_VERSION 1
 #define FF_MOST_CERTIFIED 16 /* numbers of micro-batches */

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Chains of parts: elements forward and back, by which they wait for each other.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "chain.h"
 
 #include "ff/backward.h"
@@ -69,8 +70,8 @@ static struct ff_region whole(const struct ff_node *n)
 	return box;
 }
 
-/* Cuts away the lower end of `box` along `dim`, as far as what is left still does (`region_of`)
- * meet `with`: halves are enough, as regions only grow with their box. */
+/* Cuts away as much of one end of `box` along `dim` as has nothing of `with` (`region_of`); found
+ * by halving, as regions only grow with their box. */
 static void cut(const struct ff_graph *g, uint32_t edge,
 		struct ff_region (*region_of)(
 				const struct ff_graph *, uint32_t, const struct ff_region *),

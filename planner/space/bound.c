@@ -10,16 +10,16 @@
 static int run(struct ff_kinds *k, uint32_t micro_batches, struct ff_arena *scratch,
 		struct ff_arena *a, struct ff_weights *weights, double *us, struct ff_error *err)
 {
-	double weighed_us = 0, longest_us = 0;
-	struct ff_weighed w;
-	int code = ff_weighed_init(&w, k, micro_batches, scratch, err);
+	double weighted_us = 0, longest_us = 0;
+	struct ff_weighted w;
+	int code = ff_weighted_init(&w, k, micro_batches, scratch, err);
 
 	if (code == FF_OK && !k->stopped)
 		code = ff_longest_us(k, scratch, &longest_us, err);
 	if (code == FF_OK && !k->stopped)
-		code = ff_weights_raise(&w, k->stop, k->ctx, a, weights, &weighed_us, err);
+		code = ff_weights_raise(&w, k->stop, k->ctx, a, weights, &weighted_us, err);
 	if (code == FF_OK)
-		*us = k->stopped ? NAN : fmax(weighed_us, longest_us);
+		*us = k->stopped ? NAN : fmax(weighted_us, longest_us);
 	return code;
 }
 

@@ -14,7 +14,7 @@
 #define LITTLE 1e-4     /* this share */
 
 struct raiser {
-	struct ff_weighed *w;
+	struct ff_weighted *w;
 	struct ff_weights now, *best;
 	double us;     /* of the best */
 	uint32_t idle; /* steps since that rose by much */
@@ -28,7 +28,7 @@ struct raiser {
 /* The end of the chain that is longest by what is chosen. */
 static uint32_t longest(struct raiser *r)
 {
-	const struct ff_weighed *w = r->w;
+	const struct ff_weighted *w = r->w;
 	const struct ff_graph *g = w->graph;
 	uint32_t end = FF_NONE;
 
@@ -140,7 +140,7 @@ static void step(struct raiser *r, double by)
 
 static void judge(struct raiser *r)
 {
-	double us = ff_weighed_us(r->w, &r->now);
+	double us = ff_weighted_us(r->w, &r->now);
 
 	r->idle = us > r->us * (1 + LITTLE) ? 0 : r->idle + 1;
 	if (us > r->us) {
@@ -164,7 +164,7 @@ static void tidy(struct raiser *r)
 	for (uint32_t i = 0; i < n; i++)
 		us += r->now.chain[i].weight;
 	scale(&r->now, 1 / us);
-	us = ff_weighed_us(r->w, &r->now);
+	us = ff_weighted_us(r->w, &r->now);
 	if (us < r->us * (1 - LITTLE))
 		return;
 	r->us = us;
@@ -183,7 +183,7 @@ static int allocate(struct raiser *r, struct ff_error *err)
 	return FF_OK;
 }
 
-int ff_weights_raise(struct ff_weighed *w, bool (*stop)(void *ctx), void *ctx, struct ff_arena *a,
+int ff_weights_raise(struct ff_weighted *w, bool (*stop)(void *ctx), void *ctx, struct ff_arena *a,
 		struct ff_weights *ret, double *us, struct ff_error *err)
 {
 	struct raiser r = {.w = w, .a = a, .best = ret};

@@ -5,7 +5,7 @@
 #include "ff/zoo.h"
 
 #include "../simulator/hand.h"
-#include "check/weighed.h"
+#include "check/weighted.h"
 #include "simulator/drawn.h"
 
 struct world {
@@ -247,19 +247,19 @@ static double plain_bound_us(struct world *w, double *mean_us)
 	return fmax(*mean_us, last_us);
 }
 
-/* The weighed bound of all the work is the plain sum, and the bound reported is no lower: how many
+/* The weighted bound of all the work is the plain sum, and the bound reported is no lower: how many
  * times it is that. */
 static double check_plain(struct world *w)
 {
 	struct ff_kinds *k = ff_arena_alloc(&w->arena, sizeof(*k));
 	struct ff_weights by = {.compute = 1};
-	struct ff_weighed weighed;
+	struct ff_weighted weighted;
 	double mean_us, plain_us = plain_bound_us(w, &mean_us), us;
 
 	ck_assert_int_eq(
 			ff_kinds_init(k, &w->g, &w->h.m, w->p, NULL, NULL, &w->arena, NULL), FF_OK);
-	ck_assert_int_eq(ff_weighed_init(&weighed, k, 1, &w->arena, NULL), FF_OK);
-	ck_assert_double_eq_tol(ff_weighed_us(&weighed, &by), mean_us, 1e-9 * mean_us);
+	ck_assert_int_eq(ff_weighted_init(&weighted, k, 1, &w->arena, NULL), FF_OK);
+	ck_assert_double_eq_tol(ff_weighted_us(&weighted, &by), mean_us, 1e-9 * mean_us);
 	us = bound_us(w);
 	ck_assert_double_ge(us, plain_us * (1 - 1e-9));
 	ff_kinds_finish(k);
@@ -367,7 +367,7 @@ START_TEST(can_be_stopped)
 }
 END_TEST
 
-/* Where all parts of a degree vector cost much together, the weighed sum knows that no operator has
+/* Where all parts of a degree vector cost much together, the weighted sum knows that no operator has
  * both the fewest of them and the shortest. */
 START_TEST(tells_all_parts_apart)
 {

@@ -1,8 +1,8 @@
-/* The weighed bound: a step is at least any weighted mean of what the devices compute, each on
+/* The weighted bound: a step is at least any weighted mean of what the devices compute, each on
  * average, and what chains of parts take one after another.  docs/certificate.md derives it.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_CHECK_WEIGHED_H
-#define FF_CHECK_WEIGHED_H
+#ifndef FF_CHECK_WEIGHTED_H
+#define FF_CHECK_WEIGHTED_H
 
 #include "chain.h"
 #include "kinds.h"
@@ -17,7 +17,7 @@ struct ff_weights {
 };
 
 /* What all that is summed of one number of micro-batches rests on. */
-struct ff_weighed {
+struct ff_weighted {
 	const struct ff_graph *graph; /* of one micro-batch */
 	uint32_t micro_batches, n_devices;
 	double updates_us;
@@ -31,9 +31,9 @@ struct ff_weighed {
 
 /* Gathers prices; where `k` is stopped meanwhile it is not whole.  `k` must not gather any others
  * afterwards. */
-int ff_weighed_init(struct ff_weighed *w, struct ff_kinds *k, uint32_t micro_batches,
+int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_batches,
 		struct ff_arena *a, struct ff_error *err);
 /* No strategy takes less. */
-double ff_weighed_us(struct ff_weighed *w, const struct ff_weights *by);
+double ff_weighted_us(struct ff_weighted *w, const struct ff_weights *by);
 
 #endif

@@ -1,10 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "weighed.h"
+/* The least weighted sum, operator by operator.  SPDX-License-Identifier: Apache-2.0 */
+#include "weighted.h"
 
 #include <math.h>
 #include <string.h>
 
-static int allocate(struct ff_weighed *w, struct ff_arena *a, struct ff_error *err)
+static int allocate(struct ff_weighted *w, struct ff_arena *a, struct ff_error *err)
 {
 	uint32_t n = w->graph->n_nodes;
 
@@ -18,14 +18,14 @@ static int allocate(struct ff_weighed *w, struct ff_arena *a, struct ff_error *e
 	return FF_OK;
 }
 
-int ff_weighed_init(struct ff_weighed *w, struct ff_kinds *k, uint32_t micro_batches,
+int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_batches,
 		struct ff_arena *a, struct ff_error *err)
 {
 	const struct ff_graph *g = k->graph;
 	struct ff_kind kind;
 	int code;
 
-	*w = (struct ff_weighed){
+	*w = (struct ff_weighted){
 			.graph = g, .micro_batches = micro_batches, .n_devices = k->n_devices};
 	code = allocate(w, a, err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK && !k->stopped; i++)
@@ -44,7 +44,7 @@ int ff_weighed_init(struct ff_weighed *w, struct ff_kinds *k, uint32_t micro_bat
 	return code;
 }
 
-static void spread(struct ff_weighed *w, const struct ff_weights *by)
+static void spread(struct ff_weighted *w, const struct ff_weights *by)
 {
 	memset(w->corner_by, 0, w->graph->n_nodes * sizeof(*w->corner_by));
 	memset(w->least_by, 0, w->graph->n_nodes * sizeof(*w->least_by));
@@ -58,7 +58,7 @@ static void spread(struct ff_weighed *w, const struct ff_weights *by)
 }
 
 /* By what is chosen. */
-static double chain_us(const struct ff_weighed *w, const struct ff_chain *c)
+static double chain_us(const struct ff_weighted *w, const struct ff_chain *c)
 {
 	double us = 0;
 
@@ -70,7 +70,7 @@ static double chain_us(const struct ff_weighed *w, const struct ff_chain *c)
 	return us;
 }
 
-double ff_weighed_us(struct ff_weighed *w, const struct ff_weights *by)
+double ff_weighted_us(struct ff_weighted *w, const struct ff_weights *by)
 {
 	double mean_by = by->compute / w->n_devices, us = mean_by * w->updates_us;
 
