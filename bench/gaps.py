@@ -26,8 +26,8 @@ def measure(args, folder, network, devices):
     machine = f"{MACHINES[args.machine]}:{devices // 8}"
     run(f"{args.build}/graphs/ffzoo", network, "--batch", samples * devices, *settings, "-o", graph)
     done = subprocess.run([f"{args.build}/planner/ffsearch", graph, "--machine", machine, "--costs", "analytic",
-                           "--by-nodes", "--optimizer", optimizer, "--budget", args.budget, "-o", plan, "--report", report,
-                           "--certificate", proof], capture_output=True, text=True, check=False)
+                           "--by-nodes", "--optimizer", optimizer, "--budget", args.budget, "-o", plan,
+                           "--report", report, "--certificate", proof], capture_output=True, text=True, check=False)
     if done.returncode:
         return None, done.stderr.strip().splitlines()[-1], 0
     from_s = os.times().children_user
@@ -54,9 +54,10 @@ def main():
                 if not found:
                     print(f"| {network} | {devices} | {said[:80]} | | | | |", flush=True)
                     continue
-                plan, bound = found["predicted_us"], found["lower_bound_us"]
-                print(f"| {network} | {devices} | {plan / 1e3:.1f} | {found['data_parallel_us'] / 1e3:.1f} | {bound / 1e3:.1f} "
-                      f"| {100 * (plan / bound - 1):.1f} | {seconds:.1f} |", flush=True)
+                keys = ("predicted_us", "data_parallel_us", "lower_bound_us")
+                plan, same, bound = (found[key] / 1e3 for key in keys)
+                print(f"| {network} | {devices} | {plan:.1f} | {same:.1f} | {bound:.1f} | {100 * (plan / bound - 1):.1f} "
+                      f"| {seconds:.1f} |", flush=True)
     print(f"\n{time.monotonic() - from_s:.0f} s in all")
 
 

@@ -32,8 +32,8 @@ def read(path):
 def certify(name, batch, *sets, machine="p100x16", devices="4", more=()):
     """Searches; the certificate."""
     run(FFZOO, name, "--batch", str(batch), *(w for s in sets for w in ("--set", s)), "-o", "g.json")
-    run(FFSEARCH, "g.json", "--machine", machine, "--devices", devices, "--costs", "analytic", "--proposals", "300", "-o",
-        "p.json", "--certificate", "c.json", "--report", "r.json", *more)
+    run(FFSEARCH, "g.json", "--machine", machine, "--devices", devices, "--costs", "analytic", "--proposals", "300",
+        "-o", "p.json", "--certificate", "c.json", "--report", "r.json", *more)
     return read("c.json")
 
 
@@ -43,8 +43,9 @@ def check(certificate, status=0, plan="p.json", machine="p100x16", costs="analyt
 
 
 def test_verified():
-    for case in (("inception_v3", 8, "image=80", "classes=10"), ("gpt2", 8, "layers=2", "width=32", "heads=4", "sequence=16",
-                  "vocabulary=96"), ("rnn", 8, "steps=4", "hidden=32", "layers=2", "cell=lstm"), ("mlp", 16, "layers=3")):
+    for case in (("inception_v3", 8, "image=80", "classes=10"),
+                 ("gpt2", 8, "layers=2", "width=32", "heads=4", "sequence=16", "vocabulary=96"),
+                 ("rnn", 8, "steps=4", "hidden=32", "layers=2", "cell=lstm"), ("mlp", 16, "layers=3")):
         c, report = certify(*case), read("r.json")
         assert c["bound_us"] == report["lower_bound_us"], (c["bound_us"], report["lower_bound_us"])
         said = check(c)
@@ -115,8 +116,8 @@ def test_other_changes():
         more["micro_batches"][0].update(compute=0.5, chains=[{"weight": 0.5, "operators": wrong}])
         assert "is none" in check(more, status=1)
     # of another number of micro-batches than the plan's
-    run(FFSEARCH, "g.json", "--machine", "p100x16", "--devices", "4", "--costs", "analytic", "--simulate", "pipeline-2", "-o",
-        "two.json")
+    run(FFSEARCH, "g.json", "--machine", "p100x16", "--devices", "4", "--costs", "analytic", "--simulate",
+        "pipeline-2", "-o", "two.json")
     plan = read("two.json")
     assert plan.get("micro_batches", 1) > 1, plan
     alone = {**c, "micro_batches": [part], "bound_us": part["bound_us"]}
