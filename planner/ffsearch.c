@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "check/memory.h"
 #include "ff/block.h"
 #include "ff/graph_file.h"
 #include "ff/paths.h"
@@ -18,7 +19,6 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define BOUND_SHARE 0.1   /* of the budget, at most for the lower bound */
 #define GIVE_UP_SHARE 0.5 /* until the reserve is used, where nothing fits that leaves it free */
 
 static int load_machine(struct ff_job *j, struct ff_error *err)
@@ -69,52 +69,6 @@ static int load(struct ff_job *j, struct ff_error *err)
 	if (!j->in.optimizer)
 		j->in.optimizer = ff_optimizer_preset();
 	return code == FF_OK ? ff_job_open(j, err) : code;
-}
-
-static bool bound_ends(void *ctx)
-{
-	struct ff_job *j = ctx;
-
-	return ff_job_now_s() >= j->bound_until || ff_job_interrupted(j);
-}
-
-/* Before the search, so that a cost that is missing is told at once, and what is
- * left of its time is the search's. */
-static int bound(struct ff_job *j, struct ff_error *err)
-{
-	const uint32_t *micro;
-	uint32_t n = ff_space_micro(j->tools.space, &micro);
-	double *least = &j->summary.lower_bound_us, us;
-	uint32_t unmeasured = 0; /* the least */
-	int code;
-
-	j->bound_until = ff_job_now_s() +
-			 BOUND_SHARE * (j->opt.seconds > 0 ? j->opt.seconds : FF_PRESET_SECONDS);
-	code = ff_lower_bound(&j->in.graph, 1, &j->in.machine, j->tools.pricer, bound_ends, j,
-			least, err);
-	for (uint32_t i = n; i-- > 1 && code == FF_OK;) {
-		struct ff_error why;
-		uint32_t m = micro[i];
-
-		code = ff_lower_bound(&j->in.graph, m, &j->in.machine, j->tools.pricer, bound_ends,
-				j, &us, &why);
-		if (j->in.costs && (code == FF_E_INPUT || (code == FF_OK && isnan(us)))) {
-			ff_space_forbid_micro(
-					j->tools.space, m); /* not measured, or nobody knows */
-			unmeasured = m;
-			code = FF_OK;
-		} else if (code < 0) {
-			*err = why;
-		} else if (!(us >= *least)) { /* or there was no time */
-			*least = us;
-		}
-	}
-	if (unmeasured && strcmp(j->opt.space_text, FF_ALL_SPACE) != 0)
-		fprintf(stderr,
-				"%s: %s has no costs of %u and more micro-batches, so they are not "
-				"searched; ffprof --micro-batches measures them\n",
-				ff_job_command.name, j->opt.costs_path, unmeasured);
-	return code;
 }
 
 /* Progress, and whether to stop. */
@@ -269,7 +223,7 @@ static int find(struct ff_job *j, struct ff_error *err)
 	int code;
 
 	ff_job_hold(&old);
-	code = bound(j, err);
+	code = ff_job_bound(j, err);
 	if (code == FF_OK)
 		code = seek(j, err);
 	if (code == FF_E_NOFIT && !takes_baseline(j) && j->opt.choice.reserve > 0 &&
@@ -285,12 +239,31 @@ static int find(struct ff_job *j, struct ff_error *err)
 	return code < 0 ? code : confirm(j, &j->found, err);
 }
 
+/* Where weights and states alone are more than all devices have, nothing needs to be tried. */
+static int check_room(const struct ff_job *j, struct ff_error *err)
+{
+	int64_t least = ff_least_memory_bytes(&j->in.graph, j->in.optimizer), room = 0;
+
+	for (uint32_t i = 0; i < j->in.machine.n_devices; i++)
+		room += j->opt.memory ? j->opt.memory
+				      : ff_device_kind(&j->in.machine, i)->memory_bytes;
+	if (least <= room)
+		return FF_OK;
+	return ff_fail(err, FF_E_NOFIT,
+			"no strategy fits in memory: weights and optimizer states alone take %.1f MiB, "
+			"and all %u devices together have %.1f MiB",
+			(double)least / (1 << 20), j->in.machine.n_devices,
+			(double)room / (1 << 20));
+}
+
 static int search(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_plan *d = j->summary.baseline;
 	struct ff_summary *s = &j->summary;
-	int code = ff_job_limit(j, err);
+	int code = check_room(j, err);
 
+	if (code == FF_OK)
+		code = ff_job_limit(j, err);
 	if (code == FF_OK)
 		code = ff_job_load_plans(j, err);
 	for (uint32_t i = 0; i + 1 < j->opt.jobs && code == FF_OK; i++)
@@ -338,7 +311,7 @@ static bool is_data_parallel(const struct ff_job *j)
 static int simulate(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_strategy s = j->in.planned;
-	int code = bound(j, err);
+	int code = ff_job_bound(j, err);
 
 	/* costs of one strategy alone (ffprof --strategy) tell nothing of all others */
 	if (code == FF_E_INPUT && j->in.costs) {
@@ -459,10 +432,11 @@ static int oracle(struct ff_job *j, struct ff_error *err)
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
-	struct ff_path out[4 + FF_MOST_TOP] = {{.name = "-o", .path = j->opt.strategy_path},
+	struct ff_path out[5 + FF_MOST_TOP] = {{.name = "-o", .path = j->opt.strategy_path},
 			{.name = "--report", .path = j->opt.report_path},
-			{.name = "--trace", .path = j->opt.trace_path},
-			{.name = "--html", .path = j->opt.html_path}};
+			{.name = "--trace", .path = j->opt.beside.trace_path},
+			{.name = "--html", .path = j->opt.beside.html_path},
+			{.name = "--certificate", .path = j->opt.beside.certificate_path}};
 	const struct ff_path in[] = {{.name = "GRAPH", .path = j->opt.graph_path},
 			{.name = "--machine",
 					.path = ff_machine_file(j->opt.machine_name, &j->arena)},
@@ -474,7 +448,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_job_name_others(j, err);
 	for (uint32_t i = 0; i < FF_MOST_TOP; i++)
-		out[4 + i] = (struct ff_path){.name = "--top", .path = j->other_path[i]};
+		out[5 + i] = (struct ff_path){.name = "--top", .path = j->other_path[i]};
 	if (code == FF_OK)
 		code = ff_paths_check(out, COUNT(out), in, COUNT(in), err);
 	if (code == FF_OK && j->opt.choice.top > 1 && ff_paths_piped(out, COUNT(out)))

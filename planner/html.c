@@ -16,7 +16,7 @@ int ff_job_save_html(struct ff_job *j, struct ff_error *err)
 	struct ff_out report;
 	int code;
 
-	if (!j->opt.html_path)
+	if (!j->opt.beside.html_path)
 		return FF_OK;
 	snprintf(title, sizeof(title), "%s on %s", j->in.graph.name, j->in.machine.name);
 	code = ff_simulation_spans(
@@ -26,7 +26,7 @@ int ff_job_save_html(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK) {
 		ff_summary_write(&j->summary, &report);
 		page.report = &report;
-		code = ff_html_save(&page, j->opt.html_path, err);
+		code = ff_html_save(&page, j->opt.beside.html_path, err);
 	}
 	ff_out_finish(&report);
 	return code;

@@ -7,6 +7,7 @@
 
 #include "ff/cli.h"
 #include "ff/codec.h"
+#include "check/certificate.h"
 #include "hand/grid.h"
 #include "summary.h"
 
@@ -33,11 +34,17 @@ struct ff_job_choice {
 	double beta;         /* of acceptance; 0: chosen */
 };
 
+/* Files beside plan and report. */
+struct ff_job_beside {
+	const char *trace_path, *html_path, *certificate_path;
+};
+
 /* What the command line said. */
 struct ff_job_options {
 	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name,
 			*framework_name;
-	const char *strategy_path, *report_path, *trace_path, *html_path, *list;
+	const char *strategy_path, *report_path, *list;
+	struct ff_job_beside beside;
 	struct ff_texts init, vary;
 	uint64_t devices, proposals, seed, jobs, average_every, staleness;
 	double seconds;
@@ -91,6 +98,7 @@ struct ff_job {
 	struct ff_plan baseline; /* where data parallelism does not fit */
 	char baseline_name[FF_GRID_NAME], nearest_name[FF_GRID_NAME];
 	char by_hand[FF_GRID_NAME]; /* --simulate megatron */
+	struct ff_certificate certificate; /* --certificate */
 	struct ff_summary summary;
 };
 
@@ -121,6 +129,10 @@ int ff_job_find_others(struct ff_job *j, struct ff_error *err);
 int ff_job_save(struct ff_job *j, struct ff_error *err);
 /* That the costs were measured with; "": none, or unknown. */
 const char *ff_job_communication(const struct ff_job *j);
+/* certify.c: the lower bound, before the search, so that a cost that is missing is told at once, and
+ * what is left of its time is the search's; and what it rests on. */
+int ff_job_bound(struct ff_job *j, struct ff_error *err);
+int ff_job_save_certificate(struct ff_job *j, struct ff_error *err);
 /* predict.c: lowers and times `s` afresh. */
 int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
 		struct ff_plan *ret, struct ff_error *err);

@@ -227,7 +227,8 @@ static int check_oracle(const struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_job_options *o = &j->opt;
 
-	if (o->simulate || o->strategy_path || o->report_path || o->trace_path || o->list ||
+	if (o->simulate || o->strategy_path || o->report_path || o->beside.trace_path || o->list ||
+			o->beside.certificate_path ||
 			o->explain || o->vary.n || o->init.n || o->seconds >= 0 ||
 			o->proposals != FF_NOT_GIVEN)
 		return ff_fail(err, FF_E_INPUT,
@@ -288,6 +289,10 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 				"parameters in common then");
 	if (check_framework(j, err) < 0)
 		return err->code;
+	if (j->opt.beside.certificate_path && j->opt.framework_name)
+		return ff_fail(err, FF_E_INPUT,
+				"option --certificate: expected no --framework beside it, as plans "
+				"that are searched are for our runtime");
 	if (check_words(&j->opt, err) < 0 || ff_variations_parse(&j->opt.vary, v, &n, err) < 0)
 		return err->code;
 	if (j->opt.oracle)
@@ -416,9 +421,11 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"ZeRO) on 1, 2, 4 and so on up to 1,024 devices tell "
 					"where each stops scaling, and why"},
 			{"--report", FF_OPTION_TEXT, &o->report_path, "FILE", "figures as JSON"},
-			{"--trace", FF_OPTION_TEXT, &o->trace_path, "FILE",
+			{"--certificate", FF_OPTION_TEXT, &o->beside.certificate_path, "FILE",
+					"what the lower bound rests on, for ffcheck"},
+			{"--trace", FF_OPTION_TEXT, &o->beside.trace_path, "FILE",
 					"predicted timeline for Perfetto or chrome://tracing"},
-			{"--html", FF_OPTION_TEXT, &o->html_path, "FILE",
+			{"--html", FF_OPTION_TEXT, &o->beside.html_path, "FILE",
 					"a page for people: figures, strategy, timeline, memory, "
 					"links"},
 	};

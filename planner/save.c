@@ -121,7 +121,7 @@ static int save_trace(struct ff_job *j, struct ff_error *err)
 		return code;
 	ff_out_init(&o);
 	ff_trace_write(&p->schedule, "predicted", spans, n, &o);
-	code = ff_out_save(&o, j->opt.trace_path, err);
+	code = ff_out_save(&o, j->opt.beside.trace_path, err);
 	ff_out_finish(&o);
 	return code;
 }
@@ -136,7 +136,9 @@ int ff_job_save(struct ff_job *j, struct ff_error *err)
 		code = save_plan(j, j->other[i], j->other_path[i], err);
 	if (code == FF_OK && j->opt.report_path)
 		code = save_report(j, err);
-	if (code == FF_OK && j->opt.trace_path)
+	if (code == FF_OK && j->opt.beside.trace_path)
 		code = save_trace(j, err);
+	if (code == FF_OK && j->opt.beside.certificate_path)
+		code = ff_job_save_certificate(j, err);
 	return code == FF_OK ? ff_job_save_html(j, err) : code;
 }

@@ -32,7 +32,7 @@ def shell_says(shell, *args):
 def man_pages(there):
     pages = sorted((there / "share/man/man1").glob("*.1"))
     names = {p.name for p in pages}
-    say({"ffplan.1", "ffrun.1", "ffsearch.1", "ffzoo.1"} <= names, "pages for man", names)
+    say({"ffcheck.1", "ffplan.1", "ffrun.1", "ffsearch.1", "ffzoo.1"} <= names, "pages for man", names)
     for page in pages:
         command = there / "bin" / page.stem
         options = set(re.findall(r"^  (-{1,2}[a-z][a-z0-9-]*)", run(command, "--help")[1], re.M)) - {"-h"}

@@ -2,8 +2,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ff/evaluate.h"
+#include "ff/search.h"
 #include "ff/simulate.h"
+#include "check/memory.h"
 #include "made.h"
 
 const char *const column_names[COLUMNS] = {"input", "schedule", "step time", "memory", "bytes"};
@@ -91,6 +92,32 @@ static int check_evaluator(struct made *m, double step_us, struct ff_error *err)
 	return code;
 }
 
+/* The bound of as many micro-batches is not above it. */
+static int check_bound(struct made *m, double step_us, struct ff_error *err)
+{
+	double us;
+	int code = ff_lower_bound(&m->graph, m->strategy.micro_batches, &m->machine, m->pricer,
+			NULL, NULL, &us, err);
+
+	if (code == FF_OK && !(us > 0 && us <= step_us * (1 + 1e-9)))
+		return ff_fail(err, FF_E_RUN, "the bound is %.17g us, but the step takes %.17g us",
+				us, step_us);
+	return code;
+}
+
+/* Nor does it take less memory than none does without. */
+static int check_memory(struct made *m, const struct ff_schedule *s, struct ff_error *err)
+{
+	int64_t least = ff_least_memory_bytes(&m->graph, s->optimizer), sum = 0;
+
+	for (uint32_t i = 0; i < m->machine.n_devices; i++)
+		sum += s->memory_bytes[i];
+	if (sum < least)
+		return ff_fail(err, FF_E_RUN, "it takes %" PRId64 " bytes, but none less than %" PRId64,
+				sum, least);
+	return FF_OK;
+}
+
 int made_digest(struct made *m, const char *ret[COLUMNS], struct ff_error *err)
 {
 	struct ff_schedule schedule;
@@ -102,6 +129,10 @@ int made_digest(struct made *m, const char *ret[COLUMNS], struct ff_error *err)
 		code = ff_simulate(&schedule, m->pricer, a, &sim, err);
 	if (code == FF_OK)
 		code = check_evaluator(m, sim.step_us, err);
+	if (code == FF_OK)
+		code = check_bound(m, sim.step_us, err);
+	if (code == FF_OK)
+		code = check_memory(m, &schedule, err);
 	if (code < 0)
 		return code;
 	ret[COLUMN_INPUT] = ff_arena_printf(a, "%016" PRIx64, hash_input(m));

@@ -32,7 +32,7 @@ int made_open(const char *line, struct made *ret, struct ff_error *err);
 void made_close(struct made *m);
 
 /* Lowers and simulates it; texts from its arena.  FF_E_RUN where the evaluator, which searches ask,
- * takes the step for another time. */
+ * takes the step for another time, or is below a bound of time or memory. */
 int made_digest(struct made *m, const char *ret[COLUMNS], struct ff_error *err);
 
 #endif

@@ -1,0 +1,100 @@
+/* The lower bound of all numbers of micro-batches, and its certificate.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "job.h"
+#include "space/raise.h"
+
+#define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */
+
+static bool bound_ends(void *ctx)
+{
+	struct ff_job *j = ctx;
+
+	return ff_job_now_s() >= j->bound_until || ff_job_interrupted(j);
+}
+
+/* One number of micro-batches, and what that rests on. */
+static int bound_of(struct ff_job *j, uint32_t micro_batches, double *us, struct ff_error *err)
+{
+	struct ff_certificate *c = &j->certificate;
+	struct ff_weights *by;
+	int code;
+
+	if (!j->opt.beside.certificate_path)
+		return ff_lower_bound(&j->in.graph, micro_batches, &j->in.machine, j->tools.pricer,
+				bound_ends, j, us, err);
+	by = ff_arena_alloc(&j->arena, sizeof(*by));
+	if (!by)
+		return ff_fail_memory(err);
+	code = ff_lower_bound_weights(&j->in.graph, micro_batches, &j->in.machine, j->tools.pricer,
+			bound_ends, j, &j->arena, by, us, err);
+	if (code == FF_OK && !isnan(*us))
+		c->part[c->n_parts++] = (struct ff_certified){micro_batches, *us, by};
+	return code;
+}
+
+static void tell_unmeasured(const struct ff_job *j, uint32_t least)
+{
+	if (least && strcmp(j->opt.space_text, FF_ALL_SPACE) != 0)
+		fprintf(stderr,
+				"%s: %s has no costs of %u and more micro-batches, so they are not "
+				"searched; ffprof --micro-batches measures them\n",
+				ff_job_command.name, j->opt.costs_path, least);
+}
+
+int ff_job_bound(struct ff_job *j, struct ff_error *err)
+{
+	const uint32_t *micro;
+	uint32_t n = ff_space_micro(j->tools.space, &micro);
+	double *least = &j->summary.lower_bound_us, us;
+	uint32_t unmeasured = 0; /* the least */
+	int code;
+
+	j->bound_until = ff_job_now_s() +
+			 BOUND_SHARE * (j->opt.seconds > 0 ? j->opt.seconds : FF_PRESET_SECONDS);
+	code = bound_of(j, 1, least, err);
+	for (uint32_t i = n; i-- > 1 && code == FF_OK;) {
+		struct ff_error why;
+		uint32_t m = micro[i];
+
+		code = bound_of(j, m, &us, &why);
+		if (j->in.costs && (code == FF_E_INPUT || (code == FF_OK && isnan(us)))) {
+			ff_space_forbid_micro(
+					j->tools.space, m); /* not measured, or nobody knows */
+			unmeasured = m;
+			code = FF_OK;
+		} else if (code < 0) {
+			*err = why;
+		} else if (!(us >= *least)) { /* or there was no time */
+			*least = us;
+		}
+	}
+	tell_unmeasured(j, unmeasured);
+	return code;
+}
+
+int ff_job_save_certificate(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_certificate *c = &j->certificate;
+	struct ff_out o;
+	int code;
+
+	if (isnan(j->summary.lower_bound_us))
+		return ff_fail(err, FF_E_RUN,
+				"there is no certificate, as there was no time for the lower "
+				"bound: "
+				"it takes a tenth of --budget at most");
+	c->machine = j->in.machine.name;
+	c->devices = j->in.machine.n_devices;
+	c->costs = j->in.costs ? FF_CERTIFIED_MEASURED : j->opt.costs_path;
+	c->optimizer = j->in.optimizer->name;
+	c->us = j->summary.lower_bound_us;
+	ff_out_init(&o);
+	ff_certificate_write(&j->in.graph, c, &o);
+	code = ff_out_save(&o, j->opt.beside.certificate_path, err);
+	ff_out_finish(&o);
+	return code;
+}

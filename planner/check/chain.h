@@ -1,0 +1,26 @@
+/* Chains: parts that wait for each other whatever the degrees.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CHECK_CHAIN_H
+#define FF_CHECK_CHAIN_H
+
+#include "ff/graph.h"
+
+/* Operators of which each reads what the one before writes, and brings its gradient back.  Of each
+ * some element can be named such that the part with one waits for the part with the one before,
+ * forward, and the other way round backward: one after another all of these parts run, both passes,
+ * in one micro-batch. */
+struct ff_chain {
+	uint32_t n;
+	uint32_t *node;
+	uint32_t *edge; /* to each from the one before */
+	bool *corner;   /* the element is the first of every dim, so the part is the first */
+	double weight;
+};
+
+/* Whether backward brings a gradient from `node` to what it reads at `edge`, and so waits. */
+bool ff_chain_may_pass(const struct ff_graph *g, uint32_t edge);
+/* Names the elements; false: there are none, and it is no chain.  Sets c->corner and c->edge.
+ * `box` has room for c->n. */
+bool ff_chain_trace(const struct ff_graph *g, struct ff_chain *c, struct ff_region *box);
+
+#endif

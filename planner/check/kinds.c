@@ -1,0 +1,405 @@
+/* Prices of all parts of all degree vectors, gathered once for each kind of node (equal prices for
+ * equal degrees), and there once for each kind of part.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kinds.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ff/backward.h"
+#include "ff/config.h"
+#include "ff/grow.h"
+#include "ff/work.h"
+
+#define LOOK_EVERY 256 /* parts priced or looked up between two polls */
+
+/* ---- kinds of nodes ---- */
+
+static uint64_t hash_operand(const struct ff_operand *o)
+{
+	uint64_t h = ff_hash_mix(ff_hash_mix(0, o->rank), o->lead_only);
+
+	for (uint32_t a = 0; a < o->rank; a++) {
+		const struct ff_axis_map *m = &o->axis[a];
+
+		h = ff_hash_mix(h, (uint64_t)o->shape[a]);
+		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->offset << 32 | (uint32_t)m->window);
+		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->from << 32 | (uint32_t)m->to);
+		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->over << 32 | m->n_terms << 2 |
+						   (uint32_t)m->only);
+		for (uint32_t t = 0; t < m->n_terms; t++) {
+			h = ff_hash_mix(h, (uint64_t)m->term[t].dim);
+			h = ff_hash_mix(h, (uint64_t)m->term[t].div);
+			h = ff_hash_mix(h, (uint64_t)m->term[t].step);
+		}
+	}
+	return h;
+}
+
+static uint64_t hash_attributes(const struct ff_node *n)
+{
+	const struct ff_op_row *row = ff_op_row(n->op);
+	uint64_t h = ff_hash_mix(0, (uint64_t)n->op);
+
+	for (uint32_t i = 0; i < row->n_attrs; i++) {
+		const struct ff_attr_row *at = &row->attrs[i];
+		const int32_t *v = (const int32_t *)(const void *)((const char *)&n->attrs +
+								   at->offset);
+
+		/* as in the cost key */
+		for (uint32_t k = 0; at->in_key && k < ff_attr_ints(at); k++)
+			h = ff_hash_mix(h, (uint64_t)(uint32_t)v[k]);
+	}
+	return h;
+}
+
+/* All that the price of a part depends on but its box: the key of its cost, its
+ * FLOPs and its bytes, where it stands. */
+static uint64_t hash_node(const struct ff_kinds *b, uint32_t node)
+{
+	const struct ff_graph *g = b->graph;
+	const struct ff_node *n = &g->nodes[node];
+	uint64_t h = ff_hash_mix(hash_attributes(n), ff_price_place(b->pricer, node));
+
+	h = ff_hash_mix(h, (uint64_t)n->n_in << 32 | n->n_out << 8 | n->n_dims);
+	h = ff_hash_mix(h, (uint64_t)n->flops_forward);
+	h = ff_hash_mix(h, (uint64_t)n->flops_backward);
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		h = ff_hash_mix(h, (uint64_t)n->dim[d].extent << 8 | (uint64_t)n->dim[d].label);
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		bool needs_grad = g->values[g->edges[n->in + i].value].needs_grad;
+
+		h = ff_hash_mix(h, hash_operand(&n->in_map[i]) ^ needs_grad);
+	}
+	for (uint32_t k = 0; k < n->n_out; k++)
+		h = ff_hash_mix(h, hash_operand(&n->out_map[k]));
+	return ff_hash_mix(h, g->values[n->out].needs_grad);
+}
+
+/* ---- prices of parts ---- */
+
+/* Whether to give up; asked now and then. */
+static bool look(struct ff_kinds *b)
+{
+	if (b->look_in-- == 0) {
+		b->look_in = LOOK_EVERY;
+		b->stopped = b->stopped || (b->stop && b->stop(b->ctx));
+	}
+	return b->stopped;
+}
+
+/* The part's time on the kind of device that is fastest at it. */
+static int fastest_us(struct ff_kinds *b, double *us, struct ff_error *err)
+{
+	double best = INFINITY;
+
+	for (uint32_t k = 0; k < b->n_device_kinds; k++) {
+		double here;
+		int code = ff_price_least(b->pricer, &b->work, b->device[k], &here, err);
+
+		if (code < 0)
+			return code;
+		best = fmin(best, here);
+	}
+	*us = best;
+	return FF_OK;
+}
+
+/* Number of what the part in b->work reads, among those of the kind at hand. */
+static int find_reads(
+		struct ff_kinds *b, const struct ff_kind *kind, uint32_t *ret, struct ff_error *err)
+{
+	struct ff_reads r = {.first_us = INFINITY, .forward_us = INFINITY, .last_us = INFINITY};
+	uint32_t i;
+	int code;
+
+	for (i = 0; i < b->work.node->n_data - b->work.node->n_carried; i++)
+		if (ff_region_volume(&b->work.in[i]))
+			r.input[i / 64] |= UINT64_C(1) << i % 64;
+	for (i = kind->reads; i < b->n_reads; i++)
+		if (!memcmp(b->reads[i].input, r.input, sizeof(r.input)))
+			break;
+	if (i == b->n_reads) {
+		code = ff_grow(&b->reads, b->n_reads, &b->reads_cap, sizeof(*b->reads), err);
+		if (code < 0)
+			return code;
+		b->reads[b->n_reads++] = r;
+	}
+	*ret = i;
+	return FF_OK;
+}
+
+/* Forward and backward of a part. */
+static int price_part(struct ff_kinds *b, uint32_t node, const struct ff_config *config,
+		uint32_t part, const struct ff_kind *kind, struct ff_part_us *ret,
+		struct ff_error *err)
+{
+	const struct ff_node *n = &b->graph->nodes[node];
+	struct ff_region box;
+	double forward_us, backward_us = 0;
+	struct ff_reads *r;
+	int code;
+
+	ff_config_box(n, config, part, &box);
+	ff_work_fill(b->graph, node, &box, FF_FORWARD, &b->work);
+	code = find_reads(b, kind, &ret->reads, err);
+	if (code == FF_OK)
+		code = fastest_us(b, &forward_us, err);
+	if (code == FF_OK && ff_node_needs_grad(b->graph, node)) {
+		ff_work_fill(b->graph, node, &box, FF_BACKWARD, &b->work);
+		code = fastest_us(b, &backward_us, err);
+	}
+	if (code < 0)
+		return code;
+	ret->us = forward_us + backward_us;
+	r = &b->reads[ret->reads];
+	r->first_us = fmin(r->first_us, ret->us);
+	r->forward_us = fmin(r->forward_us, forward_us);
+	return FF_OK;
+}
+
+/* The price of the part at one interval of each dim, known or new; `like` is of
+ * all these intervals. */
+static int find_part(struct ff_kinds *b, uint32_t node, const struct ff_config *config,
+		const struct ff_interval *const *at, uint64_t like, const struct ff_kind *kind,
+		struct ff_part_us *ret, struct ff_error *err)
+{
+	uint32_t part = 0, slot, i = ff_table_first(&b->parts, like, &slot);
+	int code;
+
+	if (i != FF_NONE) {
+		*ret = b->part[i];
+		return FF_OK;
+	}
+	for (uint32_t d = 0; d < b->graph->nodes[node].n_dims; d++)
+		part = part * config->degree[d] + at[d]->first;
+	code = price_part(b, node, config, part, kind, ret, err);
+	if (code == FF_OK)
+		code = ff_grow(&b->part, b->parts.n, &b->part_cap, sizeof(*b->part), err);
+	if (code < 0)
+		return code;
+	b->part[b->parts.n] = *ret;
+	return ff_table_put(&b->parts, like, b->parts.n) < 0 ? ff_fail_memory(err) : FF_OK;
+}
+
+/* ---- degree vectors ---- */
+
+/* Notes that the vector whose figures begin at `from` has such a part. */
+static int add_mixed(
+		struct ff_kinds *b, uint32_t from, const struct ff_part_us *p, struct ff_error *err)
+{
+	uint32_t i = from;
+	int code;
+
+	while (i < b->n_mixed && b->mixed[i].reads != p->reads)
+		i++;
+	if (i < b->n_mixed) {
+		b->mixed[i].us = fmax(b->mixed[i].us, p->us);
+		return FF_OK;
+	}
+	code = ff_grow(&b->mixed, i, &b->mixed_cap, sizeof(*b->mixed), err);
+	if (code < 0)
+		return code;
+	b->mixed[b->n_mixed++] = (struct ff_mixed){.reads = p->reads, .us = p->us};
+	return FF_OK;
+}
+
+/* Ends the figures of a vector; where all parts read the same, one number does. */
+static void end_mixed(struct ff_kinds *b, uint32_t from)
+{
+	struct ff_reads *r = &b->reads[b->mixed[from].reads];
+
+	b->mixed[b->n_mixed - 1].ends = true;
+	if (b->n_mixed - from > 1)
+		return;
+	r->last_us = fmin(r->last_us, b->mixed[from].us);
+	b->n_mixed = from;
+}
+
+static bool is_below(const struct ff_split_us *a, const struct ff_split_us *b)
+{
+	return a->corner_us <= b->corner_us && a->least_us <= b->least_us && a->all_us <= b->all_us;
+}
+
+/* Keeps `s` unless another of its kind is below it; drops those that it is below.  One that is
+ * below this is likely to be below the next, and goes first. */
+static int add_split(struct ff_kinds *b, const struct ff_kind *kind, const struct ff_split_us *s,
+		struct ff_error *err)
+{
+	uint32_t n = kind->split;
+	int code;
+
+	for (uint32_t i = kind->split; i < b->n_split; i++) {
+		struct ff_split_us below = b->split[i];
+
+		if (!is_below(&below, s))
+			continue;
+		b->split[i] = b->split[n];
+		b->split[n] = below;
+		return FF_OK;
+	}
+	for (uint32_t i = kind->split; i < b->n_split; i++)
+		if (!is_below(s, &b->split[i]))
+			b->split[n++] = b->split[i];
+	b->n_split = n;
+	code = ff_grow(&b->split, n, &b->split_cap, sizeof(*b->split), err);
+	if (code == FF_OK)
+		b->split[b->n_split++] = *s;
+	return code;
+}
+
+/* Every combination of one interval a dim, the first parts of all dims first. */
+static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_config *config,
+		struct ff_kind *kind, struct ff_error *err)
+{
+	uint32_t n_dims = b->graph->nodes[node].n_dims, d = 0, from = b->n_mixed;
+	const struct ff_interval *at[FF_MAX_DIMS];
+	uint64_t like[FF_MAX_DIMS + 1] = {0};
+	double count[FF_MAX_DIMS + 1] = {1};
+	struct ff_split_us s = {.least_us = INFINITY};
+
+	for (uint32_t i = 0; i < n_dims; i++)
+		at[i] = &b->dim[i].interval[b->dim[i].of_degree[config->degree[i]]];
+	while (!look(b)) {
+		struct ff_part_us p;
+		int code;
+
+		for (; d < n_dims; d++) {
+			like[d + 1] = ff_hash_mix(like[d], at[d]->like);
+			count[d + 1] = count[d] * at[d]->count;
+		}
+		code = find_part(b, node, config, at, like[n_dims], kind, &p, err);
+		if (code == FF_OK)
+			code = add_mixed(b, from, &p, err);
+		if (code < 0)
+			return code;
+		s.corner_us = s.all_us > 0 ? s.corner_us : p.us;
+		s.least_us = fmin(s.least_us, p.us);
+		s.all_us += count[n_dims] * p.us;
+		while (d-- > 0) { /* an odometer, last dim fastest */
+			const struct ff_intervals *all = &b->dim[d];
+
+			if (++at[d] < all->interval + all->of_degree[config->degree[d] + 1])
+				break;
+			at[d] = all->interval + all->of_degree[config->degree[d]];
+		}
+		if (d == UINT32_MAX)
+			break;
+	}
+	if (b->stopped)
+		return FF_OK;
+	kind->all_us = fmin(kind->all_us, s.all_us);
+	end_mixed(b, from);
+	return add_split(b, kind, &s, err);
+}
+
+static int find_intervals(struct ff_kinds *b, const struct ff_node *n, struct ff_error *err)
+{
+	for (uint32_t d = 0; d < n->n_dims; d++) {
+		uint32_t most = (uint32_t)n->dim[d].extent;
+		int code;
+
+		most = most < b->n_devices ? most : b->n_devices;
+		code = ff_intervals_start(&b->dim[d], most, err);
+		for (uint32_t k = 1; k <= most && code == FF_OK && !look(b); k++)
+			code = ff_intervals_add(&b->dim[d], n, d, k, err);
+		if (code < 0)
+			return code;
+	}
+	return FF_OK;
+}
+
+/* Gathers the prices of a kind of node, of which `node` is the first. */
+static int tally_kind(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, struct ff_error *err)
+{
+	const struct ff_node *n = &b->graph->nodes[node];
+	struct ff_config config = {.n_parts = 0};
+	int code = find_intervals(b, n, err);
+
+	*ret = (struct ff_kind){.all_us = INFINITY,
+			.reads = b->n_reads,
+			.mixed = b->n_mixed,
+			.split = b->n_split};
+	ff_table_clear(&b->parts);
+	while (code == FF_OK && !b->stopped && ff_config_next_degrees(n, b->n_devices, &config))
+		code = tally_degrees(b, node, &config, ret, err);
+	ret->n_reads = b->n_reads - ret->reads;
+	ret->n_mixed = b->n_mixed - ret->mixed;
+	ret->n_split = b->n_split - ret->split;
+	return code;
+}
+
+int ff_kinds_find(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, struct ff_error *err)
+{
+	uint64_t hash = hash_node(b, node);
+	uint32_t at, i = ff_table_first(&b->kinds, hash, &at);
+	int code;
+
+	if (i != FF_NONE) {
+		*ret = b->kind[i];
+		return FF_OK;
+	}
+	code = tally_kind(b, node, ret, err);
+	if (code == FF_OK)
+		code = ff_grow(&b->kind, b->kinds.n, &b->kind_cap, sizeof(*b->kind), err);
+	if (code < 0)
+		return code;
+	b->kind[b->kinds.n] = *ret;
+	return ff_table_put(&b->kinds, hash, b->kinds.n) < 0 ? ff_fail_memory(err) : FF_OK;
+}
+
+/* Updates of all weights; an update's time is a line with an intercept >= 0,
+ * so cutting the weights into buckets makes it no shorter. */
+double ff_kinds_updates_us(const struct ff_kinds *b)
+{
+	int64_t bytes = ff_graph_parameters(b->graph) * FF_F32_BYTES;
+	double best = INFINITY;
+
+	for (uint32_t k = 0; k < b->n_device_kinds && bytes; k++)
+		best = fmin(best, ff_price_update(b->pricer, b->device[k], bytes));
+	return bytes ? best : 0;
+}
+
+/* One device of each kind in use. */
+static void find_kinds(struct ff_kinds *b, const struct ff_machine *m)
+{
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		uint32_t k = 0;
+
+		while (k < b->n_device_kinds &&
+				m->nodes[m->node_of[b->device[k]]].kind != m->nodes[i].kind)
+			k++;
+		if (k == b->n_device_kinds)
+			b->device[b->n_device_kinds++] = m->nodes[i].first;
+	}
+}
+
+int ff_kinds_init(struct ff_kinds *b, const struct ff_graph *g, const struct ff_machine *m,
+		struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx, struct ff_arena *a,
+		struct ff_error *err)
+{
+	*b = (struct ff_kinds){.graph = g,
+			.pricer = p,
+			.stop = stop,
+			.ctx = ctx,
+			.n_devices = m->n_devices};
+	b->device = ff_arena_array(a, m->n_kinds, sizeof(*b->device));
+	if (!b->device)
+		return ff_fail_memory(err);
+	find_kinds(b, m);
+	return FF_OK;
+}
+
+void ff_kinds_finish(struct ff_kinds *b)
+{
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		ff_intervals_finish(&b->dim[d]);
+	ff_table_finish(&b->kinds);
+	ff_table_finish(&b->parts);
+	free(b->kind);
+	free(b->part);
+	free(b->reads);
+	free(b->mixed);
+	free(b->split);
+}

@@ -1,0 +1,78 @@
+/* Kinds of nodes, as bounds see them: nodes with equal prices for equal degrees, of which all
+ * prices are gathered once.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CHECK_KINDS_H
+#define FF_CHECK_KINDS_H
+
+#include "ff/intervals.h"
+#include "ff/price.h"
+
+/* Which inputs a part reads; and of the parts of one kind of node that read just
+ * these, what the recursion over chains asks for. */
+struct ff_reads {
+	uint64_t input[FF_MAX_INPUTS / 64 + 1];
+	double first_us;   /* cheapest part of any degree vector */
+	double forward_us; /* its forward alone, cheapest likewise */
+	double last_us;    /* of the degree vectors all of whose parts are such: least of the
+			    * dearest */
+};
+
+/* The dearest part that reads `reads` of a degree vector whose parts do not all
+ * read the same; those of one vector follow each other. */
+struct ff_mixed {
+	uint32_t reads;
+	bool ends;
+	double us;
+};
+
+/* What one degree vector costs: its first part, its cheapest, all of them; both passes, on the kind
+ * of device that is fastest at each. */
+struct ff_split_us {
+	double corner_us, least_us, all_us;
+};
+
+/* Nodes with equal prices. */
+struct ff_kind {
+	double all_us;           /* device time of all parts: the least of any degrees */
+	uint32_t reads, n_reads; /* slices of the arrays in struct ff_kinds */
+	uint32_t mixed, n_mixed;
+	uint32_t split, n_split; /* only such as no other is below in all three figures */
+};
+
+struct ff_part_us {
+	double us;
+	uint32_t reads;
+};
+
+struct ff_kinds {
+	const struct ff_graph *graph; /* of one micro-batch */
+	struct ff_pricer *pricer;
+	bool (*stop)(void *ctx);
+	void *ctx;
+	bool stopped;
+	uint32_t look_in;
+	uint32_t n_devices;
+	uint32_t n_device_kinds;
+	uint32_t *device;                     /* one of each kind in use */
+	struct ff_intervals dim[FF_MAX_DIMS]; /* of the node at hand */
+	struct ff_table kinds, parts;         /* parts: of the node at hand */
+	struct ff_kind *kind;
+	struct ff_part_us *part;
+	struct ff_reads *reads;
+	struct ff_mixed *mixed;
+	struct ff_split_us *split;
+	uint32_t kind_cap, part_cap, n_reads, reads_cap, n_mixed, mixed_cap, n_split, split_cap;
+	struct ff_work work;
+};
+
+/* Nothing is gathered yet.  `g`, of one micro-batch, must outlive it, as must `p`.  `stop` is asked
+ * now and then, and may be NULL. */
+int ff_kinds_init(struct ff_kinds *k, const struct ff_graph *g, const struct ff_machine *m,
+		struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx, struct ff_arena *a,
+		struct ff_error *err);
+void ff_kinds_finish(struct ff_kinds *k);
+/* That of a computed node; where k->stopped is true afterwards it is not whole. */
+int ff_kinds_find(struct ff_kinds *k, uint32_t node, struct ff_kind *ret, struct ff_error *err);
+/* Updates of all weights, once. */
+double ff_kinds_updates_us(const struct ff_kinds *k);
+
+#endif

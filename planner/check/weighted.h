@@ -1,0 +1,39 @@
+/* The weighted bound: a step is at least any weighted mean of what the devices compute, each on
+ * average, and what chains of parts take one after another.  docs/certificate.md derives it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CHECK_WEIGHTED_H
+#define FF_CHECK_WEIGHTED_H
+
+#include "chain.h"
+#include "kinds.h"
+
+#define FF_MOST_CHAINS 48
+
+/* At least 0; together 1. */
+struct ff_weights {
+	double compute; /* of the mean over devices */
+	uint32_t n_chains;
+	struct ff_chain chain[FF_MOST_CHAINS]; /* traced */
+};
+
+/* What all that is summed of one number of micro-batches rests on. */
+struct ff_weighted {
+	const struct ff_graph *graph; /* of one micro-batch */
+	uint32_t micro_batches, n_devices;
+	double updates_us;
+	const struct ff_split_us **split; /* by node: its kind's; NULL: it is not computed */
+	uint32_t *n_split;
+	uint32_t *chosen;             /* by node: what is least, by the weights asked last */
+	double *corner_by, *least_by; /* by node; scratch */
+	/* By what is least, by the weights asked last: the mean, and each chain. */
+	double compute_us, chain_us[FF_MOST_CHAINS];
+};
+
+/* Gathers prices; where `k` is stopped meanwhile it is not whole.  `k` must not gather any others
+ * afterwards. */
+int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_batches,
+		struct ff_arena *a, struct ff_error *err);
+/* No strategy takes less. */
+double ff_weighted_us(struct ff_weighted *w, const struct ff_weights *by);
+
+#endif
