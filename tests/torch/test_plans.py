@@ -2,6 +2,7 @@
 # Usage: test_plans.py FFSEARCH FFRUN [PART...].  FF_TORCH_PYTHON: a Python with PyTorch 2.11 or newer.
 # SPDX-License-Identifier: Apache-2.0
 import copy
+import json
 import re
 import sys
 import tempfile
@@ -13,9 +14,11 @@ import planned
 import reference
 from ffsoap_torch import Refused, apply
 from ffsoap_torch.plans import places
+from ffsoap_torch.plans.apply import laid_out
 from plan_models import MODELS
 
 tap = reference.Tap()
+read_map = planned.read_map
 ffsearch, ffrun = sys.argv[1:3]
 LOSSES, WEIGHTS = 1e-5, 1e-4
 
@@ -74,7 +77,7 @@ def test_ties(folder):
 
 def by_samples(model, devices=(0, 1, 2, 3)):
     """A plan of data parallelism, to be changed."""
-    names = planned.read_map(model)["operators"]
+    names = read_map(model)["operators"]
     return {"format": "ffsoap-strategy", "version": 2, "devices": 4, "operators": [
         {"name": n, "degrees": {"sample": len(devices)}, "devices": list(devices)} for n in names]}
 
@@ -112,7 +115,7 @@ def test_refused(folder):
     maps, plans = {}, {}
     for name in ("gpt", "convolutions"):
         model = planned.Model(name, folder)
-        maps[name], plans[name] = planned.read_map(model), by_samples(model)
+        maps[name], plans[name] = read_map(model), by_samples(model)
     plan = plans["convolutions"]
     cases = [
         ("a convolution cut by rows", changed(plan, "first", degrees={"height": 4}), r"first: height .* gathered"),
@@ -162,6 +165,47 @@ def test_gathered(folder):
     tap.say("the plan is for 4 devices, there are 2 processes" in str(found), "two processes for four devices", [])
 
 
+# ---- what ffsearch finds for PyTorch ----
+
+def outside(model, plan):
+    """What ffsearch --space torch says of a plan; empty: it keeps to it."""
+    whole = {k: v for k, v in model.plan(ffsearch, *DATA).items() if not k.startswith(("predicted", "memory"))}
+    model.path("hand.json").write_text(json.dumps({**whole, "operators": plan["operators"]}))
+    return model.plan(ffsearch, "--simulate", str(model.path("hand.json")), *torch_space(model))
+
+
+DATA = ("--simulate", "data-parallel")
+
+
+def torch_space(model):
+    return "--space", "torch", "--map", str(model.path("map.json"))
+
+
+def test_searched(folder):
+    """All of plans of every shape that is found is exact; hand plans are outside where they are not."""
+    for name in ("gpt", "lstm", "convolutions"):
+        model = planned.Model(name, folder)
+        for path in model.folder.glob("plan.json*"):
+            path.unlink()
+        found = model.plan(ffsearch, "--proposals", "4000", "--top", "16", *torch_space(model))
+        plans = sorted(model.folder.glob("plan.json*"))
+        said = [found] if isinstance(found, str) else []
+        for path in plans:
+            _, _, layout = laid_out(*MODELS[name]()[:1], json.loads(path.read_text()), read_map(model),
+                                    MODELS[name]()[1])
+            said += [f"{path.name} {who}: {what}" for who, what in layout.said.items() if what]
+        tap.say(len(plans) > 2 and not said, f"{name}: plans of {len(plans)} shapes are exact", said)
+        if name == "convolutions":
+            plan = by_samples(model)
+            cases = [changed(plan, "first", degrees={"height": 4}), changed(plan, "second", degrees={"out_channel": 4}),
+                     changed(plan, "first", degrees={"out_channel": 3}, devices=[0, 1, 2]),
+                     changed(plan, "first", degrees={"sample": 2}, devices=[0, 1]),
+                     changed(plan, "first", devices=[3, 1, 2, 0])]
+            told = [outside(model, case) for case in cases]
+            tap.say(not isinstance(outside(model, plan), str) and all("cannot be so in PyTorch" in str(t) for t in told),
+                    "hand plans that apply() refuses are outside", told)
+
+
 # ---- meshes ----
 
 def test_meshes():
@@ -176,7 +220,7 @@ def test_meshes():
 
 
 PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "mixed": test_mixed, "trained": test_trained,
-         "gathered": test_gathered, "refused": test_refused}
+         "gathered": test_gathered, "refused": test_refused, "searched": test_searched}
 for part in sys.argv[3:] or PARTS:
     with tempfile.TemporaryDirectory(prefix="ffplans") as keep:
         PARTS[part](keep)
