@@ -350,6 +350,10 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 	}
 	if (code < 0)
 		return code;
+	if (j->opt.limits.torch)
+		code = ff_job_limit(j, err);
+	if (code < 0)
+		return code;
 	if (!strcmp(j->opt.simulate, "elimination"))
 		code = eliminate(j, &s, err);
 	else if (!strcmp(j->opt.simulate, "megatron"))

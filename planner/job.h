@@ -115,7 +115,7 @@ int ff_job_limit(struct ff_job *j, struct ff_error *err);
 int ff_job_load_plans(struct ff_job *j, struct ff_error *err);
 int ff_job_reserve(struct ff_job *j, struct ff_error *err);
 /* --space torch: what the best plan of the whole space takes, that is found from the plan on; and
- * FF_E_INPUT where a strategy is none that can be trained there. */
+ * FF_E_INPUT where a strategy does not keep to the limits. */
 int ff_job_search_whole(struct ff_job *j, struct ff_error *err);
 int ff_job_check_torch(struct ff_job *j, const struct ff_strategy *s, struct ff_error *err);
 /* Makes what was found regular, where that costs no more than was said; until `stop`. */

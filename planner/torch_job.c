@@ -64,10 +64,9 @@ int ff_job_search_whole(struct ff_job *j, struct ff_error *err)
 int ff_job_check_torch(struct ff_job *j, const struct ff_strategy *s, struct ff_error *err)
 {
 	uint32_t node;
-	int code = ff_job_limit(j, err);
 
-	if (code < 0 || ff_space_admits_strategy(j->tools.space, s))
-		return code;
+	if (ff_space_admits_strategy(j->tools.space, s))
+		return FF_OK;
 	node = ff_space_first_outside(j->tools.space, s);
 	return ff_fail(err, FF_E_INPUT,
 			"strategy %.100s: %s%s cannot be so in PyTorch (--space torch)",
