@@ -74,6 +74,15 @@ def test_ties(folder):
     tap.say(found == (True, want), "tied parameters stay one", [found, want])
 
 
+def test_two_readers(folder):
+    """A tied parameter of two layers that are cut in different ways has one place."""
+    model = planned.Model("gpt_head", folder)
+    plan = planned.by_features(by_samples(model), 4, True, read_map(model))
+    found = model.four([plan], 2)
+    compare("a tied parameter of two layers", found if isinstance(found, str) else found[0],
+            ("one process", model.one(2)))
+
+
 # ---- what cannot be ----
 
 def by_samples(model, devices=(0, 1, 2, 3)):
@@ -316,7 +325,7 @@ def test_meshes():
             "a list with neighbours as replicas")
 
 
-PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "mixed": test_mixed, "trained": test_trained,
+PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers, "mixed": test_mixed, "trained": test_trained,
          "gathered": test_gathered, "refused": test_refused, "searched": test_searched,
          "modules": test_modules, "modules_cut": test_modules_cut,
          "loss_behind": test_loss_behind, "modules_refused": test_modules_refused}

@@ -39,7 +39,9 @@ def laid_out(module, plan, map, inputs):
     stages = plan.stages(names.operators())
     if plan.micro_batches > 1 or len(stages) > 1:
         refuse_norms(program)
-    layout = Layout(program.graph, program.graph_signature, plan, names, places.factors(len(stages[0])), stages)
+    first = {}
+    ties = {n: first.setdefault(p, n) for n, p in module.named_parameters(remove_duplicate=False)}
+    layout = Layout(program.graph, program.graph_signature, plan, names, places.factors(len(stages[0])), stages, ties)
     return plan, program, layout
 
 
