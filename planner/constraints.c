@@ -9,8 +9,18 @@
 #include "job.h"
 #include "space/limits.h"
 #include "space/pins.h"
+#include "space/torch.h"
 
 #define REGULAR_EVERY 16 /* proposals for one strategy that is tried to make a plan regular */
+
+static int fail_torch(const struct ff_job *j, uint32_t node, struct ff_error *err)
+{
+	return ff_fail(err, FF_E_INPUT,
+			"option --space torch: operator %s cannot be split over %u devices in "
+			"PyTorch%s",
+			j->in.graph.nodes[node].name, j->in.machine.n_devices,
+			j->opt.limits.pin.n ? " as --pin says" : "");
+}
 
 int ff_job_limit(struct ff_job *j, struct ff_error *err)
 {
@@ -23,19 +33,23 @@ int ff_job_limit(struct ff_job *j, struct ff_error *err)
 	if (o->pin.n)
 		code = ff_pins_parse(o->pin.text, o->pin.n, &j->in.graph, &j->in.machine, &j->arena,
 				&l.pin, err);
+	if (code == FF_OK && o->torch)
+		code = ff_torch_limit(o->map, &j->in.graph, &j->arena, &l, err);
 	if (code == FF_OK)
 		code = ff_space_limit(j->tools.space, &l, err);
-	for (uint32_t i = 0; i < j->in.graph.n_nodes && code == FF_OK && l.pin; i++) {
+	for (uint32_t i = 0; i < j->in.graph.n_nodes && code == FF_OK && (l.pin || l.mesh); i++) {
 		struct ff_config c = {.n_parts = 1, .replicas = 1};
 
-		if (!l.pin[i])
+		if (!l.mesh && !l.pin[i])
 			continue;
 		ff_space_fit(j->tools.space, i, &c);
 		if (!ff_space_admits(j->tools.space, i, &c))
-			return ff_fail(err, FF_E_INPUT,
-					"option --pin: operator %s is pinned across nodes, which "
-					"--tensor-inside-node rules out",
-					j->in.graph.nodes[i].name);
+			return o->torch ? fail_torch(j, i, err)
+					: ff_fail(err, FF_E_INPUT,
+							  "option --pin: operator %s is pinned "
+							  "across nodes, which "
+							  "--tensor-inside-node rules out",
+							  j->in.graph.nodes[i].name);
 	}
 	return code;
 }

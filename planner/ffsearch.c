@@ -98,10 +98,11 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 
 static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_error *err)
 {
+	double share = j->opt.limits.torch ? 1 - FF_WHOLE_SHARE : 1;
 	struct ff_search_options opt = {
 			.seed = j->opt.seed,
 			.proposals = j->opt.proposals,
-			.seconds = ff_job_search_seconds(j),
+			.seconds = share * ff_job_search_seconds(j),
 			.beta = j->opt.choice.beta,
 			.bucket_bytes = j->summary.baseline->strategy.bucket_bytes,
 			.starts = j->opt.init.n ? j->named : ff_starts,
@@ -273,6 +274,8 @@ static int search(struct ff_job *j, struct ff_error *err)
 	s->found.reserve = j->opt.choice.reserve;
 	if (code == FF_OK)
 		code = find(j, err);
+	if (code == FF_OK && j->opt.limits.torch)
+		code = ff_job_search_whole(j, err);
 	if (code < 0)
 		return code;
 	s->title = "plan";
@@ -320,6 +323,10 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 	}
 	if (code < 0)
 		return code;
+	if (j->opt.limits.torch)
+		code = ff_job_limit(j, err);
+	if (code < 0)
+		return code;
 	if (!strcmp(j->opt.simulate, "elimination"))
 		code = eliminate(j, &s, err);
 	else if (!strcmp(j->opt.simulate, "megatron"))
@@ -329,6 +336,8 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 				&j->in.machine, j->opt.seed, &j->arena, &s, err);
 	if (code == FF_OK && ff_job_is_start(j->opt.simulate))
 		code = ff_job_tune(j, &s, err);
+	if (code == FF_OK && j->opt.limits.torch)
+		code = ff_job_check_torch(j, &s, err);
 	if (code == FF_OK)
 		code = ff_job_predict(j, &s, &j->arena, &j->summary.plan, err);
 	j->summary.title = j->by_hand[0] ? j->by_hand : j->opt.simulate;
@@ -441,7 +450,8 @@ static int run(struct ff_job *j, struct ff_error *err)
 			{.name = "--machine",
 					.path = ff_machine_file(j->opt.machine_name, &j->arena)},
 			{.name = "--costs", .path = j->opt.costs_path},
-			{.name = "--simulate", .path = j->opt.simulate}};
+			{.name = "--simulate", .path = j->opt.simulate},
+			{.name = "--map", .path = j->opt.limits.map}};
 	FILE *table;
 	int code = ff_job_check(j, err);
 

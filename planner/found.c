@@ -16,6 +16,13 @@ void ff_found_print(const struct ff_found *f, double us, FILE *to)
 				"Equal layers were made alike; ragged, a step takes %.3f ms, "
 				"%.1f %% less.\n",
 				f->ragged_us / 1e3, -percent_more(f->ragged_us, us));
+	if (f->whole_us > 0 && f->whole_us < us)
+		fprintf(to,
+				"Without --space torch a plan was found that takes %.3f ms, "
+				"%.1f %% less.\n",
+				f->whole_us / 1e3, -percent_more(f->whole_us, us));
+	else if (f->whole_us > 0)
+		fprintf(to, "Without --space torch no faster plan was found.\n");
 	if (f->used_reserve)
 		fprintf(to,
 				"No plan was found that leaves %g %% of memory free "
@@ -38,6 +45,8 @@ void ff_found_write(const struct ff_found *f, struct ff_out *o)
 	ff_out_u64(o, "irregular", f->n_ragged);
 	if (f->ragged_us > 0)
 		ff_out_real(o, "irregular_us", f->ragged_us);
+	if (f->whole_us > 0)
+		ff_out_real(o, "whole_space_us", f->whole_us);
 	ff_out_array(o, "others_us");
 	for (uint32_t i = 0; i < f->n_others; i++)
 		ff_out_real(o, NULL, f->other_us[i]);

@@ -13,6 +13,7 @@ struct ff_found {
 	double reserve;        /* percent of memory that stays free, as asked for; */
 	bool used_reserve;     /* nothing fits so, and the plan does without */
 	double ragged_us; /* the best plan before equal layers were made equal; 0: it is the plan */
+	double whole_us;  /* the best found without --space torch; 0: not asked */
 	uint32_t n_ragged;            /* operators and parameters unlike most in their place */
 	uint32_t n_others;            /* plans of other shapes that were written, */
 	double other_us[FF_MOST_TOP]; /* and their steps */

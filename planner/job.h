@@ -14,6 +14,7 @@
 #define FF_PRESET_SECONDS 30.0
 #define FF_PRESET_RESERVE 5.0
 #define FF_PRESET_REGULAR 1.0
+#define FF_WHOLE_SHARE 0.25 /* of a search's time or proposals, for the space without limits */
 #define FF_MOST_JOBS 256
 #define FF_MOST_SEEDS 1000
 #define FF_NOT_GIVEN UINT64_MAX
@@ -22,8 +23,9 @@
 /* What plans have to be like. */
 struct ff_job_limits {
 	struct ff_texts pin;
-	bool no_pipeline, tensor_inside_node;
+	bool no_pipeline, tensor_inside_node, torch;
 	uint64_t max_micro; /* FF_NOT_GIVEN: any number */
+	const char *map;    /* of the module, where `torch` */
 };
 
 /* How plans are chosen. */
@@ -120,6 +122,10 @@ int ff_job_open_evaluators(struct ff_job *j, struct ff_error *err);
 int ff_job_limit(struct ff_job *j, struct ff_error *err);
 int ff_job_load_plans(struct ff_job *j, struct ff_error *err);
 int ff_job_reserve(struct ff_job *j, struct ff_error *err);
+/* --space torch: what the best plan of the whole space takes, that is found from the plan on; and
+ * FF_E_INPUT where a strategy does not keep to the limits. */
+int ff_job_search_whole(struct ff_job *j, struct ff_error *err);
+int ff_job_check_torch(struct ff_job *j, const struct ff_strategy *s, struct ff_error *err);
 /* Makes what was found regular, where that costs no more than was said; until `stop`. */
 int ff_job_regularise(struct ff_job *j, bool (*stop)(void *ctx), struct ff_error *err);
 /* save.c: names the files of plans of other shapes; finds the best of them that fit; writes all

@@ -10,6 +10,8 @@
 #include "job.h"
 #include "vary.h"
 
+#define TORCH 256u /* --space torch, beside FF_SPACE_* */
+
 const struct ff_command ff_job_command = {
 		.name = "ffsearch",
 		.usage = "GRAPH --machine M --costs COSTS|analytic|peak -o STRATEGY [options]\n"
@@ -83,15 +85,15 @@ static int check_words(struct ff_job_options *o, struct ff_error *err)
 	return FF_OK;
 }
 
-/* "updates,replicas", "none". */
-static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
+/* "updates,replicas", "none", "torch". */
+static int read_space(const char *text, uint32_t *ret, bool *torch, struct ff_error *err)
 {
 	static const struct {
 		const char *name;
 		uint32_t what;
 	} words[] = {{"updates", FF_SPACE_UPDATES}, {"replicas", FF_SPACE_REPLICAS},
 			{"micro-batches", FF_SPACE_MICRO}, {"recompute", FF_SPACE_RECOMPUTE},
-			{"none", 0}};
+			{"none", 0}, {"torch", TORCH}};
 	size_t n_words = sizeof(words) / sizeof(*words);
 	char word[FF_NEAREST_LENGTH];
 	struct ff_nearest near;
@@ -110,14 +112,30 @@ static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 				ff_nearest_try(&near, words[i].name);
 			return ff_fail(err, FF_E_INPUT,
 					"option --space: expected none, or some of updates, "
-					"replicas, micro-batches and recompute with commas "
-					"between, not \"%.100s\"%s",
+					"replicas, micro-batches, recompute and torch with "
+					"commas between, not \"%.100s\"%s",
 					text, ff_nearest_hint(&near));
 		}
 		what |= words[i].what;
 		at += n;
 	}
-	*ret = what;
+	*torch = what & TORCH;
+	*ret = what == TORCH ? FF_SPACE_ALL : what & ~TORCH;
+	return FF_OK;
+}
+
+/* Plans that are trained in PyTorch. */
+static int check_torch(const struct ff_job_options *o, struct ff_error *err)
+{
+	if (o->limits.torch != (o->limits.map != NULL))
+		return ff_fail(err, FF_E_INPUT, "option %s: expected %s beside it%s",
+				o->limits.torch ? "--space torch" : "--map",
+				o->limits.torch ? "--map FILE" : "--space torch",
+				o->limits.torch ? ", which ffsoap_torch export writes" : "");
+	if (o->limits.torch && (o->codec_name || o->average_every || o->staleness))
+		return ff_fail(err, FF_E_INPUT,
+				"option --space torch: expected no --compress, --average-every and "
+				"--staleness, which PyTorch has nothing for");
 	return FF_OK;
 }
 
@@ -265,7 +283,8 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT, "option --memory: expected more than 0");
 	if (j->opt.memory < 0)
 		j->opt.memory = 0;
-	if (read_space(j->opt.space_text, &j->opt.what, err) < 0)
+	if (read_space(j->opt.space_text, &j->opt.what, &j->opt.limits.torch, err) < 0 ||
+			check_torch(&j->opt, err) < 0)
 		return err->code;
 	if (j->opt.optimizer_name &&
 			ff_optimizer_find(j->opt.optimizer_name, &j->in.optimizer, &inner) < 0)
@@ -354,7 +373,10 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"what else may change: updates (of parameters: sharded, or "
 					"on one device), replicas (parts computed several times), "
 					"micro-batches (in stages or not), recompute (values for "
-					"backward), or none (preset: all)"},
+					"backward), or none (preset: all); torch: only what "
+					"ffsoap_torch can train as planned"},
+			{"--map", FF_OPTION_TEXT, &o->limits.map, "FILE",
+					"with --space torch: the module's, beside its graph"},
 			{"--memory", FF_OPTION_BYTES, &o->memory, "BYTES",
 					"limit for each device (preset: what the machine says)"},
 			{"--init", FF_OPTION_TEXTS, &o->init, "NAME",

@@ -93,7 +93,7 @@ static void drop_idle(struct ff_proposer *p)
 		if (!ff_proposer_is_in_focus(p, node) ||
 				ff_config_equal(&p->graph->nodes[node], &t->change[i].config,
 						&p->base->config[node]) ||
-				!ff_space_admits(p->space, node, &t->change[i].config))
+				!ff_space_admits_in(p->space, p->base, node, &t->change[i].config))
 			continue;
 		t->change[n++] = t->change[i];
 		t->at[node] = n;

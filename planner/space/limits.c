@@ -5,12 +5,13 @@
 
 #include "ff/micro.h"
 #include "gcd.h"
+#include "prime_mesh.h"
 
 bool ff_space_is_limited(const struct ff_space *s)
 {
 	const struct ff_limits *l = &s->limits;
 
-	return l->pin || l->no_pipeline || l->tensor_inside_node || l->max_micro;
+	return l->pin || l->no_pipeline || l->tensor_inside_node || l->max_micro || l->mesh;
 }
 
 /* ---- whether ---- */
@@ -62,11 +63,15 @@ static bool is_inside(
 	return true;
 }
 
-bool ff_space_admits(const struct ff_space *s, uint32_t node, const struct ff_config *c)
+/* `f`: where there is a mesh. */
+static bool admits(const struct ff_space *s, uint32_t node, const struct ff_prime_mesh_frame *f,
+		const struct ff_config *c)
 {
 	const struct ff_node *n = &s->graph->nodes[node];
 	const struct ff_pin *pin = ff_space_pin(s, node);
 
+	if (s->limits.mesh && !ff_prime_mesh_admits(s, node, f, c))
+		return false;
 	if (!c->n_parts || !ff_node_needs_config(s->graph, node))
 		return true;
 	if (pin && !is_pinned_so(n, pin, c))
@@ -74,12 +79,64 @@ bool ff_space_admits(const struct ff_space *s, uint32_t node, const struct ff_co
 	return !s->limits.tensor_inside_node || is_inside(s->machine, n, c);
 }
 
-static bool has_stages(const struct ff_space *s, const struct ff_strategy *plan)
+static struct ff_prime_mesh_frame whole(const struct ff_space *s)
 {
+	return s->limits.mesh ? ff_prime_mesh_whole(s) : (struct ff_prime_mesh_frame){0};
+}
+
+bool ff_space_admits(const struct ff_space *s, uint32_t node, const struct ff_config *c)
+{
+	struct ff_prime_mesh_frame f = whole(s);
+
+	return admits(s, node, &f, c);
+}
+
+bool ff_space_admits_in(const struct ff_space *s, const struct ff_strategy *plan, uint32_t node,
+		const struct ff_config *c)
+{
+	struct ff_prime_mesh_frame f = {0};
+
+	if (s->limits.mesh)
+		f = ff_prime_mesh_kept(s, plan, node);
+	return admits(s, node, &f, c);
+}
+
+static uint32_t count_stages(const struct ff_space *s, const struct ff_strategy *plan)
+{
+	uint32_t n = 1;
+
 	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
-		if (ff_node_needs_config(s->graph, i) && plan->stage[i])
-			return true;
-	return false;
+		if (ff_node_needs_config(s->graph, i) && plan->stage[i] >= n)
+			n = plan->stage[i] + 1u;
+	return n;
+}
+
+static struct ff_prime_mesh_frame frame_of(const struct ff_space *s, const struct ff_strategy *plan,
+		uint32_t node, uint32_t n_stages)
+{
+	return s->limits.mesh ? ff_prime_mesh_stage(s, plan, plan->stage[node], n_stages)
+			      : whole(s);
+}
+
+/* What is one operator on the mesh is in one stage. */
+static bool is_apart(const struct ff_space *s, const struct ff_strategy *plan, uint32_t node)
+{
+	const struct ff_prime_mesh *m = s->limits.mesh;
+
+	return m && m->joint[node] != FF_NONE && plan->stage[node] != plan->stage[m->joint[node]];
+}
+
+uint32_t ff_space_first_outside(const struct ff_space *s, const struct ff_strategy *plan)
+{
+	uint32_t n_stages = count_stages(s, plan);
+
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++) {
+		struct ff_prime_mesh_frame f = frame_of(s, plan, i, n_stages);
+
+		if (!admits(s, i, &f, &plan->config[i]) || is_apart(s, plan, i))
+			return i;
+	}
+	return FF_NONE;
 }
 
 bool ff_space_admits_strategy(const struct ff_space *s, const struct ff_strategy *plan)
@@ -88,13 +145,9 @@ bool ff_space_admits_strategy(const struct ff_space *s, const struct ff_strategy
 
 	if (!ff_space_is_limited(s))
 		return true;
-	if ((l->max_micro && plan->micro_batches > l->max_micro) ||
-			(l->no_pipeline && has_stages(s, plan)))
-		return false;
-	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
-		if (!ff_space_admits(s, i, &plan->config[i]))
-			return false;
-	return true;
+	return !(l->max_micro && plan->micro_batches > l->max_micro) &&
+	       !(l->no_pipeline && count_stages(s, plan) > 1) &&
+	       ff_space_first_outside(s, plan) == FF_NONE;
 }
 
 /* ---- made to ---- */
@@ -146,7 +199,8 @@ void ff_space_fit(const struct ff_space *s, uint32_t node, struct ff_config *c)
 	const struct ff_node *n = &s->graph->nodes[node];
 	const struct ff_pin *pin = ff_space_pin(s, node);
 	uint32_t start = c->list ? c->list[0] : c->start, parts = pinned_parts(n, pin);
-	uint32_t devices = c->n_parts > parts ? c->n_parts : parts;
+	uint32_t least = s->limits.mesh ? s->n_devices : c->n_parts;
+	uint32_t devices = least > parts ? least : parts;
 
 	if (ff_space_admits(s, node, c))
 		return;
@@ -160,6 +214,11 @@ void ff_space_fit(const struct ff_space *s, uint32_t node, struct ff_config *c)
 	lay_out(n, pin, start, devices, c);
 	if (!ff_space_admits(s, node, c))
 		lay_out(n, pin, largest_node(s->machine), parts, c);
+	if (s->limits.mesh && !ff_space_admits(s, node, c)) {
+		struct ff_prime_mesh_frame f = ff_prime_mesh_whole(s);
+
+		ff_prime_mesh_fit(s, node, &f, c);
+	}
 }
 
 /* Where the graph of a micro-batch has fewer samples than parts are pinned. */
@@ -180,10 +239,29 @@ static int check_micro(const struct ff_space *s, const struct ff_strategy *plan,
 			: FF_OK;
 }
 
+/* What a mesh does not have becomes a split by samples in its stage; parameters are updated where
+ * they are read. */
+static void fit_on_mesh(const struct ff_space *s, struct ff_strategy *plan)
+{
+	uint32_t n_stages = count_stages(s, plan);
+
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++) {
+		struct ff_prime_mesh_frame f = frame_of(s, plan, i, n_stages);
+
+		if (admits(s, i, &f, &plan->config[i]))
+			continue;
+		if (n_stages == 1 && plan->micro_batches == 1 && ff_node_needs_config(s->graph, i))
+			ff_space_fit(s, i, &plan->config[i]);
+		else
+			ff_prime_mesh_fit(s, i, &f, &plan->config[i]);
+	}
+}
+
 int ff_space_fit_strategy(const struct ff_space *s, struct ff_strategy *plan, bool exact,
 		const char *name, struct ff_error *err)
 {
 	const struct ff_limits *l = &s->limits;
+	uint32_t outside;
 
 	if (!ff_space_is_limited(s))
 		return FF_OK;
@@ -191,10 +269,17 @@ int ff_space_fit_strategy(const struct ff_space *s, struct ff_strategy *plan, bo
 		return ff_fail(err, FF_E_INPUT,
 				"strategy %.100s: %u micro-batches are more than %u", name,
 				plan->micro_batches, l->max_micro);
-	if (l->no_pipeline && has_stages(s, plan))
+	if (l->no_pipeline && count_stages(s, plan) > 1)
 		return ff_fail(err, FF_E_INPUT,
 				"strategy %.100s has stages, and there are to be none", name);
-	for (uint32_t i = 0; i < s->graph->n_nodes; i++) {
+	if (l->mesh)
+		fit_on_mesh(s, plan);
+	outside = l->mesh ? ff_space_first_outside(s, plan) : FF_NONE;
+	if (outside != FF_NONE)
+		return ff_fail(err, FF_E_INPUT,
+				"strategy %.100s: operator %s cannot be so in PyTorch", name,
+				s->graph->nodes[outside].name);
+	for (uint32_t i = 0; i < s->graph->n_nodes && !l->mesh; i++) {
 		if (ff_space_admits(s, i, &plan->config[i]))
 			continue;
 		if (exact && !ff_space_pin(s, i))

@@ -6,10 +6,16 @@
 #include "space.h"
 
 bool ff_space_is_limited(const struct ff_space *s);
-/* Whether `node` may have config `c`; of parameters, any. */
+/* Whether `node` may have config `c` where there are no stages; of parameters, any but on a mesh.
+ */
 bool ff_space_admits(const struct ff_space *s, uint32_t node, const struct ff_config *c);
+/* The same instead of what it has in `plan`, which is admitted. */
+bool ff_space_admits_in(const struct ff_space *s, const struct ff_strategy *plan, uint32_t node,
+		const struct ff_config *c);
 /* The same of all operators, stages and micro-batches. */
 bool ff_space_admits_strategy(const struct ff_space *s, const struct ff_strategy *plan);
+/* The first node whose config is not admitted, or FF_NONE. */
+uint32_t ff_space_first_outside(const struct ff_space *s, const struct ff_strategy *plan);
 
 /* Makes a config that is not admitted into one that is, on the same devices as far as that goes:
  * what is pinned is split between neighbours, and the samples between those; what is not pinned

@@ -20,9 +20,11 @@ def main(words):
     args = arguments(words)
     from . import trace
     from .plans.apply import laid_out
+    from .plans.plan import document
     trace.check_version()
     module, inputs, _ = trace.made(trace.load(args.factory)())
-    plan, _, layout = laid_out(module, args.plan, args.map, inputs)
+    names = document(args.map, "ffsoap-torch-map")
+    plan, _, layout = laid_out(module, args.plan, names, trace.with_batch(inputs, names["batch"]))
     exact = 0
     for name in plan.entries:
         said = layout.said.get(name)
@@ -31,6 +33,6 @@ def main(words):
             print(f"{'gathered' if said else 'exact':9} {name}{': ' if said else ''}{'; '.join(said or [])}")
     print(f"{exact} of {len(plan.entries)} entries exact, {len(plan.entries) - exact} gathered, none refused; "
           f"mesh {' x '.join(map(str, layout.sizes))}, {len(layout.stages)} stages")
-    if exact < len(plan.entries):
+    if any(layout.said.get(name) for name in set(plan.entries) - layout.names.parameters()):
         raise Refused("apply() refuses this plan unless strict=False, and then gathers what stands above")
     return 0

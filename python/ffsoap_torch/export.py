@@ -48,7 +48,8 @@ class Exported:
 def map_of(made, used):
     """docs/schema/torch-map.schema.json"""
     from .layout import size_of
-    tied = {}
+    from .plans.cuts import cuts_of
+    tied, cuts = {}, cuts_of(made.found.graph)
     for name, tensor in made.found.state_dict.items():
         tied.setdefault(made.parameter_name(tensor, name), []).append(made.named(name))
     parameters = {}
@@ -63,12 +64,17 @@ def map_of(made, used):
     inputs = {n["name"]: made.inputs[n["name"]] for n in made.graph.nodes if n["op"] == "input"}
     return {"format": "ffsoap-torch-map", "version": 1, "graph": made.graph.name,
             "batch": size_of([made.batch]),
-            "operators": {n["name"]: {"module": made.graph.names[n["name"]]["module"],
-                                      "nodes": made.graph.names[n["name"]]["sources"]}
+            "operators": {n["name"]: operator_of(made.graph.names[n["name"]], cuts)
                           for n in made.graph.nodes if n["op"] != "input"},
             "parameters": parameters,
             "inputs": {name: {"input": i.source, "parts": [{"axis": a, "indices": k} for a, k in i.parts]}
                        for name, i in inputs.items()}}
+
+
+def operator_of(how, cuts):
+    """Of one node at most."""
+    found = {"module": how["module"], "nodes": how["sources"]}
+    return found | {"cuts": cuts.get(name, {}) for name in how["sources"]}
 
 
 def export(module, inputs, loss=None, targets=None, batch=None, behind="cross_entropy", classes_last=False,

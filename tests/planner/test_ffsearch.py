@@ -761,6 +761,66 @@ def test_pins():
     refuse(3, "memory", *at, "--pin", "*:sample=1@0", "--memory", "200M")
 
 
+def torch_map(path, batch=256, **members):
+    """A map of alexnet by hand: what a module's export would say, were it the same."""
+    nodes = [n for n in json.loads(read("alexnet.json"))["nodes"] if n["op"] != "input"]
+    cuts = {"conv2d": {"out_channel": 64}, "linear": {"out_feature": 8, "in_feature": 4096}}
+    operators = {n["name"]: {"module": "", "nodes": [n["name"]], "cuts": {"sample": batch, **cuts.get(n["op"], {})}}
+                 for n in nodes}
+    operators["relu1"]["nodes"] = ["conv1"]
+    write(path, json.dumps({"format": "ffsoap-torch-map", "version": 1, "graph": "alexnet", "batch": batch,
+                            "operators": operators, "parameters": {}, "inputs": {}, **members}))
+    return operators
+
+
+def test_torch_space():
+    """Plans are what a mesh of all devices has, of dims that the map names; others are refused."""
+    cuts = torch_map("map.json")
+    torch = ["--space", "torch", "--map", "map.json"]
+    at = ["alexnet.json", *BASE, "--proposals", "3000", "-o", "t.json", *torch]
+    p = run(*at, "--top", "8", "--report", "r.json")
+    report = conforms("r.json", "search-report")
+    assert "Without --space torch" in p.stdout
+    assert report["whole_space_us"] < report["predicted_us"] * 1.1  # found from the plan on
+    plans = [f for f in os.listdir() if f.startswith("t.json")]
+    assert len(plans) > 3
+    for plan in map(json.loads, map(read, plans)):
+        stages = {o.get("stage", 0) for o in plan["operators"] if o["name"] in cuts}
+        for o in plan["operators"]:
+            parts = o.get("replicas", 1)
+            for dim, n in o.get("degrees", {}).items():
+                micro = plan.get("micro_batches", 1) if dim == "sample" else 1
+                assert n == 1 or cuts[o["name"]]["cuts"][dim] % (n * micro) == 0, o
+                parts *= n
+            assert o["name"] not in cuts or parts * len(stages) == 16, o
+            assert o["name"] not in ("conv1", "relu1") or o.get("replicas", 1) == 1, o
+    run(*at, "--pin", "fc1:out_feature=4")
+    assert split_of("t.json", "fc1")[0]["out_feature"] == 4
+    simulate = ["alexnet.json", *BASE, "--simulate"]
+    run(*simulate, "t.json", *torch)
+    run(*simulate, "data-parallel", *torch)
+    for name in ["t.json"] + ["t.json.%d" % i for i in range(2, 9)]:
+        if os.path.exists(name):
+            os.unlink(name)
+    run("alexnet.json", *BASE, "--proposals", "9", "--init", "data-parallel", "--pin", "conv1:height=2", "-o", "h.json")
+    refuse(2, "operator conv1 cannot be so in PyTorch", *simulate, "h.json", *torch)
+    run("alexnet.json", *BASE, "--proposals", "9", "--pin", "fc1:out_feature=16", "-o", "h.json")
+    refuse(2, "operator fc1 cannot be so in PyTorch", *simulate, "h.json", *torch)
+    run("alexnet.json", *BASE, "--proposals", "9", "--pin", "fc1:sample=8@0-7", "-o", "h.json")
+    refuse(2, "operator fc1 cannot be so in PyTorch", *simulate, "h.json", *torch)
+    refuse(2, "cannot be cut along height in PyTorch", *at, "--pin", "conv1:height=2")
+    refuse(2, "cannot be split over 3 devices", *at, "--devices", "3")
+    refuse(2, "expected --map FILE", *at[:-2])
+    refuse(2, "expected --space torch", *at[:-4], "--map", "map.json")
+    refuse(2, "--compress", *at, "--compress", "ternary")
+    torch_map("map.json", graph="lenet")
+    refuse(2, "it is the map of graph lenet", *at)
+    torch_map("map.json", operators={})
+    refuse(2, "operator conv1 of the graph is missing", *at)
+    torch_map("map.json", operators={n: {"nodes": ["x"]} for n in cuts})
+    refuse(2, "export again", *at)
+
+
 def test_plans_are_gone_on_from():
     """A plan for other devices is a start, and what of it is not carried over is said in a line."""
     run("alexnet.json", *BASE, "--devices", "8", "--proposals", "2000", "-o", "eight.json", "--report", "r.json")

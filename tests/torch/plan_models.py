@@ -45,8 +45,22 @@ class GPT(nn.Module):
         x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
         for block in self.blocks:
             x = block(x)
-        x = F.linear(self.norm(x), self.words.weight)
-        return F.cross_entropy(x.flatten(0, 1), labels.flatten())
+        return F.cross_entropy(self.logits(self.norm(x)).flatten(0, 1), labels.flatten())
+
+    def logits(self, x):
+        return F.linear(x, self.words.weight)
+
+
+class GPTWithHead(GPT):
+    """Its last layer is one of its own, tied."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(WIDTH, WORDS, bias=False)
+        self.head.weight = self.words.weight
+
+    def logits(self, x):
+        return self.head(x)
 
 
 class BERT(nn.Module):
@@ -109,6 +123,11 @@ def gpt():
     return GPT(), (ids(BATCH, PLACES), ids(BATCH, PLACES))
 
 
+def gpt_head():
+    torch.manual_seed(1)
+    return GPTWithHead(), (ids(BATCH, PLACES), ids(BATCH, PLACES))
+
+
 def bert():
     torch.manual_seed(1)
     return BERT(), (ids(BATCH, PLACES), ids(BATCH, classes=4))
@@ -129,4 +148,4 @@ def convolutions():
     return Convolutions(), (torch.randn(BATCH, 3, 8, 8), ids(BATCH, classes=8))
 
 
-MODELS = {f.__name__: f for f in (gpt, bert, lstm, resnet18, convolutions)}
+MODELS = {f.__name__: f for f in (gpt, gpt_head, bert, lstm, resnet18, convolutions)}

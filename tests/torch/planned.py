@@ -120,19 +120,19 @@ class Model:
         """One process: not this one, as after a backward no process can be forked."""
         return in_processes(lambda: self.alone(steps), self.path("result"), 1)
 
-    def planned(self, plan, steps, strict, named=True):
+    def planned(self, plan, steps, strict, named=True, mode="graph"):
         module, inputs = MODELS[self.name]()
         names = read_map(self) if named else None
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            planned = apply(module, plan, *inputs, map=names, strict=strict)
+            planned = apply(module, plan, *inputs, map=names, strict=strict, mode=mode)
         losses, took = self.train(lambda: planned.step(*inputs), planned.parameters(), steps)
         said = [str(w.message) for w in told if w.category is UserWarning]
         return losses, planned.weights(), took, said
 
-    def four(self, plans, steps, strict=True, named=True):
+    def four(self, plans, steps, strict=True, named=True, mode="graph"):
         """Of each plan what the first of so many processes has; a sentence where they fail."""
-        return in_processes(lambda: [self.planned(plan, steps, strict, named) for plan in plans],
+        return in_processes(lambda: [self.planned(plan, steps, strict, named, mode) for plan in plans],
                             self.path("result"))
 
 

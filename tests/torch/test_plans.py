@@ -2,6 +2,7 @@
 # Usage: test_plans.py FFSEARCH FFRUN [PART...].  FF_TORCH_PYTHON: a Python with PyTorch 2.11 or newer.
 # SPDX-License-Identifier: Apache-2.0
 import copy
+import json
 import re
 import sys
 import tempfile
@@ -12,10 +13,13 @@ import torch
 import planned
 import reference
 from ffsoap_torch import Refused, apply
+from ffsoap_torch.export import export
 from ffsoap_torch.plans import places
+from ffsoap_torch.plans.apply import laid_out
 from plan_models import MODELS
 
 tap = reference.Tap()
+read_map = planned.read_map
 ffsearch, ffrun = sys.argv[1:3]
 LOSSES, WEIGHTS = 1e-5, 1e-4
 
@@ -70,11 +74,20 @@ def test_ties(folder):
     tap.say(found == (True, want), "tied parameters stay one", [found, want])
 
 
+def test_two_readers(folder):
+    """A tied parameter of two layers that are cut in different ways has one place."""
+    model = planned.Model("gpt_head", folder)
+    plan = planned.by_features(by_samples(model), 4, True, read_map(model))
+    found = model.four([plan], 2)
+    compare("a tied parameter of two layers", found if isinstance(found, str) else found[0],
+            ("one process", model.one(2)))
+
+
 # ---- what cannot be ----
 
 def by_samples(model, devices=(0, 1, 2, 3)):
     """A plan of data parallelism, to be changed."""
-    names = planned.read_map(model)["operators"]
+    names = read_map(model)["operators"]
     return {"format": "ffsoap-strategy", "version": 2, "devices": 4, "operators": [
         {"name": n, "degrees": {"sample": len(devices)}, "devices": list(devices)} for n in names]}
 
@@ -112,7 +125,7 @@ def test_refused(folder):
     maps, plans = {}, {}
     for name in ("gpt", "convolutions"):
         model = planned.Model(name, folder)
-        maps[name], plans[name] = planned.read_map(model), by_samples(model)
+        maps[name], plans[name] = read_map(model), by_samples(model)
     plan = plans["convolutions"]
     cases = [
         ("a convolution cut by rows", changed(plan, "first", degrees={"height": 4}), r"first: height .* gathered"),
@@ -162,6 +175,143 @@ def test_gathered(folder):
     tap.say("the plan is for 4 devices, there are 2 processes" in str(found), "two processes for four devices", [])
 
 
+# ---- the user's own modules ----
+
+def recomputed(plan, path):
+    """All operators of a module, but the one that others read."""
+    return {**plan, "operators": [{**e, "recompute": e["name"].startswith(path + ".") and e["name"] != path + ".add_1"}
+                                  if "degrees" in e else e for e in plan["operators"]]}
+
+
+def test_modules(folder):
+    """parallelize_module x fully_shard x data, recomputation, tied weights, a loss cut by classes."""
+    for name in ("gpt_head", "lstm"):
+        model = planned.Model(name, folder)
+        names, steps = read_map(model), 5
+        plans = {"data": by_samples(model), "fully sharded": model.plan(ffsearch, "--simulate", "zero-3")}
+        if name == "gpt_head":
+            hand = ["--simulate", "megatron:2,2,1,1,zero-1", *torch_space(model)]
+            plans["data x tensor, zero-1"] = model.plan(ffsearch, *hand)
+            plans["recomputed"] = recomputed(plans["data x tensor, zero-1"], "blocks.0")
+        else:
+            for degree, flat in ((4, False), (2, True)):
+                plans[f"tensor {degree}"] = planned.by_features(by_samples(model), degree, flat, names)
+        one, found = model.one(steps), model.four(list(plans.values()), steps, mode="modules")
+        for i, case in enumerate(plans):
+            compare(f"{name}, modules, {case}", found if isinstance(found, str) else found[i], ("one process", one))
+
+
+def test_modules_cut(folder):
+    """What a device has of a layer, and how often a block that is recomputed is computed in a step."""
+    model = planned.Model("gpt_head", folder)
+    plan = model.plan(ffsearch, "--simulate", "megatron:2,2,1,1,zero-1", *torch_space(model))
+
+    def work():
+        module, inputs = MODELS["gpt_head"]()
+        made = apply(module, recomputed(plan, "blocks.0"), *inputs, map=read_map(model), mode="modules")
+        calls = []
+        for block in module.blocks:
+            block.up.register_forward_hook(lambda *given, block=block: calls.append(block is module.blocks[0]))
+        made.step(*inputs)
+        parts = [made.get_parameter(f"module.{n}").to_local().numel() for n in ("blocks.1.up.weight", "words.weight")]
+        return parts, sum(calls), len(calls), module.head.weight is module.words.weight
+    found = planned.in_processes(work, f"{folder}/cut")
+    want = [16 * 64 // 4, 16 * 48 // 4], 2, 3, True
+    tap.say(found == want, "layers are cut, stored in parts, computed again, tied", [found])
+
+
+def test_loss_behind(folder):
+    """Layers of a module that returns no loss."""
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
+    x, labels, loss = torch.randn(8, 16), torch.randint(8, (8,)), torch.nn.functional.cross_entropy
+    names = json.loads(export(net, (x,), loss, (labels,)).map)
+    entries = {"operators": [{"name": n, "degrees": {"sample": 4}} for n in names["operators"]], "devices": 4,
+               "format": "ffsoap-strategy", "version": 2}
+    plan = planned.by_features(entries, 2, False, names)
+
+    def work():
+        made = apply(net, plan, x, map=names, loss=loss, targets=(labels,), mode="modules")
+        return float(made.step(x, labels)), made.get_parameter("module.module.0.weight").to_local().numel()
+    want, found = float(loss(net(x), labels).detach()), planned.in_processes(work, f"{folder}/loss")
+    good = not isinstance(found, str) and abs(found[0] - want) < LOSSES and found[1] == 16 * 32 // 2
+    tap.say(good, "a loss that stands behind the module", [found, want])
+
+
+def test_modules_refused(folder):
+    maps, plans = {}, {}
+    for name in ("gpt", "gpt_head", "convolutions"):
+        model = planned.Model(name, folder)
+        maps[name], plans[name] = read_map(model), by_samples(model)
+    gpt = plans["gpt_head"]
+    two = {"degrees": {"sample": 2}, "replicas": 2,
+           "devices": {"start": 0, "strides": {"sample": 2}, "replica_stride": 1}}
+    half = {**gpt, "operators": [{"name": e["name"], **two} for e in gpt["operators"]]}
+
+    def cut(plan, operator, dim):
+        view = {"start": 0, "strides": {"sample": 2, dim: 1}}
+        return changed(plan, operator, degrees={"sample": 2, dim: 2}, replicas=1, devices=view)
+    cases = [
+        ("gpt_head", "weights that parallelize_module would untie", cut(half, "words", "vocabulary"), "unties them"),
+        ("gpt_head", "a layer on another mesh", changed(half, "blocks.0.up", degrees={"out_feature": 4}, replicas=1,
+         devices=[0, 1, 2, 3]), "across meshes gives empty tensors"),
+        ("gpt_head", "a norm cut by places", cut(cut(half, "blocks.0.norm1", "axis1"), "blocks.0.up", "out_feature"),
+         "norm1: is cut by axis1, and no layer before it is"),
+        ("gpt", "a layer without a module", planned.by_features(plans["gpt"], 4, False, maps["gpt"]),
+         "linear: no layer of its own"),
+        ("convolutions", "a convolution cut by channels", changed(changed(plans["convolutions"], "first", degrees={
+            "out_channel": 4}), "out", degrees={"out_feature": 4}), "gives wrong numbers as a DTensor"),
+        ("convolutions", "norms of a process's samples", plans["convolutions"], "SyncBatchNorm"),
+        ("gpt_head", "parts that do not fit", changed(gpt, "blocks.0.up", degrees={"out_feature": 3},
+         devices=[0, 1, 2]), "3 parts along out_feature do not fit"),
+        ("gpt_head", "stages", {**in_stages(gpt, 2, ["words", "add"]), "micro_batches": 2}, "trains those"),
+    ]
+    for module, name, plan, want in cases:
+        refused(f"modules, {name}", plan, want, module, maps, mode="modules")
+
+
+# ---- what ffsearch finds for PyTorch ----
+
+def outside(model, plan):
+    """What ffsearch --space torch says of a plan; empty: it keeps to it."""
+    whole = {k: v for k, v in model.plan(ffsearch, *DATA).items() if not k.startswith(("predicted", "memory"))}
+    model.path("hand.json").write_text(json.dumps({**whole, "operators": plan["operators"]}))
+    return model.plan(ffsearch, "--simulate", str(model.path("hand.json")), *torch_space(model))
+
+
+DATA = ("--simulate", "data-parallel")
+
+
+def torch_space(model):
+    return "--space", "torch", "--map", str(model.path("map.json"))
+
+
+def test_searched(folder):
+    """All of plans of every shape that is found is exact; hand plans are outside where they are not."""
+    for name in ("gpt", "lstm", "convolutions"):
+        model = planned.Model(name, folder)
+        for path in model.folder.glob("plan.json*"):
+            path.unlink()
+        found = model.plan(ffsearch, "--proposals", "4000", "--top", "16", *torch_space(model))
+        plans = sorted(model.folder.glob("plan.json*"))
+        said = [found] if isinstance(found, str) else []
+        for path in plans:
+            _, _, layout = laid_out(*MODELS[name]()[:1], json.loads(path.read_text()), read_map(model),
+                                    MODELS[name]()[1])
+            said += [f"{path.name} {who}: {what}" for who, what in layout.said.items() if what]
+        tap.say(len(plans) > 2 and not said, f"{name}: plans of {len(plans)} shapes are exact", said)
+        if name == "convolutions":
+            plan = by_samples(model)
+            cases = [changed(plan, "first", degrees={"height": 4}), changed(plan, "second", degrees={"out_channel": 4}),
+                     changed(plan, "first", degrees={"out_channel": 3}, devices=[0, 1, 2]),
+                     changed(plan, "first", degrees={"sample": 2}, devices=[0, 1]),
+                     changed(plan, "first", devices=[3, 1, 2, 0])]
+            told = [outside(model, case) for case in cases]
+            good = all("cannot be so in PyTorch" in str(t) for t in told)
+            good = good and not isinstance(outside(model, plan), str)
+            tap.say(good, "hand plans that apply() refuses are outside", told)
+
+
 # ---- meshes ----
 
 def test_meshes():
@@ -175,8 +325,10 @@ def test_meshes():
             "a list with neighbours as replicas")
 
 
-PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "mixed": test_mixed, "trained": test_trained,
-         "gathered": test_gathered, "refused": test_refused}
+PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers, "mixed": test_mixed, "trained": test_trained,
+         "gathered": test_gathered, "refused": test_refused, "searched": test_searched,
+         "modules": test_modules, "modules_cut": test_modules_cut,
+         "loss_behind": test_loss_behind, "modules_refused": test_modules_refused}
 for part in sys.argv[3:] or PARTS:
     with tempfile.TemporaryDirectory(prefix="ffplans") as keep:
         PARTS[part](keep)

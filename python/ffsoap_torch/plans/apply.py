@@ -9,8 +9,10 @@ from ..translate import IDENTITY
 from . import places
 from .graph_mode import Planned
 from .layout import Layout
+from .modules_mode import Modules
 from .plan import Names, Plan
 from .stages import Staged
+from .uniform import of as uniform_of
 
 
 def program_of(module, inputs, micro_batches=1):
@@ -37,7 +39,9 @@ def laid_out(module, plan, map, inputs):
     stages = plan.stages(names.operators())
     if plan.micro_batches > 1 or len(stages) > 1:
         refuse_norms(program)
-    layout = Layout(program.graph, program.graph_signature, plan, names, places.factors(len(stages[0])), stages)
+    first = {}
+    ties = {n: first.setdefault(p, n) for n, p in module.named_parameters(remove_duplicate=False)}
+    layout = Layout(program.graph, program.graph_signature, plan, names, places.factors(len(stages[0])), stages, ties)
     return plan, program, layout
 
 
@@ -52,13 +56,16 @@ def sentences(layout, of=lambda name: True):
     return [f"{name}: {sentence}" for name, said in layout.said.items() if of(name) for sentence in said]
 
 
-def apply(module, plan, *inputs, map=None, loss=None, targets=(), strict=True):
+def apply(module, plan, *inputs, map=None, loss=None, targets=(), strict=True, mode="graph"):
     """The module, its parameters cut and stored as the plan says, on as many processes as the plan has devices.
 
     inputs, targets: a batch, as the graph has it; map: what `export` wrote beside it; loss: a function of the
     module's output and the targets, if the module does not return its loss.  strict: what cannot be as planned
-    is refused, else it is gathered (computed whole by every device) and told in a warning.
+    is refused, else it is gathered (computed whole by every device) and told in a warning.  mode: `graph` runs
+    the exported graph; `modules` the module's own forward, its layers cut by parallelize_module and fully_shard.
     """
+    if mode not in ("graph", "modules"):
+        raise Refused(f"mode is graph or modules, not {mode}")
     trace.check_version()  # gloo of 2.8 and before has no reduce-scatter
     if not module.training:
         raise Refused("the module is in evaluation mode: call train() first")
@@ -66,15 +73,21 @@ def apply(module, plan, *inputs, map=None, loss=None, targets=(), strict=True):
         module = trace.WithLoss(module, loss, len(inputs))
     plan, program, layout = laid_out(module, plan, map, inputs + tuple(targets))
     told = sentences(layout, lambda name: name not in layout.names.parameters())
+    uniform = None
+    if mode == "modules":
+        uniform = uniform_of(module, layout)
+        told = told + uniform.said
     if told and strict:
         raise Refused(f"{told[0]} ({len(told)} such; strict=False allows them)")
-    for sentence in sentences(layout):
+    for sentence in dict.fromkeys(sentences(layout) + told):
         warnings.warn(sentence)
     if not torch.distributed.is_initialized():
         raise Refused("there are no processes: start with torchrun and call torch.distributed.init_process_group()")
     world = torch.distributed.get_world_size()
     if world != plan.devices:
         raise Refused(f"the plan is for {plan.devices} devices, there are {world} processes")
+    if uniform:
+        return Modules(module, uniform, plan.micro_batches, device_kind())
     if len(layout.stages) > 1:
         return Staged(module, program, layout, plan, device_kind())
     return Planned(module, program, layout, mesh_of(layout), plan.micro_batches)

@@ -50,11 +50,12 @@ def whole(n):
 
 
 class Layout:
-    """sizes: of the mesh's axes; stages: by stage the devices; plan, names: of plan.py."""
+    """sizes: of the mesh's axes; stages: by stage the devices; plan, names: of plan.py; ties: by a parameter's name
+    the first that it has."""
 
-    def __init__(self, graph, signature, plan, names, sizes, stages):
+    def __init__(self, graph, signature, plan, names, sizes, stages, ties=()):
         self.graph, self.plan, self.names, self.sizes, self.stages = graph, plan, names, sizes, stages
-        self.parameters = dict(signature.inputs_to_parameters)
+        self.parameters = {k: dict(ties).get(n, n) for k, n in signature.inputs_to_parameters.items()}
         self.buffers = dict(signature.inputs_to_buffers)
         self.said = {}        # by operator, sentences on what is not as planned
         self.stored = {}      # by parameter's name in PyTorch its placement
