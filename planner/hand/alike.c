@@ -5,8 +5,8 @@
 
 #include "ff/micro.h"
 #include "ff/node_class.h"
-#include "repeats.h"
 #include "space/limits.h"
+#include "space/repeats.h"
 
 #define MOST_MODELS 6 /* of a group that others are made like: those that most are like already */
 
