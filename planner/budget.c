@@ -6,12 +6,14 @@
 #include "why.h"
 
 #define REGULAR_SHARE 0.05 /* for making equal layers alike, */
-#define LAST_SHARE 0.05    /* and for what comes after the search */
+#define LAST_SHARE 0.4     /* and at most for what comes after the search: */
+#define LAST_PREDICTIONS 2 /* in predictions of data parallelism */
 
-/* What comes after the search: lowering the plan takes longer than data parallelism. */
+/* What comes after the search: lowering the plan takes longer than data parallelism, and so does
+ * what the summary tells of it. */
 double ff_job_after_seconds(const struct ff_job *j)
 {
-	return fmin(2 * j->predict_s, LAST_SHARE * j->opt.seconds);
+	return fmin(LAST_PREDICTIONS * j->predict_s, LAST_SHARE * j->opt.seconds);
 }
 
 /* Of the budget, what is kept for questions about the plan. */
@@ -39,12 +41,13 @@ double ff_job_search_seconds(const struct ff_job *j)
 			1e-3);
 }
 
-/* The time for the search and for what comes right behind it is up. */
+/* The time for the search and for what comes right behind it is up, or would be behind one more
+ * strategy, which takes about as long as a prediction. */
 bool ff_job_late(void *ctx)
 {
 	struct ff_job *j = ctx;
 	double most_s = j->opt.seconds * (1 - ff_job_answers_share(j)) - ff_job_after_seconds(j);
-	bool up = j->opt.seconds > 0 && ff_job_now_s() - j->from > most_s;
+	bool up = j->opt.seconds > 0 && ff_job_now_s() + j->predict_s - j->from > most_s;
 
 	return up || ff_job_interrupted(j);
 }

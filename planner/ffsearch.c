@@ -71,6 +71,14 @@ static int load(struct ff_job *j, struct ff_error *err)
 	return code == FF_OK ? ff_job_open(j, err) : code;
 }
 
+static bool takes_baseline(const struct ff_job *j)
+{
+	const struct ff_summary *s = &j->summary;
+
+	return ff_job_may_take(j, s->baseline) &&
+	       (j->opt.what == FF_SPACE_ALL || s->baseline == &s->data_parallel);
+}
+
 /* Progress, and whether to stop. */
 static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 {
@@ -90,8 +98,10 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 		ff_progress_show(&j->progress, fmin(done, 1), seconds,
 				"nothing fits yet, %.0f proposals/s",
 				seconds > 0 ? (double)proposals / seconds : 0);
-	/* what is left is for a search that may use the reserve */
-	if (!isfinite(best_us) && j->opt.choice.reserve > 0 && done > GIVE_UP_SHARE)
+	/* what is left is for a search that may use the reserve; there is none if the baseline fits
+	 */
+	if (!isfinite(best_us) && j->opt.choice.reserve > 0 && done > GIVE_UP_SHARE &&
+			!takes_baseline(j))
 		return true;
 	return ff_job_interrupted(j);
 }
@@ -194,14 +204,6 @@ static int seek(struct ff_job *j, struct ff_error *err)
 				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found->evaluation,
 				err);
 	return code == FF_OK ? ff_job_regularise(j, ff_job_late, err) : code;
-}
-
-static bool takes_baseline(const struct ff_job *j)
-{
-	const struct ff_summary *s = &j->summary;
-
-	return ff_job_may_take(j, s->baseline) &&
-	       (j->opt.what == FF_SPACE_ALL || s->baseline == &s->data_parallel);
 }
 
 /* With all memory, where nothing was found that leaves the reserve free. */

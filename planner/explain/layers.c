@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "hand/repeats.h"
+#include "space/repeats.h"
 
 /* "block0.fc1" to "block47.fc1" is "block0-47.fc1": digits that differ are told whole. */
 static const char *name_range(const char *first, const char *last, struct ff_arena *a)

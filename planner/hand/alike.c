@@ -5,8 +5,8 @@
 
 #include "ff/micro.h"
 #include "ff/node_class.h"
-#include "repeats.h"
 #include "space/limits.h"
+#include "space/repeats.h"
 
 #define MOST_MODELS 6 /* of a group that others are made like: those that most are like already */
 
@@ -183,22 +183,22 @@ static uint16_t main_stage(const struct regular *r, uint32_t b)
 static int find_places(struct regular *r, struct ff_error *err)
 {
 	uint32_t n = r->repeats.n_blocks + 1;
+	uint32_t *first = ff_arena_array(r->a, r->g->n_nodes, sizeof(*first));
 
 	r->stage = ff_arena_array(r->a, n, sizeof(*r->stage));
 	r->base = ff_arena_array(r->a, n, sizeof(*r->base));
-	if (!r->stage || !r->base)
+	if (!r->stage || !r->base || !first)
 		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < r->g->n_nodes; i++)
+		if (ff_node_needs_config(r->g, i))
+			first[i] = first_device(&r->g->nodes[i], &r->kept.config[i]);
 	for (uint32_t b = 0; b < r->repeats.n_blocks; b++) {
 		r->stage[b] = main_stage(r, b);
 		r->base[b] = UINT32_MAX;
-		for (uint32_t i = 0; i < r->g->n_nodes; i++) {
-			uint32_t first;
-
-			if (!ff_node_needs_config(r->g, i) || r->kept.stage[i] != r->stage[b])
-				continue;
-			first = first_device(&r->g->nodes[i], &r->kept.config[i]);
-			r->base[b] = first < r->base[b] ? first : r->base[b];
-		}
+		for (uint32_t i = 0; i < r->g->n_nodes; i++)
+			if (ff_node_needs_config(r->g, i) && r->kept.stage[i] == r->stage[b] &&
+					first[i] < r->base[b])
+				r->base[b] = first[i];
 	}
 	return FF_OK;
 }

@@ -47,7 +47,8 @@ static bool stopped(const struct walk *x)
 }
 
 /* How the start called `name` does, if it is there; a better one than the best that fits becomes
- * that.  at->fits: it is there and has a layout. */
+ * that.  A layout takes ten times as long as the step's time, so only what is faster is laid out.
+ * at->fits: it is there and fits, with a layout if it is faster. */
 static int try_here(
 		struct walk *x, const char *name, struct ff_evaluation *at, struct ff_error *err)
 {
@@ -63,7 +64,7 @@ static int try_here(
 	}
 	if (code == FF_E_INPUT)
 		return FF_OK; /* not for this network, or nobody has measured it */
-	if (code == FF_OK && at->fits)
+	if (code == FF_OK && at->fits && (on->visit || at->step_us < x->at_best.step_us))
 		code = ff_evaluator_lays_out(on->evaluator, &at->fits, &why);
 	if (code < 0) {
 		*err = why;

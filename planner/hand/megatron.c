@@ -10,8 +10,8 @@
 #include "ff/micro.h"
 #include "ff/nearest.h"
 #include "propose/extras.h"
-#include "repeats.h"
 #include "space/carry_config.h"
+#include "space/repeats.h"
 #include "stage_cuts.h"
 #include "tensor.h"
 

@@ -39,8 +39,10 @@ static void mark_changed(struct ff_chain *c, uint32_t node)
 static int lays_out(struct ff_chain *c, bool *ret, struct ff_error *err)
 {
 	int64_t spare = c->best.at.spare_bytes;
+	double from_us = ff_clock_us();
 	int code = ff_evaluator_lays_out(c->evaluator, ret, err);
 
+	c->clock.layout_s = fmax(c->clock.layout_s, (ff_clock_us() - from_us) / 1e6);
 	if (code < 0)
 		return code;
 	if (!*ret && spare > c->best.too_tight_bytes)
@@ -191,7 +193,9 @@ void ff_chain_look(struct ff_chain *c)
  * as it is. */
 bool ff_chain_in_hurry(const struct ff_chain *c)
 {
-	return c->stop || (c->opt->seconds > 0 && c->clock.seconds >= c->opt->seconds);
+	double last_s = c->best.unsaved && c->best.at.tight ? c->clock.layout_s : 0;
+
+	return c->stop || (c->opt->seconds > 0 && c->clock.seconds + last_s >= c->opt->seconds);
 }
 
 /* Shows a strategy to the caller. */

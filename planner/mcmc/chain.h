@@ -36,6 +36,7 @@ struct ff_chain_clock {
 	uint64_t limit; /* of proposals; 0: none */
 	uint64_t counted, next_tune, next_report;
 	double seconds, from, reported, tuned; /* clock in seconds */
+	double layout_s;                       /* the longest so far, which a best may still need */
 	double elimination_from;
 	uint64_t elimination_calls;
 };

@@ -98,6 +98,8 @@ static int walk_round(struct ff_chain *c, struct rounds *r, struct ff_error *err
 	c->run.share = 0;
 	if (c->run.most < 1 && !c->run.recalled)
 		c->run.share = fmax(c->run.most - (c->run.share_from - c->run.done), 1e-9);
+	else if (r->n[0] == 1 && !focused)
+		c->run.share = fmax(1 - c->run.share_from, 1e-9); /* there may be no other */
 	c->run.phase_length = (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_nodes;
 	if (c->run.phase_length < FF_ROUND_LEAST)
 		c->run.phase_length = FF_ROUND_LEAST;

@@ -138,8 +138,7 @@ static void grid_visits(void *ctx, const struct ff_strategy *s, double step_us)
 {
 	struct ff_chain *c = ctx;
 
-	if (c->notes.shapes.most)
-		ff_shapes_add(&c->notes.shapes, s, step_us);
+	ff_shapes_add(&c->notes.shapes, s, step_us);
 }
 
 /* The best of what people write by hand, where the grid was looked through and it is worth a walk:
@@ -272,7 +271,7 @@ static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 			.machine = c->machine,
 			.most = c->clock.limit ? (uint32_t)(c->clock.limit / GRID_EVERY + 1) : 0,
 			.stop = grid_ends,
-			.visit = grid_visits,
+			.visit = c->notes.shapes.most ? grid_visits : NULL,
 			.ctx = c};
 	struct ff_evaluation before;
 	struct ff_strategy s;

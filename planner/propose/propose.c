@@ -6,12 +6,9 @@
 #include "blocks.h"
 #include "extras.h"
 #include "ff/node_class.h"
+#include "layers.h"
 #include "space/limits.h"
 
-#define PRESET_EVERY 4    /* one proposal in so many is of a kind drawn by preset weight */
-#define REMEMBERED 4096.0 /* proposals of a kind; then half of them are forgotten */
-#define FIRST_MADE 64.0   /* what a kind begins with, so that none is written off early */
-#define FIRST_HELPED 1.0
 #define MOST_ORDERS 0.35 /* for each proposal of another kind */
 #define ORDERED 160.0    /* nodes above which there are fewer */
 #define LIMIT_TRIES 64   /* at drawing a config that limits of the space admit */
@@ -55,7 +52,9 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 	ff_proposer_focus(&p, 0, p.n_all);
 	link_classes(&p);
 	ff_proposer_find_forks(&p);
-	code = ff_proposer_find_readers(&p, a, err);
+	code = ff_proposer_find_layers(&p, a, err);
+	if (code == FF_OK)
+		code = ff_proposer_find_readers(&p, a, err);
 	if (code == FF_OK)
 		*ret = p;
 	return code;
@@ -171,20 +170,17 @@ static double most_orders(const struct ff_proposer *p)
 	return share < 1 ? most * share * share : most;
 }
 
-/* One draw of PRESET_EVERY is by preset weight, so that no kind is ever given up; the others
+/* One draw of FF_PRESET_EVERY is by preset weight, so that no kind is ever given up; the others
  * by how often one of its kind helped lately (as large neighbourhood search chooses
  * among its neighbourhoods: Ropke and Pisinger, Transportation Science 2006). */
 static uint32_t draw_kind(struct ff_proposer *p)
 {
-	bool preset = ff_random_below(&p->random, PRESET_EVERY) == 0;
+	bool preset = ff_random_below(&p->random, FF_PRESET_EVERY) == 0;
 	double weight[FF_PROPOSAL_KINDS], sum = 0, at;
 	uint32_t kind = 0;
 
 	for (uint32_t i = 0; i < FF_PROPOSAL_KINDS; i++) {
-		const struct ff_kind_record *r = &p->record[i];
-
-		weight[i] = preset ? kinds[i].weight
-				   : (r->helped + FIRST_HELPED) / (r->made + FIRST_MADE);
+		weight[i] = preset ? kinds[i].weight : ff_kind_helps(&p->record[i]);
 		weight[i] = is_possible(p, i) ? weight[i] : 0;
 		sum += i == FF_PROPOSAL_ORDER ? 0 : weight[i];
 	}
@@ -205,13 +201,16 @@ void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 	p->base = current;
 	ff_transaction_clear(ret);
 	p->kind = draw_kind(p);
+	p->reach = FF_REACH_ONE;
 	if (!kinds[p->kind].propose)
 		return;
 	kinds[p->kind].propose(p);
+	ff_propose_layers(p);
 	drop_idle(p);
 	if (ret->n == 0) {
 		ff_proposer_learn(p, false);
 		p->kind = 0;
+		p->reach = FF_REACH_ONE;
 	}
 	for (uint32_t i = 0; ret->n == 0 && i < LIMIT_TRIES; i++) {
 		propose_one(p);
@@ -221,12 +220,7 @@ void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 
 void ff_proposer_learn(struct ff_proposer *p, bool helped)
 {
-	struct ff_kind_record *r = &p->record[p->kind];
-
-	if (r->made >= REMEMBERED) {
-		r->made /= 2;
-		r->helped /= 2;
-	}
-	r->made++;
-	r->helped += helped;
+	ff_kind_learn(&p->record[p->kind], helped);
+	if (p->n_layers && kinds[p->kind].propose)
+		ff_kind_learn(&p->reached[p->reach], helped);
 }

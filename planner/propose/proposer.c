@@ -4,7 +4,25 @@
 
 #include <string.h>
 
-#define JOIN_TRIES 8 /* at finding one that is elsewhere */
+#define JOIN_TRIES 8      /* at finding one that is elsewhere */
+#define REMEMBERED 4096.0 /* proposals of a kind; then half of them are forgotten */
+#define FIRST_MADE 64.0   /* what a kind begins with, so that none is written off early */
+#define FIRST_HELPED 1.0
+
+double ff_kind_helps(const struct ff_kind_record *r)
+{
+	return (r->helped + FIRST_HELPED) / (r->made + FIRST_MADE);
+}
+
+void ff_kind_learn(struct ff_kind_record *r, bool helped)
+{
+	if (r->made >= REMEMBERED) {
+		r->made /= 2;
+		r->helped /= 2;
+	}
+	r->made++;
+	r->helped += helped;
+}
 
 int ff_transaction_init(const struct ff_graph *g, struct ff_arena *a, struct ff_transaction *ret,
 		struct ff_error *err)

@@ -22,8 +22,16 @@ void ff_transaction_set(struct ff_transaction *t, uint32_t node, const struct ff
 struct ff_kind_record {
 	double made, helped; /* those long ago count less */
 };
+/* How often one of it helped: what its next draws are weighed by. */
+double ff_kind_helps(const struct ff_kind_record *r);
+void ff_kind_learn(struct ff_kind_record *r, bool helped);
+#define FF_PRESET_EVERY 4 /* one draw in so many is by preset weight, so that none is given up */
 #define FF_PROPOSAL_KINDS 14
 #define FF_PROPOSAL_ORDER 13 /* the kind that changes nobody's config but when all are issued */
+
+/* What else a proposal changes alike: nothing, the next blocks of those that are repeated, or all.
+ */
+enum ff_reach { FF_REACH_ONE, FF_REACH_SOME, FF_REACH_ALL, FF_REACHES };
 
 struct ff_proposer {
 	const struct ff_space *space;
@@ -34,15 +42,20 @@ struct ff_proposer {
 	uint32_t *join;                 /* by node: where all ways from it meet; FF_NONE: nowhere */
 	uint32_t *class;                /* by node: the first one equal to it */
 	uint32_t *next_like;            /* by node: the next equal one, or FF_NONE */
+	uint32_t *next_layer;           /* by node: who is in its place of the next block, after the
+					 * last the first; FF_NONE: it is in none */
+	uint32_t n_layers;              /* blocks that are repeated; 0: none are */
 	uint32_t *reader, n_readers;    /* those with parameters */
 	int64_t *reader_bytes;          /* by reader: of its parameters */
 	uint32_t *stack;                /* scratch: n_nodes */
 	struct ff_transaction *t;       /* the one in the making */
 	const struct ff_strategy *base; /* what it changes */
 	struct ff_kind_record record[FF_PROPOSAL_KINDS];
+	struct ff_kind_record reached[FF_REACHES];
 	uint32_t kind; /* of the last proposal */
-	bool orders;   /* another order may be proposed; at first it may not */
-	bool scarce;   /* memory is, and fewer orders are proposed */
+	enum ff_reach reach;
+	bool orders; /* another order may be proposed; at first it may not */
+	bool scarce; /* memory is, and fewer orders are proposed */
 	struct ff_random random;
 };
 

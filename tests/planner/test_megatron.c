@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../../planner/hand/repeats.h"
+#include "../../planner/space/repeats.h"
 #include "../check_main.h"
 #include "ff/micro.h"
 #include "ff/zoo.h"

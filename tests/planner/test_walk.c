@@ -522,6 +522,78 @@ START_TEST(test_kinds_that_help)
 }
 END_TEST
 
+/* The operators of `node`'s class in a row: what is in one place of all blocks. */
+static uint32_t equals(const struct ff_proposer *p, uint32_t node, uint32_t *row)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = p->class[node]; i != FF_NONE; i = p->next_like[i])
+		row[n++] = i;
+	return n;
+}
+
+/* How many of `row` the transaction gives what it gives `node`, which is in the first of two stages
+ * of `half` devices each. */
+static uint32_t changed_alike(const struct ff_proposer *p, const struct ff_transaction *t,
+		const uint32_t *row, uint32_t n, uint32_t node)
+{
+	struct ff_config own = t->change[t->at[node] - 1].config;
+	uint32_t half = p->space->n_devices / 2, same = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct ff_config c = own;
+
+		c.start = (uint16_t)(own.start + (p->base->stage[row[i]] - p->base->stage[node]) *
+								 (int32_t)half);
+		same += t->at[row[i]] && ff_config_equal(&p->graph->nodes[node],
+							 &t->change[t->at[row[i]] - 1].config, &c);
+	}
+	return same;
+}
+
+/* Blocks that are repeated change alike, all of them as often as one where that helps, each on the
+ * devices of its stage. */
+START_TEST(test_layers_change_alike)
+{
+	uint32_t drawn[2][FF_REACHES] = {0}, *row, alike = 0, whole = 0;
+	struct ff_error err = {0};
+	struct ff_transaction t;
+	struct ff_strategy s;
+	struct ff_proposer p;
+	struct lab l;
+
+	lab_open(&l, "gpt2", 64, "layers=4", &two_by_four, 0);
+	row = ff_arena_array(&arena, l.g.n_nodes, sizeof(*row));
+	CHECK_OK(ff_init_strategy("pipeline-2", l.space, &l.g, &l.m, 0, &arena, &s, &err));
+	CHECK_OK(ff_proposer_init(l.space, &l.g, ff_test_seed(8), 0, &arena, &p, &err));
+	CHECK_OK(ff_transaction_init(&l.g, &arena, &t, &err));
+	ck_assert_uint_eq(p.n_layers, 4);
+	for (uint32_t i = 0; i < 8000; i++) {
+		uint32_t node, n;
+
+		ff_proposer_next(&p, &s, &t);
+		node = t.change[0].node;
+		drawn[i / 4000][p.reach]++;
+		ff_proposer_learn(&p, i >= 4000 && p.reach == FF_REACH_ALL);
+		for (uint32_t k = 0; k < t.n; k++)
+			if (t.change[k].config.n_parts)
+				CHECK_OK(ff_config_check(&l.g.nodes[t.change[k].node],
+						&t.change[k].config, l.m.n_devices, &err));
+		if (p.kind || p.reach != FF_REACH_ALL || p.next_layer[node] == FF_NONE ||
+				s.stage[node])
+			continue;
+		n = equals(&p, node, row);
+		ck_assert_uint_ge(n, 4);
+		alike += changed_alike(&p, &t, row, n, node) >= 2;
+		whole++;
+	}
+	ck_assert(whole > 10 && alike > whole / 2);
+	ck_assert_uint_gt(drawn[1][FF_REACH_ALL], 2 * drawn[0][FF_REACH_ALL]);
+	ck_assert_uint_gt(drawn[1][FF_REACH_ONE], 0);
+	lab_close(&l);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("walk");
@@ -538,6 +610,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_no_elimination);
 	tcase_add_test(c, test_classes_are_found);
 	tcase_add_test(c, test_trades_balance);
+	tcase_add_test(c, test_layers_change_alike);
 	tcase_add_test(c, test_kinds_that_help);
 	suite_add_tcase(s, c);
 	return s;
