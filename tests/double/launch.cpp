@@ -195,8 +195,8 @@ bool twin_argument(const void *bytes, size_t n, bool pointer)
 	return true;
 }
 
-cudaError_t twin_launch(const void *kernel, dim3 grid, dim3 block, cudaStream_t stream,
-		std::function<void()> body)
+cudaError_t twin_launch(const void *kernel, unsigned most, dim3 grid, dim3 block,
+		cudaStream_t stream, std::function<void()> body)
 {
 	Call c("ff_launch");
 	uint64_t threads = uint64_t(block.x) * block.y * block.z;
@@ -208,6 +208,11 @@ cudaError_t twin_launch(const void *kernel, dim3 grid, dim3 block, cudaStream_t 
 		return complain(cudaErrorInvalidConfiguration,
 				"%s: a grid of %u x %u x %u blocks of %u x %u x %u threads",
 				name_of(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z);
+	/* "Launch Bounds", CUDA C++ Programming Guide: a launch with more threads fails */
+	if (threads > most)
+		return complain(cudaErrorInvalidConfiguration,
+				"%s: %llu threads a block, its launch bounds are %u", name_of(kernel),
+				static_cast<unsigned long long>(threads), most);
 	return enqueue(stream, name_of(kernel), [=, body = std::move(body)] {
 		return run_grid(kernel, grid, block, body);
 	});
