@@ -178,6 +178,8 @@ static cudaError_t allocate(size_t bytes, void **ret)
 
 	if (reserve() != cudaSuccess)
 		return cudaErrorMemoryAllocation;
+	if (bytes > 512 && planted("memory is too small"))
+		return allocate(bytes - 512, ret);
 	if (room > RESERVED / 4 || top + room + PAGE > base + RESERVED ||
 			mprotect(top, room, PROT_READ | PROT_WRITE))
 		return noted(cudaErrorMemoryAllocation);
@@ -190,6 +192,8 @@ static cudaError_t allocate(size_t bytes, void **ret)
 	protect(p, opened);
 	pieces()[number(low + n_low)] = p;
 	*ret = low + n_low;
+	if (planted("memory is not aligned"))
+		*ret = low + n_low + 4;
 	return cudaSuccess;
 }
 
@@ -301,6 +305,12 @@ cudaError_t guarded(const char *what, const std::function<cudaError_t()> &fn)
 	return code;
 }
 
+void free_first()
+{
+	if (!pieces().empty())
+		release(reinterpret_cast<void *>(pieces().begin()->first));
+}
+
 void forget_memory()
 {
 	while (!pieces().empty())
@@ -333,6 +343,8 @@ cudaError_t cudaFree(void *memory)
 		return c.code;
 	if (capturing())
 		return capture_broken("cudaFree");
+	if (planted("memory is freed twice"))
+		release(memory);
 	return release(memory);
 }
 
@@ -347,7 +359,7 @@ cudaError_t cudaHostAlloc(void **ret, size_t bytes, unsigned int)
 	if (posix_memalign(ret, PAGE, bytes ? bytes : 1))
 		return noted(cudaErrorMemoryAllocation);
 	memset(*ret, GARBAGE, bytes);
-	pinned()[number(*ret)] = bytes;
+	pinned()[number(*ret)] = planted("pinned memory is too small") ? bytes / 2 : bytes;
 	return cudaSuccess;
 }
 

@@ -38,7 +38,7 @@ static const int warpSize = 32;
 /* A kernel whose launch bounds are `most` threads. */
 cudaError_t twin_launch(const void *kernel, unsigned most, dim3 grid, dim3 block,
 		cudaStream_t stream, std::function<void()> body);
-bool twin_argument(const void *bytes, size_t n, bool pointer);
+bool twin_argument(void *bytes, size_t n, bool pointer);
 void twin_barrier();
 uint64_t twin_exchange(unsigned int mask, uint64_t value, unsigned int lane);
 unsigned int twin_ballot(unsigned int mask, bool predicate);
@@ -48,8 +48,8 @@ cudaError_t ff_launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t 
 {
 	std::tuple<P...> kept(static_cast<P>(args)...);
 	bool here = std::apply(
-			[](const auto &...a) {
-				return (twin_argument(&a, sizeof(a),
+			[](auto &...a) {
+				return (twin_argument((void *)&a, sizeof(a),
 							std::is_pointer_v<std::decay_t<
 									decltype(a)>>) &&
 						...);
