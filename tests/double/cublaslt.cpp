@@ -348,16 +348,20 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 		cublasLtMatmulDescAttributes_t attr, const void *value, size_t bytes)
 {
 	Desc *d = behind<Desc>(desc, "product");
+	const char *elsewhere;
 
 	if (!d)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	if ((attr == CUBLASLT_MATMUL_DESC_TRANSA &&
 			    twin::planted("a product's transposition is not said")) ||
 			(attr == CUBLASLT_MATMUL_DESC_EPILOGUE &&
-					twin::planted("a product's epilogue is not said")) ||
-			(attr == CUBLASLT_MATMUL_DESC_BIAS_POINTER &&
-					twin::planted("a product's bias is not said")))
+					twin::planted("a product's epilogue is not said")))
 		return CUBLAS_STATUS_SUCCESS;
+	if (attr == CUBLASLT_MATMUL_DESC_BIAS_POINTER &&
+			twin::planted("a product's bias is elsewhere")) {
+		elsewhere = *static_cast<const char *const *>(value) + 64;
+		value = &elsewhere;
+	}
 	return set({{CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, &d->compute, sizeof(d->compute)},
 				   {CUBLASLT_MATMUL_DESC_SCALE_TYPE, &d->scale, sizeof(d->scale)},
 				   {CUBLASLT_MATMUL_DESC_POINTER_MODE, &d->pointer_mode,

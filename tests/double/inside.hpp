@@ -50,6 +50,9 @@ bool lacks(const char *what);
 /* plant.cpp: whether this call is the one that is to be wrong so. */
 bool planted(const char *what);
 
+/* Whether what devices are given is counted, and not done. */
+bool counting();
+
 /* Counts a question to heuristics. */
 void asked();
 

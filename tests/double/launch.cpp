@@ -113,11 +113,13 @@ static bool run_block(uint32_t index, const std::function<void()> &body)
 static const char *name_of(const void *kernel)
 {
 	static char text[64];
-	Dl_info info;
+	Dl_info info = {};
 
 	if (dladdr(kernel, &info) && info.dli_sname)
 		return info.dli_sname;
-	snprintf(text, sizeof(text), "the kernel at %p", kernel);
+	snprintf(text, sizeof(text), "the kernel at %#zx",
+			size_t(static_cast<const char *>(kernel) -
+					static_cast<const char *>(info.dli_fbase)));
 	return text;
 }
 

@@ -1,12 +1,20 @@
 /* Faults that tests plant: one call of the backend's is made wrong on its way here.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "inside.hpp"
 
 namespace twin
 {
+
+bool counting()
+{
+	static const bool on = getenv("FF_DOUBLE_COUNTS") != nullptr;
+
+	return on;
+}
 
 static char fault[64];
 static uint64_t at, met;
