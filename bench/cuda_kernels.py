@@ -98,7 +98,7 @@ def main():
     wrong = [fault for k in found for fault in faults_of(k)]
     print("\n".join(wrong) if wrong else
           f"{len(found)} kernels: each can start, none spills; occupancy at least {min(map(occupancy, found)):.0%}, "
-          f"below a half in {sum(occupancy(k) < 0.5 for k in found)}; {sum(k['stack'] > 0 for k in found)} with a stack")
+          f"below a half in {sum(occupancy(k) < 0.5 for k in found)}")
     return 1 if wrong else 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the CUDA backend gives a device in a training step, by class: counted on the tests' double, which does nothing of
-it (FF_DOUBLE_COUNTS).  Exact, and without a GPU; where a library is called, it is one call, whatever it launches.
+"""What the CUDA backend gives a device in a training step, by class: counted on the tests' double, which does nothing
+of it (FF_DOUBLE_COUNTS).  Exact, and without a GPU; where a library is called, it is one call, whatever it launches.
 SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import collections

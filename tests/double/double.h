@@ -47,8 +47,8 @@ void ff_double_seed(uint64_t seed);
 /* The last sentence; empty when there was none since the last call.  Errors are forgotten too:
  * the device is as good as new, what was queued is dropped. */
 const char *ff_double_complaint(void);
-/* From now on the `nth` time that the backend is at the place `what` (faults.h), it does that wrong;
- * 0: nothing is.  Returns how often it was at the place of the last call. */
+/* From now on the `nth` time that the backend is at the place `what` (faults.h), it does that
+ * wrong; 0: nothing is.  Returns how often it was at the place of the last call. */
 uint64_t ff_double_plant(const char *what, uint64_t nth);
 /* How often heuristics of cuBLASLt and cuDNN have been asked in this process. */
 uint64_t ff_double_asked(void);

@@ -5,8 +5,8 @@
 
 #include "real.cuh"
 
-/* i / n[axis] is (i * magic[axis] / 2^32 + i) / 2^shift[axis] for i < 2^31 (Granlund and Montgomery,
- * Division by Invariant Integers using Multiplication, PLDI 1994, section 4). */
+/* i / n[axis] is (i * magic[axis] / 2^32 + i) / 2^shift[axis] for i < 2^31 (Granlund and
+ * Montgomery, Division by Invariant Integers using Multiplication, PLDI 1994, section 4). */
 struct places {
 	struct ff_strided loops;
 	uint32_t magic[FF_COPY_RANK], shift[FF_COPY_RANK];
