@@ -3,6 +3,8 @@
  * random numbers at random places, so that a batch costs two reads a value,
  * whatever the number of classes.  SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "ff/philox.h"
@@ -11,7 +13,8 @@
 #define PRESET_SAMPLES 4096
 #define MOST_SAMPLES 100000000
 #define POOL_VALUES (UINT64_C(1) << 20)
-#define UNLABELLED 16 /* classes where no input has labels */
+#define RUN UINT64_C(1024) /* values that are made at once, when one is read */
+#define UNLABELLED 16      /* classes where no input has labels */
 
 /* Streams of the data set's own; nodes, the other users of the seed, have
  * small numbers. */
@@ -28,9 +31,34 @@ struct synthetic {
 	const struct ff_fields *fields;
 	uint64_t seed;
 	int32_t classes;
-	uint32_t first;          /* input of values */
+	uint32_t first; /* input of values */
+	pthread_mutex_t making;
+	atomic_bool made[POOL_VALUES / RUN];
 	float pool[POOL_VALUES]; /* uniform, of variance 1/2 */
 };
+
+static void make_run(struct synthetic *y, uint64_t run)
+{
+	float *v = y->pool + run * RUN;
+
+	pthread_mutex_lock(&y->making);
+	if (!atomic_load(&y->made[run])) {
+		ff_philox_uniform(y->seed, STREAM(PURPOSE_POOL), run * RUN, RUN, v);
+		for (uint64_t i = 0; i < RUN; i++)
+			v[i] = (v[i] - 0.5f) * 2.449489743f; /* sqrt(6): variance 1/2 */
+		atomic_store_explicit(&y->made[run], true, memory_order_release);
+	}
+	pthread_mutex_unlock(&y->making);
+}
+
+static inline float value_at(struct synthetic *y, uint64_t i)
+{
+	uint64_t at = i % POOL_VALUES;
+
+	if (!atomic_load_explicit(&y->made[at / RUN], memory_order_acquire))
+		make_run(y, at / RUN);
+	return y->pool[at];
+}
 
 /* Training samples come first, then those for testing. */
 static uint64_t sample_id(const struct synthetic *y, const struct ff_pick *p)
@@ -49,7 +77,7 @@ static int32_t class_of(const struct synthetic *y, const struct ff_pick *p)
 static int synthetic_reals(struct ff_source *s, const struct ff_pick *p, int64_t first, int32_t n,
 		float *out, int64_t step, struct ff_error *err)
 {
-	const struct synthetic *y = (const struct synthetic *)s;
+	struct synthetic *y = (struct synthetic *)s;
 	const struct ff_field *f = &y->fields->field[p->field];
 	uint64_t class = (uint64_t)class_of(y, p), id = sample_id(y, p), k = (uint64_t)first;
 	uint64_t a, b;
@@ -60,10 +88,9 @@ static int synthetic_reals(struct ff_source *s, const struct ff_pick *p, int64_t
 	a = ff_philox_at(y->seed, STREAM(PURPOSE_CLASS), class) + k;
 	b = ff_philox_at(y->seed, STREAM(PURPOSE_SAMPLE), id) + k;
 	for (int32_t i = 0; i < n && f->binary && f->target; i++, a++)
-		out[i * step] = y->pool[a % POOL_VALUES] > 0;
+		out[i * step] = value_at(y, a) > 0;
 	for (int32_t i = 0; i < n && !(f->binary && f->target); i++, a++, b++)
-		out[i * step] = y->pool[a % POOL_VALUES] +
-				(f->target ? 0 : y->pool[b % POOL_VALUES]);
+		out[i * step] = value_at(y, a) + (f->target ? 0 : value_at(y, b));
 	return FF_OK;
 }
 
@@ -107,6 +134,7 @@ static int synthetic_wholes(struct ff_source *s, const struct ff_pick *p, int64_
 
 static void synthetic_close(struct ff_source *s)
 {
+	pthread_mutex_destroy(&((struct synthetic *)s)->making);
 	free(s);
 }
 
@@ -148,8 +176,9 @@ static int synthetic_open(const struct ff_opening *o, struct ff_source **ret, st
 
 	if (code < 0)
 		return code;
-	if (!(y = malloc(sizeof(*y))))
+	if (!(y = calloc(1, sizeof(*y))))
 		return ff_fail_memory(err);
+	pthread_mutex_init(&y->making, NULL);
 	y->base = (struct ff_source){
 			.samples = {(samples + 3) / 4, samples},
 			.reals = synthetic_reals,
@@ -158,9 +187,6 @@ static int synthetic_open(const struct ff_opening *o, struct ff_source **ret, st
 	};
 	y->seed = o->seed;
 	choose_fields(y, o->fields);
-	ff_philox_uniform(o->seed, STREAM(PURPOSE_POOL), 0, POOL_VALUES, y->pool);
-	for (uint64_t i = 0; i < POOL_VALUES; i++)
-		y->pool[i] = (y->pool[i] - 0.5f) * 2.449489743f; /* sqrt(6): variance 1/2 */
 	*ret = &y->base;
 	return FF_OK;
 }

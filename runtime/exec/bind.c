@@ -309,10 +309,12 @@ static int bind_waits(struct ff_executor *x, uint32_t task, struct ff_error *err
 	}
 	for (uint32_t k = 0; k < j->n_waits; k++) {
 		struct ff_job *before = &x->job[j->wait[k]];
+		uint32_t host = before->stream == x->transfers ? 0 : before->hosts[0];
 
 		if (before->done)
 			continue;
-		code = x->b->event.open(x->host[before->hosts[0]].dev, &before->done, err);
+		/* of the device whose stream records it */
+		code = x->b->event.open(x->host[host].dev, &before->done, err);
 		if (code < 0)
 			return code;
 	}

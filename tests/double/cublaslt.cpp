@@ -263,6 +263,30 @@ cublasStatus_t check_algo(const Algo *algo, const Product &p, size_t workspace_b
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+/* Faults of a product; true: there is none. */
+bool distort(Product *p, void **workspace, size_t *bytes, cudaStream_t *stream)
+{
+	if (twin::planted("a product's factors are swapped"))
+		std::swap(p->A, p->B);
+	if (twin::planted("a product's factor is off"))
+		p->A = static_cast<const char *>(p->A) + 64;
+	if (twin::planted("a product's factor is not aligned"))
+		p->B = static_cast<const char *>(p->B) + 2;
+	if (twin::planted("a product is written elsewhere"))
+		p->D = static_cast<char *>(p->D) + 256;
+	if (twin::planted("a product is added where it should not be"))
+		p->beta = 1 - p->beta;
+	if (twin::planted("a product has another factor"))
+		p->alpha *= 2;
+	if (*bytes && twin::planted("a product's workspace is too small"))
+		*bytes = 0;
+	if (*workspace && twin::planted("a product's workspace is not aligned"))
+		*workspace = static_cast<char *>(*workspace) + 64;
+	if (twin::known(*stream) && twin::planted("a product is on another stream"))
+		*stream = twin::beside(*stream);
+	return twin::planted("a product is missing");
+}
+
 } // namespace
 
 extern "C" {
@@ -271,7 +295,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *ret)
 {
 	auto *h = new Handle;
 
-	h->device = twin::device();
+	h->device = twin::device() + twin::planted("a handle of cuBLASLt is another device's");
 	*ret = reinterpret_cast<cublasLtHandle_t>(h);
 	return CUBLAS_STATUS_SUCCESS;
 }
@@ -324,9 +348,20 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 		cublasLtMatmulDescAttributes_t attr, const void *value, size_t bytes)
 {
 	Desc *d = behind<Desc>(desc, "product");
+	const char *elsewhere;
 
 	if (!d)
 		return CUBLAS_STATUS_INVALID_VALUE;
+	if ((attr == CUBLASLT_MATMUL_DESC_TRANSA &&
+			    twin::planted("a product's transposition is not said")) ||
+			(attr == CUBLASLT_MATMUL_DESC_EPILOGUE &&
+					twin::planted("a product's epilogue is not said")))
+		return CUBLAS_STATUS_SUCCESS;
+	if (attr == CUBLASLT_MATMUL_DESC_BIAS_POINTER &&
+			twin::planted("a product's bias is elsewhere")) {
+		elsewhere = *static_cast<const char *const *>(value) + 64;
+		value = &elsewhere;
+	}
 	return set({{CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, &d->compute, sizeof(d->compute)},
 				   {CUBLASLT_MATMUL_DESC_SCALE_TYPE, &d->scale, sizeof(d->scale)},
 				   {CUBLASLT_MATMUL_DESC_POINTER_MODE, &d->pointer_mode,
@@ -357,7 +392,12 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *ret, cudaDataT
 	l->type = type;
 	l->rows = rows;
 	l->cols = cols;
-	l->ld = ld;
+	l->ld = ld + twin::planted("a leading dimension is too large") -
+		twin::planted("a leading dimension is too small");
+	if (twin::planted("a matrix has rows and columns swapped"))
+		std::swap(l->rows, l->cols);
+	if (twin::planted("a matrix is of another type"))
+		l->type = type == CUDA_R_32F ? CUDA_R_16BF : CUDA_R_32F;
 	*ret = reinterpret_cast<cublasLtMatrixLayout_t>(l);
 	return CUBLAS_STATUS_SUCCESS;
 }
@@ -514,6 +554,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 	p.B = B;
 	p.C = C;
 	p.D = D;
+	if (distort(&p, &workspace, &workspace_bytes, &stream))
+		return CUBLAS_STATUS_SUCCESS;
 	p.workspace = workspace;
 	if (algo) {
 		auto *x = reinterpret_cast<const Algo *>(algo);
@@ -527,6 +569,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 		return complain(CUBLAS_STATUS_INVALID_VALUE, "an epilogue has no bias");
 	if (has_aux(p.desc.epilogue) && !p.desc.aux)
 		return complain(CUBLAS_STATUS_INVALID_VALUE, "an epilogue keeps nothing");
+	/* "Thread Safety" and cublasLtCreate(), cuBLAS: a handle is of the device that was current
+	 */
+	if (h->device != twin::device())
+		return complain(CUBLAS_STATUS_INVALID_VALUE,
+				"a handle of device %d is used while %d is current", h->device,
+				twin::device());
 	if (twin::known(stream) && stream->device != h->device)
 		return complain(CUBLAS_STATUS_INVALID_VALUE,
 				"a handle of device %d works on a stream of device %d", h->device,

@@ -408,6 +408,37 @@ cudnnStatus_t unpack(const Descriptor *plan, const Descriptor *v, Pack *ret)
 	return CUDNN_STATUS_SUCCESS;
 }
 
+/* Faults of attributes. */
+void distort(cudnnBackendAttributeName_t name, std::vector<char> *bytes)
+{
+	static const struct {
+		cudnnBackendAttributeName_t name;
+		const char *what;
+		int64_t more;
+	} faults[] = {
+			{CUDNN_ATTR_TENSOR_DIMENSIONS, "a tensor has another extent", 1},
+			{CUDNN_ATTR_TENSOR_STRIDES, "a tensor has another stride", 1},
+			{CUDNN_ATTR_TENSOR_UNIQUE_ID, "a tensor has another name", 1},
+			{CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, "a tensor is said to be aligned more",
+					4080},
+			{CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, "a convolution is padded more", 1},
+			{CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, "a convolution has larger steps",
+					1},
+			{CUDNN_ATTR_CONVOLUTION_DILATIONS, "a convolution is wider", 1},
+			{CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, "cuDNN's pointer is off", 256},
+			{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, "cuDNN's pointer is for no tensor",
+					100},
+	};
+	int64_t value;
+
+	for (const auto &f : faults)
+		if (f.name == name && twin::planted(f.what)) {
+			memcpy(&value, bytes->data(), sizeof(value));
+			value += f.more;
+			memcpy(bytes->data(), &value, sizeof(value));
+		}
+}
+
 } // namespace
 
 extern "C" {
@@ -458,6 +489,10 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t h, cudaStream_t stream)
 	if (stream && (!twin::known(stream) || stream->device != h->device))
 		return complain(CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH,
 				"a handle of device %d is given another's stream", h->device);
+	if (twin::planted("cuDNN is not told its stream"))
+		return CUDNN_STATUS_SUCCESS;
+	if (twin::known(stream) && twin::planted("cuDNN is told another stream"))
+		stream = twin::beside(stream);
 	h->stream = stream;
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -529,6 +564,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t opaque,
 		}
 	d->values[name] = {type, std::vector<char>(static_cast<const char *>(values),
 						 static_cast<const char *>(values) + bytes)};
+	distort(name, &d->values[name].bytes);
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -548,7 +584,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t opaque)
 				"attribute %d of a descriptor of type %d is missing", lacks->name,
 				d->type);
 	code = finalize(d);
-	d->finalized = code == CUDNN_STATUS_SUCCESS;
+	d->finalized = code == CUDNN_STATUS_SUCCESS &&
+		       !twin::planted("a descriptor of cuDNN's is not finalized");
 	return code;
 }
 
@@ -584,7 +621,18 @@ cudnnStatus_t cudnnBackendExecute(
 	code = unpack(d, v, &all);
 	if (code != CUDNN_STATUS_SUCCESS)
 		return code;
+	/* cudnnCreate(), cuDNN: a handle is of the device that was current */
+	if (h->device != twin::device())
+		return complain(CUDNN_STATUS_BAD_PARAM,
+				"a handle of device %d is used while %d is current", h->device,
+				twin::device());
+	if (twin::planted("a plan of cuDNN's is not executed"))
+		return CUDNN_STATUS_SUCCESS;
 	workspace = one<void *>(v, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
+	if (d->workspace && twin::planted("a plan of cuDNN's has no workspace"))
+		workspace = nullptr;
+	if (d->workspace && twin::planted("a plan of cuDNN's has a workspace that is not aligned"))
+		workspace = static_cast<char *>(workspace) + 8;
 	if (d->workspace && !workspace)
 		return complain(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
 				"a plan that needs %lld bytes of workspace has none",

@@ -29,7 +29,9 @@
  * FF_DOUBLE_CUDNN: the version that cuDNN says it has. FF_DOUBLE_DEVICES (8): how many devices
  * there are. FF_DOUBLE_TIMEOUT (20): seconds that NCCL waits for another rank. FF_DOUBLE_FOLDER
  * (/dev/shm): where ranks of several processes leave what they say. FF_DOUBLE_EXCLUSIVE: devices
- * are in exclusive-process mode, so that no two processes have contexts on one.
+ * are in exclusive-process mode, so that no two processes have contexts on one. FF_DOUBLE_NO_KEYS:
+ * memory is closed without the processor's protection keys, slowly, as where it has none.
+ * FF_DOUBLE_COUNTS=FILE: devices do nothing, and what they were given is counted there, by name.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_DOUBLE_H
 #define FF_DOUBLE_H
@@ -45,6 +47,9 @@ void ff_double_seed(uint64_t seed);
 /* The last sentence; empty when there was none since the last call.  Errors are forgotten too:
  * the device is as good as new, what was queued is dropped. */
 const char *ff_double_complaint(void);
+/* From now on the `nth` time that the backend is at the place `what` (faults.h), it does that
+ * wrong; 0: nothing is.  Returns how often it was at the place of the last call. */
+uint64_t ff_double_plant(const char *what, uint64_t nth);
 /* How often heuristics of cuBLASLt and cuDNN have been asked in this process. */
 uint64_t ff_double_asked(void);
 

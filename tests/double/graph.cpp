@@ -169,6 +169,10 @@ extern "C" {
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)
 {
 	CALL("cudaStreamBeginCapture");
+	if (planted("a capture is not begun"))
+		return cudaSuccess;
+	if (known(s) && planted("a capture is begun in another stream"))
+		s = beside(s);
 	if (!known(s) || s->capture)
 		return complain(cudaErrorInvalidResourceHandle,
 				"cudaStreamBeginCapture: no stream, or captured already");
@@ -176,6 +180,18 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)
 			Capture{s, mode, std::this_thread::get_id(), false, {}});
 	s->frontier.clear();
 	captures.push_back(s->capture);
+	if (planted("memory is allocated in a capture")) {
+		void *none;
+
+		c.lock.unlock();
+		cudaMalloc(&none, 1);
+		c.lock.lock();
+	}
+	if (planted("a stream is waited for in its capture")) {
+		c.lock.unlock();
+		cudaStreamSynchronize(s);
+		c.lock.lock();
+	}
 	return cudaSuccess;
 }
 
@@ -228,9 +244,17 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *, size_t *n)
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *ret, cudaGraph_t g, unsigned long long)
 {
 	CALL("cudaGraphInstantiate");
+	if (planted("a graph is destroyed before it is made"))
+		graphs.erase(g);
 	if (!graphs.count(g))
 		return complain(cudaErrorInvalidValue, "cudaGraphInstantiate of no graph");
 	*ret = new CUgraphExec_st{std::make_shared<std::vector<Node>>(g->nodes)};
+	for (Node &n : *(*ret)->nodes) {
+		if (!n.after.empty() && planted("a graph lacks an edge"))
+			n.after.clear();
+		if (n.op.run && planted("a graph lacks a node"))
+			n.op.run = nullptr;
+	}
 	execs.insert(*ret);
 	return cudaSuccess;
 }
@@ -245,6 +269,17 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 	CALL("cudaGraphLaunch");
 	Op op;
 
+	if (planted("a graph is not launched"))
+		return cudaSuccess;
+	if (planted("a graph is launched twice")) {
+		c.lock.unlock();
+		cudaGraphLaunch(g, s);
+		c.lock.lock();
+	}
+	if (planted("a graph is destroyed before its launch"))
+		execs.erase(g);
+	if (s && known(s) && planted("a graph is launched in another stream"))
+		s = beside(s);
 	if (!execs.count(g))
 		return complain(cudaErrorInvalidValue, "cudaGraphLaunch of no graph");
 	if (s && known(s) && s->capture)

@@ -47,6 +47,12 @@ cudaError_t noted(cudaError_t code);
 /* Whether the libraries are to have nothing of the kind: FF_DOUBLE_LACKS names it. */
 bool lacks(const char *what);
 
+/* plant.cpp: whether this call is the one that is to be wrong so. */
+bool planted(const char *what);
+
+/* Whether what devices are given is counted, and not done. */
+bool counting();
+
 /* Counts a question to heuristics. */
 void asked();
 
@@ -73,6 +79,7 @@ bool argument(const void *p);
 /* Runs `fn` with device memory open; faults of it in there are failures. */
 cudaError_t guarded(const char *what, const std::function<cudaError_t()> &fn);
 void forget_memory();
+void free_first(); /* the oldest piece, as a fault */
 
 /* ---- stream.cpp ---- */
 
@@ -128,6 +135,8 @@ cudaError_t enqueue(cudaStream_t stream, Op op);
 /* Work alone, on memory. */
 cudaError_t enqueue(cudaStream_t stream, const char *what, std::function<cudaError_t()> run);
 bool known(cudaStream_t stream);
+/* Another one of the device, for faults; itself if there is none. */
+cudaStream_t beside(cudaStream_t stream);
 /* Runs a stream until it has done so many. */
 void force(CUstream_st *stream, uint64_t number, Lock &lock);
 cudaError_t execute(Op &op, Lock &lock);

@@ -113,11 +113,13 @@ static bool run_block(uint32_t index, const std::function<void()> &body)
 static const char *name_of(const void *kernel)
 {
 	static char text[64];
-	Dl_info info;
+	Dl_info info = {};
 
 	if (dladdr(kernel, &info) && info.dli_sname)
 		return info.dli_sname;
-	snprintf(text, sizeof(text), "the kernel at %p", kernel);
+	snprintf(text, sizeof(text), "the kernel at %#zx",
+			size_t(static_cast<const char *>(kernel) -
+					static_cast<const char *>(info.dli_fbase)));
 	return text;
 }
 
@@ -140,6 +142,39 @@ static cudaError_t run_grid(
 					name_of(kernel));
 	}
 	return failure();
+}
+
+/* Faults of a kernel's pointer. */
+static void distort(char **p)
+{
+	static char of_host[1 << 12];
+
+	if (!*p || side_of(*p) == PAGEABLE)
+		return;
+	if (planted("a kernel is given memory of the host"))
+		*p = of_host;
+	if (planted("a kernel's pointer is off"))
+		*p += 64;
+	if (planted("a kernel's pointer is far off"))
+		*p += size_t(1) << 30;
+	if (planted("a kernel is given no memory"))
+		*p = nullptr;
+}
+
+/* Faults of a launch; true: there is none. */
+static bool distort(dim3 *grid, dim3 *block, cudaStream_t *stream)
+{
+	if (grid->x > 1 && planted("a kernel lacks a block"))
+		grid->x--;
+	if (planted("a kernel's grid is empty"))
+		grid->x = 0;
+	if (planted("a kernel's blocks are too large"))
+		block->x *= 8;
+	if (planted("a kernel is on the default stream"))
+		*stream = nullptr;
+	if (known(*stream) && !(*stream)->capture && planted("a kernel is on another stream"))
+		*stream = beside(*stream);
+	return planted("a kernel is missing");
 }
 
 } // namespace twin
@@ -178,15 +213,17 @@ unsigned int twin_ballot(unsigned int mask, bool predicate)
 
 /* Pointers must be the device's; words in structs that look like the host's heap or stack are
  * taken for pointers. */
-bool twin_argument(const void *bytes, size_t n, bool pointer)
+bool twin_argument(void *bytes, size_t n, bool pointer)
 {
 	static char *const heap = static_cast<char *>(sbrk(0)) - (1 << 16);
 	char *here = static_cast<char *>(__builtin_frame_address(0));
 	Lock l(mutex);
 	void *p;
 
+	if (pointer)
+		distort(static_cast<char **>(bytes));
 	for (size_t i = 0; i + sizeof(p) <= n; i += sizeof(p)) {
-		memcpy(&p, static_cast<const char *>(bytes) + i, sizeof(p));
+		memcpy(&p, static_cast<char *>(bytes) + i, sizeof(p));
 		if (!pointer && !(p >= heap && p < sbrk(0)) && !(p >= here && p < here + (1 << 20)))
 			continue;
 		if (!argument(p))
@@ -195,19 +232,36 @@ bool twin_argument(const void *bytes, size_t n, bool pointer)
 	return true;
 }
 
-cudaError_t twin_launch(const void *kernel, dim3 grid, dim3 block, cudaStream_t stream,
-		std::function<void()> body)
+cudaError_t twin_launch(const void *kernel, unsigned most, dim3 grid, dim3 block,
+		cudaStream_t stream, std::function<void()> body)
 {
 	Call c("ff_launch");
-	uint64_t threads = uint64_t(block.x) * block.y * block.z;
+	uint64_t threads;
 
 	if (c.code != cudaSuccess)
 		return c.code;
+	if (distort(&grid, &block, &stream))
+		return cudaSuccess;
+	if (planted("memory is freed before the kernel runs"))
+		free_first();
+	threads = uint64_t(block.x) * block.y * block.z;
+	/* "Stream and Event Behavior", CUDA C++ Programming Guide: a kernel's stream is the current
+	 * device's */
+	if (known(stream) &&
+			(stream->device != device() || planted("a kernel's device is not current")))
+		return complain(cudaErrorInvalidResourceHandle,
+				"%s goes to a stream of device %d while %d is current",
+				name_of(kernel), stream->device, device());
 	if (!threads || threads > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z ||
 			grid.y > 65535 || grid.z > 65535 || grid.x > INT32_MAX)
 		return complain(cudaErrorInvalidConfiguration,
 				"%s: a grid of %u x %u x %u blocks of %u x %u x %u threads",
 				name_of(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z);
+	/* "Launch Bounds", CUDA C++ Programming Guide: a launch with more threads fails */
+	if (threads > most)
+		return complain(cudaErrorInvalidConfiguration,
+				"%s: %llu threads a block, its launch bounds are %u",
+				name_of(kernel), static_cast<unsigned long long>(threads), most);
 	return enqueue(stream, name_of(kernel), [=, body = std::move(body)] {
 		return run_grid(kernel, grid, block, body);
 	});

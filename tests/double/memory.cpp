@@ -52,7 +52,11 @@ static std::map<uintptr_t, size_t> &pinned()
 }
 
 static char *base, *top;
-static bool opened;
+/* All pieces have a protection key of the processor's, which a thread opens and closes by writing a
+ * register; -1: it has none, and pages are opened and closed one by one. */
+static int key = -1;
+static bool opened;                /* without keys: for all threads */
+static thread_local bool unlocked; /* with keys: for this one */
 static thread_local sigjmp_buf escape;
 static thread_local bool guarding;
 static thread_local const char *guarded_what;
@@ -133,6 +137,8 @@ static cudaError_t reserve()
 	if (p == MAP_FAILED)
 		return complain(cudaErrorMemoryAllocation, "no address space for device memory");
 	base = top = static_cast<char *>(p);
+	if (!getenv("FF_DOUBLE_NO_KEYS"))
+		key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
 	action.sa_sigaction = fault;
 	action.sa_flags = SA_SIGINFO | SA_NODEFER;
 	sigaction(SIGSEGV, &action, &before_us);
@@ -141,12 +147,19 @@ static cudaError_t reserve()
 
 static void protect(const Piece &p, bool open)
 {
-	mprotect(p.pages, p.room, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+	if (key < 0)
+		mprotect(p.pages, p.room, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+	else
+		pkey_mprotect(p.pages, p.room, PROT_READ | PROT_WRITE, key);
 }
 
 void gate(bool open)
 {
-	if (open == opened)
+	if (key >= 0 && open != unlocked) {
+		pkey_set(key, open ? 0 : PKEY_DISABLE_ACCESS);
+		unlocked = open;
+	}
+	if (key >= 0 || open == opened)
 		return;
 	for (const auto &p : pieces())
 		protect(p.second, open);
@@ -155,7 +168,7 @@ void gate(bool open)
 
 bool gate_is_open()
 {
-	return opened;
+	return key >= 0 ? unlocked : opened;
 }
 
 /* The piece lies between what aligns it and what fills its last 256 bytes. */
@@ -178,6 +191,8 @@ static cudaError_t allocate(size_t bytes, void **ret)
 
 	if (reserve() != cudaSuccess)
 		return cudaErrorMemoryAllocation;
+	if (bytes > 512 && planted("memory is too small"))
+		return allocate(bytes - 512, ret);
 	if (room > RESERVED / 4 || top + room + PAGE > base + RESERVED ||
 			mprotect(top, room, PROT_READ | PROT_WRITE))
 		return noted(cudaErrorMemoryAllocation);
@@ -190,6 +205,8 @@ static cudaError_t allocate(size_t bytes, void **ret)
 	protect(p, opened);
 	pieces()[number(low + n_low)] = p;
 	*ret = low + n_low;
+	if (planted("memory is not aligned"))
+		*ret = low + n_low + 4;
 	return cudaSuccess;
 }
 
@@ -208,9 +225,12 @@ static cudaError_t release(void *memory)
 	char *low, *high;
 	bool whole;
 
-	if (at == pieces().end())
-		return complain(cudaErrorInvalidValue, "cudaFree of %p, %s", memory, place(memory));
+	if (at == pieces().end()) /* for good, as nobody looks at what it returns */
+		return fail(complain(cudaErrorInvalidValue, "cudaFree of %p, %s", memory,
+				place(memory)));
 	protect(at->second, true);
+	if (key >= 0)
+		gate(true); /* the call's end closes it */
 	canaries(at->second, &low, &n_low, &high, &n_high);
 	whole = intact(low, n_low) && intact(high, n_high);
 	mmap(at->second.pages, at->second.room, PROT_NONE,
@@ -291,6 +311,7 @@ cudaError_t guarded(const char *what, const std::function<cudaError_t()> &fn)
 	gate(true);
 	guarded_what = what;
 	if (sigsetjmp(escape, 0)) {
+		unlocked = false; /* the kernel locks it for the handler */
 		fibers_abandon();
 		guarding = false;
 		return cudaErrorIllegalAddress;
@@ -301,10 +322,17 @@ cudaError_t guarded(const char *what, const std::function<cudaError_t()> &fn)
 	return code;
 }
 
+void free_first()
+{
+	if (!pieces().empty())
+		release(reinterpret_cast<void *>(pieces().begin()->first));
+}
+
 void forget_memory()
 {
 	while (!pieces().empty())
 		release(reinterpret_cast<void *>(pieces().begin()->first));
+	gate(false);
 }
 
 } // namespace twin
@@ -333,6 +361,8 @@ cudaError_t cudaFree(void *memory)
 		return c.code;
 	if (capturing())
 		return capture_broken("cudaFree");
+	if (planted("memory is freed twice"))
+		release(memory);
 	return release(memory);
 }
 
@@ -346,8 +376,8 @@ cudaError_t cudaHostAlloc(void **ret, size_t bytes, unsigned int)
 		return c.code;
 	if (posix_memalign(ret, PAGE, bytes ? bytes : 1))
 		return noted(cudaErrorMemoryAllocation);
-	memset(*ret, GARBAGE, bytes);
-	pinned()[number(*ret)] = bytes;
+	memset(*ret, counting() ? 0 : GARBAGE, bytes);
+	pinned()[number(*ret)] = planted("pinned memory is too small") ? bytes / 2 : bytes;
 	return cudaSuccess;
 }
 

@@ -121,6 +121,38 @@ ncclResult_t check(const Call &c, ncclComm_t comm, cudaStream_t stream)
 	return ncclSuccess;
 }
 
+/* Faults of a call; true: there is none. */
+bool distort(Call *c, cudaStream_t *stream)
+{
+	Header *h = &c->header;
+
+	if (h->count > 1 && twin::planted("a call of NCCL's has a count too small"))
+		h->count--;
+	if (twin::planted("a call of NCCL's has a count too large"))
+		h->count += 64;
+	if (twin::planted("a call of NCCL's has another type"))
+		h->type = h->type == ncclFloat32 ? ncclInt32 : ncclFloat32;
+	if (reduces(h->kind) && twin::planted("a call of NCCL's reduces otherwise"))
+		h->op = h->op == ncclSum ? ncclMax : ncclSum;
+	if (h->kind == ALL_REDUCE && twin::planted("another call of NCCL's is made"))
+		h->kind = BROADCAST;
+	if ((h->kind == BROADCAST || h->kind == REDUCE) &&
+			twin::planted("a call of NCCL's has another root"))
+		h->root = !h->root;
+	if ((h->kind == SEND || h->kind == RECEIVE) &&
+			twin::planted("a message of NCCL's has another end"))
+		c->peer = 2;
+	if (c->recv && twin::planted("NCCL receives where it should not"))
+		c->recv = static_cast<char *>(c->recv) + 4;
+	if (c->send && twin::planted("NCCL sends what it should not"))
+		c->send = static_cast<const char *>(c->send) + 4;
+	if (twin::planted("a call of NCCL's is on the default stream"))
+		*stream = nullptr;
+	if (twin::known(*stream) && twin::planted("a call of NCCL's is on another stream"))
+		*stream = twin::beside(*stream);
+	return twin::planted("a call of NCCL's is missing");
+}
+
 ncclResult_t post(Call c, ncclComm_t comm, cudaStream_t stream)
 {
 	twin::Call call("NCCL");
@@ -129,6 +161,8 @@ ncclResult_t post(Call c, ncclComm_t comm, cudaStream_t stream)
 	if (call.code != cudaSuccess)
 		return ncclUnhandledCudaError;
 	c.header.ranks = known(comm) ? comm->n : 0;
+	if (distort(&c, &stream))
+		return ncclSuccess;
 	code = check(c, comm, stream);
 	if (code != ncclSuccess)
 		return code;
@@ -307,8 +341,10 @@ ncclResult_t ncclCommInitRank(ncclComm_t *ret, int n, ncclUniqueId id, int rank)
 	c->folder = id.internal;
 	c->n = n;
 	c->rank = rank;
-	c->device = twin::device();
+	c->device = twin::device() + twin::planted("a communicator is another device's");
 	*ret = c;
+	if (twin::planted("two ranks of a communicator are one"))
+		rank = c->rank = !rank;
 	if (n < 1 || rank < 0 || rank >= n || local(c->folder, rank)) {
 		delete c;
 		*ret = nullptr;
@@ -362,7 +398,9 @@ ncclResult_t ncclCommUserRank(const ncclComm_t c, int *rank)
 
 ncclResult_t ncclGroupStart(void)
 {
-	depth++;
+	twin::Call call("ncclGroupStart");
+
+	depth += !twin::planted("a group of NCCL's is not begun");
 	return ncclSuccess;
 }
 
@@ -372,6 +410,8 @@ ncclResult_t ncclGroupEnd(void)
 	std::vector<Posted> all;
 	ncclResult_t code;
 
+	if (twin::planted("a group of NCCL's is not ended"))
+		return ncclSuccess;
 	if (!depth)
 		return complain(ncclInvalidUsage, "a group ends that has not begun");
 	if (--depth)

@@ -1,6 +1,9 @@
 /* Streams and events: queues that run when somebody waits.  SPDX-License-Identifier: Apache-2.0 */
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <unistd.h>
 
 #include "graph.hpp"
@@ -8,6 +11,7 @@
 
 struct CUevent_st {
 	unsigned int flags;
+	int device;
 	std::shared_ptr<twin::Moment> moment; /* of the last record */
 	std::shared_ptr<twin::Capture> capture;
 	std::set<size_t> frontier;
@@ -38,6 +42,18 @@ bool known(cudaStream_t stream)
 	return false;
 }
 
+cudaStream_t beside(cudaStream_t stream)
+{
+	for (CUstream_st *s : streams())
+		if (s != stream && !s->gone && s->device == stream->device &&
+				s->capture == stream->capture)
+			return s;
+	return stream;
+}
+
+/* What streams were given, by name. */
+static std::map<std::string, uint64_t> given;
+
 /* ---- running ---- */
 
 static cudaError_t run_host(Op &op, Lock &lock)
@@ -58,6 +74,8 @@ cudaError_t execute(Op &op, Lock &lock)
 {
 	cudaError_t code = failure();
 
+	if (counting() && op.kind == Op::WORK)
+		return code;
 	if (code == cudaSuccess && op.joint)
 		code = op.joint->meet(lock);
 	else if (code == cudaSuccess && op.run && op.kind == Op::HOST)
@@ -210,8 +228,15 @@ cudaError_t enqueue(cudaStream_t s, Op op)
 	if (!known(s))
 		return complain(cudaErrorInvalidResourceHandle, "%s goes to no stream",
 				op.what.c_str());
+	if (counting())
+		given[op.what]++;
 	if (s->capture)
 		return captured(s, std::move(op));
+	if (op.sets && planted("an event is recorded before what it is for") && !s->queue.empty() &&
+			!s->queue.back().sets) {
+		op.sets->done = true; /* by what came before */
+		return cudaSuccess;
+	}
 	if (op.sets)
 		*op.sets = {s, s->issued + 1, false, 0};
 	s->queue.push_back(std::move(op));
@@ -256,6 +281,14 @@ void forget_streams()
 static struct Last {
 	~Last()
 	{
+		FILE *f = counting() ? fopen(getenv("FF_DOUBLE_COUNTS"), "w") : nullptr;
+
+		for (const auto &k : given)
+			if (f)
+				fprintf(f, "%llu %s\n", static_cast<unsigned long long>(k.second),
+						k.first.c_str());
+		if (f)
+			fclose(f);
 		for (const CUstream_st *s : streams())
 			if (!s->queue.empty())
 				complain(cudaErrorNotReady,
@@ -312,15 +345,67 @@ static cudaError_t move(const Rows &r, bool host_source, bool host_sink)
 	return cudaSuccess;
 }
 
+static char *pinned_once(const char *from, size_t bytes)
+{
+	void *p = nullptr;
+
+	mutex.unlock();
+	cudaHostAlloc(&p, bytes, 0);
+	if (p)
+		memcpy(p, from, bytes);
+	cudaFreeHost(p);
+	mutex.lock();
+	return static_cast<char *>(p);
+}
+
+/* Faults of copies; true: there is none. */
+static bool distort(Rows *r, cudaMemcpyKind *kind, cudaStream_t *s, std::vector<char> *kept)
+{
+	bool in_capture = *s && known(*s) && (*s)->capture;
+
+	if (r->width >= 4 && planted("a copy is short"))
+		r->width -= 4;
+	if (planted("a copy goes to where it should not"))
+		r->sink += 4;
+	if (planted("a copy comes from where it should not"))
+		r->source += 4;
+	if (*kind == cudaMemcpyHostToDevice && planted("an upload is called a download"))
+		*kind = cudaMemcpyDeviceToHost;
+	if (*kind == cudaMemcpyDeviceToHost && planted("a download is called an upload"))
+		*kind = cudaMemcpyHostToDevice;
+	if (planted("a copy is on the default stream"))
+		*s = nullptr;
+	if (!in_capture && planted("a copy is on another stream"))
+		*s = beside(*s);
+	if (side_of(r->source) == PINNED && planted("pinned memory is freed before it is read"))
+		r->source = pinned_once(r->source, r->width);
+	if (in_capture && side_of(r->source) == PINNED &&
+			planted("a captured copy is of pageable memory")) {
+		kept->assign(r->source, r->source + r->width);
+		r->source = kept->data();
+	}
+	return planted("a copy is missing");
+}
+
 /* What the host may reuse at once is read at once; what the stream may read late it does. */
 static cudaError_t copy(Rows r, cudaMemcpyKind kind, cudaStream_t s, Lock &lock)
 {
-	bool host_source = side_of(r.source) == PAGEABLE, host_sink = side_of(r.sink) == PAGEABLE;
+	bool host_source, host_sink;
 	auto staged = std::make_shared<std::vector<char>>();
 	cudaError_t code;
 
+	if (distort(&r, &kind, &s, staged.get()))
+		return cudaSuccess;
+	host_source = side_of(r.source) == PAGEABLE;
+	host_sink = side_of(r.sink) == PAGEABLE;
 	if (!fits(kind, r.sink, r.source))
 		return cudaErrorInvalidValue;
+	/* a graph's copy reads and writes at each launch, whatever became of the memory until then;
+	 * what is pinned is looked up then ("Graph Memory Nodes" and cudaMemcpyAsync, CUDA Runtime
+	 * API) */
+	if (s && known(s) && s->capture && (host_source || host_sink))
+		return complain(cudaErrorStreamCaptureUnsupported,
+				"a captured copy is of host memory that is not pinned");
 	if (r.width > r.sink_pitch || r.width > r.source_pitch)
 		return complain(cudaErrorInvalidValue, "a copy's rows are longer than its pitch");
 	if (host_source && !(s && known(s) && s->capture)) {
@@ -388,7 +473,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret, unsigned int flags)
 {
 	CALL("cudaStreamCreate");
 	*ret = new CUstream_st{};
-	(*ret)->device = device();
+	(*ret)->device = planted("a stream is another device's") ? device() + 1 : device();
 	(*ret)->plain = flags != cudaStreamNonBlocking;
 	streams().push_back(*ret);
 	return cudaSuccess;
@@ -417,6 +502,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
 
 	if (!known(s))
 		return no_stream("cudaStreamDestroy");
+	if (s->capture)
+		return capture_broken("cudaStreamDestroy");
 	s->gone = true;
 	sweep();
 	return c.code;
@@ -429,6 +516,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
 		return no_stream("cudaStreamSynchronize");
 	if (s->capture || capturing())
 		return capture_broken("cudaStreamSynchronize");
+	if (s->done < s->issued && planted("nobody waits for a stream"))
+		return cudaSuccess;
 	force(s, s->issued, c.lock);
 	return noted(failure());
 }
@@ -470,6 +559,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret, unsigned int flags)
 	CALL("cudaEventCreate");
 	*ret = new CUevent_st{};
 	(*ret)->flags = flags;
+	(*ret)->device = planted("an event is another device's") ? device() + 1 : device();
 	events().insert(*ret);
 	return cudaSuccess;
 }
@@ -498,6 +588,17 @@ cudaError_t cudaEventRecord(cudaEvent_t ev, cudaStream_t s)
 		return no_event("cudaEventRecord");
 	if (!s || !known(s))
 		return no_stream("cudaEventRecord");
+	/* "Stream and Event Behavior", CUDA C++ Programming Guide: both are of one device */
+	if (ev->device != s->device)
+		return complain(cudaErrorInvalidResourceHandle,
+				"an event of device %d is recorded in a stream of device %d",
+				ev->device, s->device);
+	if (planted("an event is not recorded"))
+		return cudaSuccess;
+	if (planted("an event is recorded in another stream"))
+		s = beside(s);
+	if (planted("an event is destroyed before it is waited for"))
+		events().erase(ev);
 	ev->capture = s->capture;
 	ev->frontier = s->frontier;
 	if (s->capture)
@@ -521,6 +622,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t ev, unsigned int)
 		return no_event("cudaStreamWaitEvent");
 	if (!s || !known(s))
 		return no_stream("cudaStreamWaitEvent");
+	if (s->capture || ev->capture ? planted("a captured wait is missing")
+				      : ev->moment && !ev->moment->done &&
+							planted("a wait is missing"))
+		return cudaSuccess;
+	if (!s->capture && planted("another stream waits"))
+		s = beside(s);
 	if (ev->capture || s->capture)
 		return join(s, ev->capture, ev->frontier, bool(ev->moment));
 	if (!ev->moment)
@@ -539,6 +646,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t ev)
 		return event_captured("cudaEventSynchronize");
 	if (capturing())
 		return capture_broken("cudaEventSynchronize");
+	if (ev->moment && !ev->moment->done && planted("nobody waits for an event"))
+		return cudaSuccess;
 	if (ev->moment && !ev->moment->done)
 		force(ev->moment->stream, ev->moment->number, c.lock);
 	return noted(failure());
@@ -566,6 +675,10 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 			(start->flags | end->flags) & cudaEventDisableTiming)
 		return complain(cudaErrorInvalidResourceHandle,
 				"cudaEventElapsedTime of events that keep no time");
+	/* "Stream and Event Behavior", CUDA C++ Programming Guide */
+	if (start->device != end->device)
+		return complain(cudaErrorInvalidResourceHandle,
+				"cudaEventElapsedTime of events of two devices");
 	if (start->capture || end->capture)
 		return event_captured("cudaEventElapsedTime");
 	if (!start->moment->done || !end->moment->done)
@@ -578,6 +691,16 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t fn, void *arg)
 {
 	CALL("cudaLaunchHostFunc");
 	Op op;
+
+	if (planted("a host function is missing"))
+		return cudaSuccess;
+	if (planted("a host function is on another stream"))
+		s = beside(s);
+	if (planted("a host function calls CUDA")) {
+		static void *none;
+
+		fn = [](void *) { cudaMalloc(&none, 1); };
+	}
 
 	op.what = "a host function";
 	op.kind = Op::HOST;
@@ -618,6 +741,16 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
 {
 	CALL("cudaMemsetAsync");
 	hurry(c.lock);
+	if (planted("a fill is missing"))
+		return cudaSuccess;
+	if (planted("a fill is short"))
+		bytes -= bytes < 4 ? bytes : 4;
+	if (planted("a fill has another value"))
+		value ^= 0x40;
+	if (planted("a fill runs over"))
+		bytes += 256;
+	if (planted("a fill is on another stream"))
+		s = beside(s);
 	return enqueue(s, "a fill", [=] { return set(memory, value, bytes); });
 }
 

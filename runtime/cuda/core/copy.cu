@@ -1,22 +1,24 @@
 /* Copies of regions, reductions of them, fills, reshapes.  SPDX-License-Identifier: Apache-2.0 */
 #include "functions.cuh"
-#include "real.cuh"
+#include "places.cuh"
 #include "reshape.h"
 
 #define TILE 32 /* elements; of a block that transposes */
 
-struct word16 {
+/* One access, as its alignment is its size. */
+struct alignas(16) word16 {
 	uint64_t lo, hi;
 };
+static_assert(alignof(struct word16) == sizeof(struct word16), "two accesses");
 
 template <class T>
-FF_KERNEL void copy_units(struct ff_strided l, const T *source, T *sink, int64_t n)
+FF_KERNEL void copy_units(struct places p, const T *source, T *sink, int64_t n)
 {
 	int64_t i = thread_index(), from, to;
 
 	if (i >= n)
 		return;
-	loops_at(l, i, &from, &to);
+	places_at(p, i, &from, &to);
 	sink[to] = source[from];
 }
 
@@ -80,8 +82,8 @@ static cudaError_t launch_copy(
 	struct ff_strided t;
 
 	if (!is_transposition(l, &t))
-		return ff_launch(copy_units<T>, blocks_of(n), dim3(BLOCK), s, *l, (const T *)source,
-				(T *)sink, n);
+		return ff_launch(copy_units<T>, blocks_of(n), dim3(BLOCK), s, places_of(l),
+				(const T *)source, (T *)sink, n);
 	for (uint32_t i = 0; i < t.rank; i++)
 		tiles *= i + 2 < t.rank ? t.n[i] : (t.n[i] + TILE - 1) / TILE;
 	return ff_launch(transpose<T>, dim3((unsigned)tiles), dim3(TILE, 8), s, t,
@@ -185,13 +187,13 @@ struct ties {
 };
 
 template <class T, class Op>
-FF_KERNEL void reduce_units(struct ff_strided l, const T *source, T *sink, int64_t n)
+FF_KERNEL void reduce_units(struct places p, const T *source, T *sink, int64_t n)
 {
 	int64_t i = thread_index(), from, to;
 
 	if (i >= n)
 		return;
-	loops_at(l, i, &from, &to);
+	places_at(p, i, &from, &to);
 	Op::reduce(source + from, sink + to);
 }
 
@@ -201,8 +203,8 @@ static cudaError_t launch_reduce(
 {
 	int64_t n = ff_strided_volume(l);
 
-	return ff_launch(reduce_units<T, Op>, blocks_of(n), dim3(BLOCK), s, *l, (const T *)source,
-			(T *)sink, n);
+	return ff_launch(reduce_units<T, Op>, blocks_of(n), dim3(BLOCK), s, places_of(l),
+			(const T *)source, (T *)sink, n);
 }
 
 cudaError_t ff_launch_reduce(const struct ff_strided *l, enum ff_dtype type, enum ff_reduce op,

@@ -7,12 +7,19 @@
 
 #include <cuda_runtime.h>
 
-#define FF_KERNEL static __global__
+/* Threads of a block, at most: the compiler gives each so few registers that these can start. */
+#define FF_BLOCK 256
+#define FF_WIDE 1024
+#define FF_KERNEL static __global__ __launch_bounds__(FF_BLOCK)
+/* So many blocks a multiprocessor are enough: where the compiler, left alone, spills registers for
+ * more of them. */
+#define FF_KERNEL_BESIDE(blocks) static __global__ __launch_bounds__(FF_BLOCK, blocks)
+#define FF_WIDE_KERNEL static __global__ __launch_bounds__(FF_WIDE) /* ff_launch<FF_WIDE>() */
 #define FF_DEVICE static __device__ __forceinline__
 #define FF_METHOD __device__ __forceinline__ /* a struct's, static */
 #define FF_SHARED __shared__
 
-template <class... P, class... A>
+template <unsigned most = FF_BLOCK, class... P, class... A>
 static inline cudaError_t ff_launch(
 		void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A... args)
 {

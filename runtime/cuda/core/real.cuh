@@ -11,7 +11,7 @@
 #include "rows.h"
 #include <launch.cuh>
 
-#define BLOCK 256 /* threads */
+#define BLOCK FF_BLOCK /* threads */
 
 FF_DEVICE float real_get(float x)
 {
@@ -59,12 +59,13 @@ static inline dim3 blocks_of(int64_t threads)
 	return dim3((unsigned)(threads < 1 ? 1 : (threads + BLOCK - 1) / BLOCK));
 }
 
-/* Where element `i`, counted over the axes of `l`, is: the last axis is the innermost. */
+/* Where element `i`, counted over the axes of `l`, is: the last axis is the innermost.  What is
+ * left for the first one is less than its extent: nothing to divide. */
 FF_DEVICE void loops_at(const struct ff_strided &l, int64_t i, int64_t *source, int64_t *sink)
 {
 	*source = *sink = 0;
 	for (uint32_t axis = l.rank; axis-- > 0;) {
-		int64_t next = i / l.n[axis], at = i - next * l.n[axis];
+		int64_t next = axis > 0 ? i / l.n[axis] : 0, at = i - next * l.n[axis];
 
 		*source += at * l.source[axis];
 		*sink += at * l.sink[axis];

@@ -19,7 +19,11 @@
 #define __device__
 #define __host__
 
+#define FF_BLOCK 256
+#define FF_WIDE 1024
 #define FF_KERNEL static
+#define FF_KERNEL_BESIDE(blocks) static
+#define FF_WIDE_KERNEL static
 #define FF_DEVICE static inline
 #define FF_METHOD inline
 /* blocks run one after another; where no template hinders it, each finds garbage */
@@ -31,20 +35,21 @@ static const int warpSize = 32;
 
 /* ---- launch.cpp ---- */
 
-cudaError_t twin_launch(const void *kernel, dim3 grid, dim3 block, cudaStream_t stream,
-		std::function<void()> body);
-bool twin_argument(const void *bytes, size_t n, bool pointer);
+/* A kernel whose launch bounds are `most` threads. */
+cudaError_t twin_launch(const void *kernel, unsigned most, dim3 grid, dim3 block,
+		cudaStream_t stream, std::function<void()> body);
+bool twin_argument(void *bytes, size_t n, bool pointer);
 void twin_barrier();
 uint64_t twin_exchange(unsigned int mask, uint64_t value, unsigned int lane);
 unsigned int twin_ballot(unsigned int mask, bool predicate);
 
-template <typename... P, typename... A>
+template <unsigned most = FF_BLOCK, typename... P, typename... A>
 cudaError_t ff_launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A... args)
 {
 	std::tuple<P...> kept(static_cast<P>(args)...);
 	bool here = std::apply(
-			[](const auto &...a) {
-				return (twin_argument(&a, sizeof(a),
+			[](auto &...a) {
+				return (twin_argument((void *)&a, sizeof(a),
 							std::is_pointer_v<std::decay_t<
 									decltype(a)>>) &&
 						...);
@@ -53,7 +58,7 @@ cudaError_t ff_launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t 
 
 	if (!here)
 		return cudaErrorInvalidValue;
-	return twin_launch(reinterpret_cast<const void *>(kernel), grid, block, stream,
+	return twin_launch(reinterpret_cast<const void *>(kernel), most, grid, block, stream,
 			[=] { std::apply(kernel, kept); });
 }
 

@@ -39,7 +39,7 @@ FF_DEVICE void step_to(
 		const struct ff_loops &l, uint32_t first, uint32_t end, int64_t i, int64_t *at)
 {
 	for (uint32_t axis = end; axis-- > first;) {
-		int64_t rest = i / l.n[axis], step = i - rest * l.n[axis];
+		int64_t rest = axis > first ? i / l.n[axis] : 0, step = i - rest * l.n[axis];
 
 		for (int k = 0; k < FF_LOOP_READ; k++)
 			at[k] += step * l.stride[k][axis];

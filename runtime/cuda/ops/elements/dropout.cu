@@ -13,7 +13,7 @@ template <class T> FF_KERNEL void mask(struct ff_dropout d, const T *in, T *out)
 	if (i >= d.volume)
 		return;
 	for (uint32_t k = d.rank; k-- > 0;) {
-		int64_t next = rest / d.n[k];
+		int64_t next = k > 0 ? rest / d.n[k] : 0;
 
 		index += (rest - next * d.n[k]) * d.index[k];
 		rest = next;

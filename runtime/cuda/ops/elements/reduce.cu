@@ -35,7 +35,7 @@ FF_KERNEL void spread(struct ff_loops l, const T *in, const float *pairs, const 
 	if (i >= n)
 		return;
 	for (uint32_t axis = l.rank; axis-- > 0;) {
-		int64_t rest = left / l.n[axis], step = left - rest * l.n[axis];
+		int64_t rest = axis > 0 ? left / l.n[axis] : 0, step = left - rest * l.n[axis];
 
 		y += step * l.stride[FF_LOOP_Y][axis];
 		z += step * l.stride[FF_LOOP_Z][axis];

@@ -5,7 +5,7 @@
 #include "cuda/core/real.cuh"
 #include "point_loss.h"
 
-#define MOST 1024 /* blocks that add up, and threads of the one that adds up theirs */
+#define MOST 1024 /* blocks that add up */
 #define EACH 4096 /* elements of a block, or more */
 
 #define LOSS(name, loss, slope, right)                                                             \
@@ -57,7 +57,7 @@ FF_DEVICE void take(
 	int64_t at = 0, of_target = 0;
 
 	for (uint32_t axis = p.loops.rank; axis-- > 0;) {
-		int64_t rest = i / p.loops.n[axis], step = i - rest * p.loops.n[axis];
+		int64_t rest = axis > 0 ? i / p.loops.n[axis] : 0, step = i - rest * p.loops.n[axis];
 
 		at += step * p.loops.stride[FF_LOOP_X][axis];
 		of_target += step * p.loops.stride[FF_LOOP_Y][axis];

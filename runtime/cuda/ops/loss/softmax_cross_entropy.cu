@@ -6,7 +6,7 @@
 
 #define WIDE 256     /* classes from which a position has a block of its own */
 #define LANES 32     /* threads of a position with fewer */
-#define THREADS 1024 /* of the one block that adds up */
+#define THREADS FF_WIDE /* of the one block that adds up */
 
 struct position {
 	int64_t logit, pair; /* where its column begins, where its statistics are */
@@ -162,7 +162,7 @@ struct share {
 
 /* One block.  Of parts that have classes of the same labels, the first counts them, and each adds
  * what its classes have of a smoothed target. */
-FF_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *all, const float *own,
+FF_WIDE_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *all, const float *own,
 		const float *less, float *out, struct ff_trouble *trouble)
 {
 	FF_SHARED struct share shares[THREADS];
@@ -284,7 +284,7 @@ cudaError_t ff_launch_loss(const struct ff_loss *l, const int32_t *labels, const
 		const float *own, const float *less, float *out, struct ff_trouble *trouble,
 		cudaStream_t s)
 {
-	return ff_launch(loss, dim3(1), dim3(l->positions > WIDE ? THREADS : LANES), s, *l, labels,
+	return ff_launch<FF_WIDE>(loss, dim3(1), dim3(l->positions > WIDE ? THREADS : LANES), s, *l, labels,
 			all, own, less, out, trouble);
 }
 

@@ -204,7 +204,7 @@ FF_DEVICE void weigh(float *score, struct running *r, bool given)
 }
 
 template <class T>
-FF_KERNEL void forward(struct ff_attention a, struct ff_attention_values values, T *out)
+FF_KERNEL_BESIDE(3) void forward(struct ff_attention a, struct ff_attention_values values, T *out)
 {
 	FF_SHARED elements_of of_q[TILE], of_k[TILE];
 	FF_SHARED scores_of scores[TILE];
@@ -359,7 +359,7 @@ FF_DEVICE void put_rows(T *x, int64_t step, int64_t first, int64_t rows, int64_t
 /* A block has a tile of keys of one key head, and goes through the queries of all heads that
  * share it. */
 template <class T>
-FF_KERNEL void key_gradients(struct ff_attention a, struct ff_attention_values values,
+FF_KERNEL_BESIDE(2) void key_gradients(struct ff_attention a, struct ff_attention_values values,
 		const T *dout, T *dkey, T *dvalue)
 {
 	FF_SHARED elements_of one[TILE], other[TILE];

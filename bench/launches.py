@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""What the CUDA backend gives a device in a training step, by class: counted on the tests' double, which does nothing
+of it (FF_DOUBLE_COUNTS).  Exact, and without a GPU; where a library is called, it is one call, whatever it launches.
+SPDX-License-Identifier: Apache-2.0"""
+import argparse
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+NETWORKS = {"resnet50": ("16", ["image=64"]), "gpt2": ("2", ["sequence=128", "layers=2"]),
+            "bert": ("4", ["sequence=128", "layers=2"]),
+            "rnnlm": ("16", ["steps=32", "hidden=256"])}
+CLASSES = {"a product": "products", "a convolution": "convolutions", "an attention": "attention", "a copy": "copies",
+           "a fill": "fills"}
+
+
+def names_of(module):
+    """Functions of a module, by address."""
+    table = subprocess.run(["nm", "-C", module], capture_output=True, text=True, check=True).stdout
+    return {int(m[1], 16): m[2] for m in re.finditer(r"^([0-9a-f]+) [tTwW] (?:void )?(.*)$", table, re.M)}
+
+
+def given(o, graph, steps, folder):
+    out = pathlib.Path(folder, "counts")
+    env = dict(os.environ, FF_CUDA_MODULE=o.module, FF_DOUBLE_COUNTS=str(out), FF_CUDA_GRAPH="0", FF_CACHE_DIR="",
+               OMP_NUM_THREADS="1")
+    subprocess.run([f"{o.build}/runtime/ffrun", graph, "data-parallel", "--devices", "1", "--device", "cuda", "--data",
+                    "synthetic", "--steps", str(steps)], check=True, env=env,
+                   stdout=subprocess.DEVNULL)
+    return {line.split(" ", 1)[1]: int(line.split()[0]) for line in out.read_text(encoding="utf-8").splitlines()}
+
+
+def step(o, name, folder):
+    """Of one step: what three have more than two."""
+    batch, sets = NETWORKS[name]
+    graph = pathlib.Path(folder, "graph.json")
+    subprocess.run([f"{o.build}/graphs/ffzoo", name, "--batch", batch, *(a for s in sets for a in ("--set", s)), "-o",
+                    graph], check=True, stdout=subprocess.DEVNULL)
+    less, more = given(o, graph, 2, folder), given(o, graph, 3, folder)
+    return {what: n - less.get(what, 0) for what, n in more.items() if n > less.get(what, 0)}
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__)
+    args.add_argument("--build", default="build")
+    args.add_argument("--kernels", action="store_true", help="every kernel by its name")
+    args.add_argument("network", nargs="*", help=", ".join(NETWORKS))
+    o = args.parse_args()
+    o.module = os.path.abspath(f"{o.build}/tests/double/libffcuda_double.so")
+    names = names_of(o.module)
+    for name in o.network or NETWORKS:
+        with tempfile.TemporaryDirectory() as folder:
+            found = step(o, name, folder)
+        classes, kernels = collections.Counter(), collections.Counter()
+        for what, n in found.items():
+            if what in CLASSES:
+                classes[CLASSES[what]] += n
+            elif what.startswith("the kernel at "):
+                classes["kernels of ours"] += n
+                kernels[names.get(int(what.split()[-1], 16), what).partition("(")[0]] += n
+        print(f"{name}: {sum(classes.values())} a step: " + ", ".join(f"{n} {c}" for c, n in classes.most_common()))
+        for kernel, n in kernels.most_common() if o.kernels else []:
+            print(f"  {n:5} {kernel}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
