@@ -4,6 +4,7 @@
 
 #define LEAST_GAIN 1.01 /* less is within what predictions are off by */
 #define MOST_TIMES 256  /* as large as the preset, or as small */
+#define PATIENCE 2      /* sizes in turn that help nothing before no further one is tried */
 /* What is dropped is brought bucket by bucket, so larger ones take the memory that this is to save.
  * A layer of a transformer whose width is 3,000 has as much. */
 #define MOST_DROPPED ((int64_t)400 << 20)
@@ -43,23 +44,41 @@ static int try(struct ff_evaluator *e, struct ff_strategy *s, int64_t bytes,
 	return code;
 }
 
+/* Tries sizes from the current one on, twice as large each time or (`up` false) half as large, up to
+ * `end`. *any: some was better. */
+static int go(struct ff_evaluator *e, struct ff_strategy *s, bool up, int64_t end,
+		struct ff_evaluation *at, bool *any, struct ff_error *err)
+{
+	int64_t bytes = up ? 2 * s->bucket_bytes : s->bucket_bytes / 2;
+	uint32_t misses = 0;
+	int code = FF_OK;
+
+	while (misses < PATIENCE && code == FF_OK && (up ? bytes <= end : bytes >= end)) {
+		bool better;
+
+		code = try(e, s, bytes, at, &better, err);
+		misses = better ? 0 : misses + 1;
+		*any = *any || better;
+		bytes = up ? 2 * bytes : bytes / 2;
+	}
+	return code;
+}
+
 int ff_buckets_tune(struct ff_evaluator *e, struct ff_strategy *s, int64_t preset_bytes,
 		struct ff_evaluation *at, struct ff_error *err)
 {
 	int64_t first = s->bucket_bytes ? s->bucket_bytes : preset_bytes;
 	int64_t most = ff_buckets_most(s);
-	bool better = at->fits, any = false;
-	int code = FF_OK;
+	bool any = false;
+	int code;
 
+	if (!at->fits)
+		return FF_OK;
 	if (most > MOST_TIMES * first)
 		most = MOST_TIMES * first;
-	for (int64_t bytes = 2 * first; better && code == FF_OK && bytes <= most; bytes *= 2) {
-		code = try(e, s, bytes, at, &better, err);
-		any = any || better;
-	}
-	better = at->fits && !any;
-	for (int64_t bytes = first / 2; better && code == FF_OK && bytes >= first / MOST_TIMES;
-			bytes /= 2)
-		code = try(e, s, bytes, at, &better, err);
+	s->bucket_bytes = first;
+	code = go(e, s, true, most, at, &any, err);
+	if (code == FF_OK && !any)
+		code = go(e, s, false, first / MOST_TIMES, at, &any, err);
 	return code;
 }

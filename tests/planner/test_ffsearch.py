@@ -327,6 +327,20 @@ def test_buckets_are_tuned():
     assert preset["data_parallel_us"] == tuned["predicted_us"]
 
 
+def test_one_size_of_buckets_that_is_no_better_does_not_end_the_tuning():
+    """On 256 devices buckets of 50 MiB are no better than of 25, of 200 they are."""
+    zoo("mlp", "--batch", "128", "-o", "wide.json")
+    at = ["wide.json", "--machine", "a100x256", "--costs", "peak", "--report", "r.json"]
+    run(*at, "--simulate", "data-parallel", "-o", "dp.json")
+    tuned, plan = json.loads(read("r.json")), json.loads(read("dp.json"))
+    for times in 1, 2, 4, 8, 16:
+        plan["bucket_bytes"] = plan["data_parallel_bucket_bytes"] = times * (25 << 20)
+        write("other.json", json.dumps(plan))
+        run(*at, "--simulate", "other.json")
+        assert 1.01 * json.loads(read("r.json"))["predicted_us"] > tuned["predicted_us"], times
+
+
+
 def test_baseline_fits():
     """Where data parallelism lacks memory the plan is compared with what people do then, and is no slower."""
     zoo("gpt2", "--batch", "32", "--set", "layers=4", "--set", "width=256", "--set", "heads=4", "--set", "sequence=128",
