@@ -253,7 +253,8 @@ static int check_room(const struct ff_job *j, struct ff_error *err)
 	if (least <= room)
 		return FF_OK;
 	return ff_fail(err, FF_E_NOFIT,
-			"no strategy fits in memory: weights and optimizer states alone take %.1f MiB, "
+			"no strategy fits in memory: weights and optimizer states alone take %.1f "
+			"MiB, "
 			"and all %u devices together have %.1f MiB",
 			(double)least / (1 << 20), j->in.machine.n_devices,
 			(double)room / (1 << 20));

@@ -5,9 +5,9 @@
 
 #include <signal.h>
 
+#include "check/certificate.h"
 #include "ff/cli.h"
 #include "ff/codec.h"
-#include "check/certificate.h"
 #include "hand/grid.h"
 #include "summary.h"
 
@@ -66,10 +66,10 @@ struct ff_job_input {
 	struct ff_strategy planned;       /* --simulate: the file's */
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
-	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
+	const struct ff_codec *codec;  /* NULL: gradients are sent as they are */
 	struct ff_framework framework; /* that executes the plan */
-	enum ff_estimate estimate;    /* --costs: without costs */
-	struct ff_costs *costs;       /* NULL: estimated */
+	enum ff_estimate estimate;     /* --costs: without costs */
+	struct ff_costs *costs;        /* NULL: estimated */
 };
 
 /* What was made of it to search with; of the second chain on, in `more`. */
@@ -99,7 +99,7 @@ struct ff_job {
 	struct ff_progress progress;
 	struct ff_plan baseline; /* where data parallelism does not fit */
 	char baseline_name[FF_GRID_NAME], nearest_name[FF_GRID_NAME];
-	char by_hand[FF_GRID_NAME]; /* --simulate megatron */
+	char by_hand[FF_GRID_NAME];        /* --simulate megatron */
 	struct ff_certificate certificate; /* --certificate */
 	struct ff_summary summary;
 };
@@ -115,7 +115,8 @@ double ff_job_search_seconds(const struct ff_job *j);
 double ff_job_after_seconds(const struct ff_job *j);
 double ff_job_answers_share(const struct ff_job *j);
 bool ff_job_late(void *ctx);
-/* tools.c: evaluators of all chains whose pricers there are, anew, for the memory that may be used. */
+/* tools.c: evaluators of all chains whose pricers there are, anew, for the memory that may be used.
+ */
 int ff_job_open_evaluators(struct ff_job *j, struct ff_error *err);
 /* constraints.c: what the space keeps to from now on; files of --init, carried over to what is
  * searched; what evaluators are made for, with less memory by --reserve. */
@@ -135,8 +136,8 @@ int ff_job_find_others(struct ff_job *j, struct ff_error *err);
 int ff_job_save(struct ff_job *j, struct ff_error *err);
 /* That the costs were measured with; "": none, or unknown. */
 const char *ff_job_communication(const struct ff_job *j);
-/* certify.c: the lower bound, before the search, so that a cost that is missing is told at once, and
- * what is left of its time is the search's; and what it rests on. */
+/* certify.c: the lower bound, before the search, so that a cost that is missing is told at once,
+ * and what is left of its time is the search's; and what it rests on. */
 int ff_job_bound(struct ff_job *j, struct ff_error *err);
 int ff_job_save_certificate(struct ff_job *j, struct ff_error *err);
 /* predict.c: lowers and times `s` afresh. */

@@ -44,8 +44,8 @@ static int try(struct ff_evaluator *e, struct ff_strategy *s, int64_t bytes,
 	return code;
 }
 
-/* Tries sizes from the current one on, twice as large each time or (`up` false) half as large, up to
- * `end`. *any: some was better. */
+/* Tries sizes from the current one on, twice as large each time or (`up` false) half as large, up
+ * to `end`. *any: some was better. */
 static int go(struct ff_evaluator *e, struct ff_strategy *s, bool up, int64_t end,
 		struct ff_evaluation *at, bool *any, struct ff_error *err)
 {

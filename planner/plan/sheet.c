@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ff/name_fold.h"
 #include "ff/micro.h"
+#include "ff/name_fold.h"
 #include "ff/strategy.h"
 
 #define TEXT 256

@@ -26,10 +26,10 @@ struct ff_pin {
 
 /* Limits of the space: starts, proposals and exact methods keep to them (limits.c). */
 struct ff_limits {
-	const struct ff_pin **pin; /* by node; NULL: none */
-	bool no_pipeline;          /* all operators are in one stage */
-	bool tensor_inside_node;   /* parts that have the same samples are in one node */
-	uint32_t max_micro;        /* micro-batches, at most; 0: any number */
+	const struct ff_pin **pin;        /* by node; NULL: none */
+	bool no_pipeline;                 /* all operators are in one stage */
+	bool tensor_inside_node;          /* parts that have the same samples are in one node */
+	uint32_t max_micro;               /* micro-batches, at most; 0: any number */
 	const struct ff_prime_mesh *mesh; /* prime_mesh.h; NULL: any parts on any devices */
 };
 

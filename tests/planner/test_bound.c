@@ -367,8 +367,8 @@ START_TEST(can_be_stopped)
 }
 END_TEST
 
-/* Where all parts of a degree vector cost much together, the weighted sum knows that no operator has
- * both the fewest of them and the shortest. */
+/* Where all parts of a degree vector cost much together, the weighted sum knows that no operator
+ * has both the fewest of them and the shortest. */
 START_TEST(tells_all_parts_apart)
 {
 	struct ff_random state = {.seed = ff_test_seed(25)};

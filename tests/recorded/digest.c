@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "check/memory.h"
 #include "ff/search.h"
 #include "ff/simulate.h"
-#include "check/memory.h"
 #include "made.h"
 
 const char *const column_names[COLUMNS] = {"input", "schedule", "step time", "memory", "bytes"};
@@ -113,8 +113,9 @@ static int check_memory(struct made *m, const struct ff_schedule *s, struct ff_e
 	for (uint32_t i = 0; i < m->machine.n_devices; i++)
 		sum += s->memory_bytes[i];
 	if (sum < least)
-		return ff_fail(err, FF_E_RUN, "it takes %" PRId64 " bytes, but none less than %" PRId64,
-				sum, least);
+		return ff_fail(err, FF_E_RUN,
+				"it takes %" PRId64 " bytes, but none less than %" PRId64, sum,
+				least);
 	return FF_OK;
 }
 
