@@ -103,6 +103,11 @@ struct ff_lowering {
 	bool failed;          /* out of memory somewhere */
 };
 
+static inline bool ff_lowering_clips(const struct ff_lowering *l)
+{
+	return l->opt && l->opt->clip;
+}
+
 /* What is moved at an edge in a phase. */
 static inline const struct ff_redistribution *ff_moves_at(
 		const struct ff_lowering *l, enum ff_phase phase, uint32_t edge)

@@ -390,7 +390,7 @@ static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, str
 	total->flops = ff_sat_add(total->flops, ff_sat_add(n->flops_forward, n->flops_backward));
 	if (total->elements > FF_MAX_GRAPH_ELEMENTS)
 		return ff_derive_fail(&d, &b->err,
-				"with this node the graph's tensors exceed 2^44 elements");
+				"with this node the graph's tensors exceed 2^46 elements");
 	if (total->flops > FF_MAX_GRAPH_FLOPS)
 		return ff_derive_fail(&d, &b->err,
 				"with this node a step of the graph exceeds 2^62 FLOPs");

@@ -151,7 +151,7 @@ int ff_derive_out(struct ff_derive *d, uint32_t port, enum ff_dtype dtype, uint3
 {
 	struct ff_value *v = ff_derive_value(d, port);
 
-	if (ff_shape_volume(rank, shape) > FF_MAX_GRAPH_ELEMENTS)
+	if (ff_shape_volume(rank, shape) > FF_MAX_TENSOR_ELEMENTS)
 		return ff_derive_fail(d, err, "the output %s has more than 2^44 elements",
 				ff_shape_text(rank, shape).text);
 	value_init(v, dtype, rank, shape, order);
@@ -183,7 +183,7 @@ int ff_derive_param(struct ff_derive *d, uint32_t i, uint32_t rank, const int32_
 	struct ff_value *v = (struct ff_value *)ff_derive_in(d, slot);
 	const char *name = ff_op_row(d->node->op)->param[i];
 
-	if (ff_shape_volume(rank, shape) > FF_MAX_GRAPH_ELEMENTS)
+	if (ff_shape_volume(rank, shape) > FF_MAX_TENSOR_ELEMENTS)
 		return ff_derive_fail(d, err, "its %s %s has more than 2^44 elements", name,
 				ff_shape_text(rank, shape).text);
 	if (!v->rank)

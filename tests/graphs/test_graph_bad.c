@@ -14,6 +14,9 @@
 #define FC(in) NODE("l", "linear", "\"" in "\"", ",\"out_features\":5")
 #define LOSS NODE("z", "softmax_cross_entropy", "\"l\",\"y\"", "")
 #define TAIL(in) "," FC(in) "," LOSS
+#define RELU(in, out) NODE(out, "relu", "\"" in "\"", "") ","
+/* each reads and writes as many elements as its input has */
+#define RELUS RELU("x", "r1") RELU("r1", "r2") RELU("r2", "r3") RELU("r3", "r4")
 #define GRAPH(nodes)                                                                               \
 	"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"nodes\":[" nodes "]}"
 /* x, then a node "n", then flatten, linear, loss */
@@ -221,11 +224,10 @@ static const struct bad others[] = {
 		{RESHAPE("[8,96]"), "nodes[2]", "must stay 4, not become 8"},
 		{RESHAPE("[0,2147483647,2147483647,2147483647,2147483647]"), "nodes[2]",
 				"does not fit"},
-		{GRAPH("{\"name\":\"x\",\"op\":\"input\",\"shape\":[1000000,1000000]},"
-		       "{\"name\":\"y\",\"op\":\"input\",\"shape\":[1000000],\"dtype\":\"int32\","
-		       "\"classes\":5}," NODE("a", "linear", "\"x\"",
-				       ",\"out_features\":10000000") "," FC("a") "," LOSS),
-				"nodes[2]", "exceed 2^44 elements"},
+		{GRAPH("{\"name\":\"x\",\"op\":\"input\",\"shape\":[10000000,1000000]},"
+		       "{\"name\":\"y\",\"op\":\"input\",\"shape\":[10000000],\"dtype\":"
+		       "\"int32\",\"classes\":5}," RELUS FC("r4") "," LOSS),
+				"nodes[5]", "exceed 2^46 elements"},
 		{GRAPH("{\"name\":\"x\",\"op\":\"input\",\"shape\":[2000000,1000000]},"
 		       "{\"name\":\"y\",\"op\":\"input\",\"shape\":[2000000],\"dtype\":\"int32\","
 		       "\"classes\":5}," NODE("a", "linear", "\"x\"",

@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -939,6 +940,20 @@ def test_a_reader_that_leaves():
     p.stdout.close()
     p.stderr.read()
     assert p.wait() >= 0 and json.loads(read("left.json"))["operators"]
+
+
+def test_more_tasks_than_memory_are_refused():
+    """In a sentence, before they are made."""
+    with open(FFSEARCH, "rb") as f:
+        if b"__asan_init" in f.read():
+            return  # sanitizers take more address space than any limit
+    zoo("gpt2", "--batch", "32768", "--set", "layers=2", "-o", "lots.json")
+    limit = 350 << 20
+    p = subprocess.run([FFSEARCH, "lots.json", "--machine", "a100x256", "--costs", "peak", "--simulate",
+                        "megatron:1,64,4,128"], capture_output=True, text=True, timeout=120,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert p.returncode == 1 and re.fullmatch(r"ffsearch: [^\n]*million tasks[^\n]*GiB of memory[^\n]*\n", p.stderr), (
+        p.returncode, p.stderr)
 
 
 def test_help():
