@@ -52,7 +52,7 @@ START_TEST(random_loops)
 			l.n[axis] = 1 + int64_t(r() % (uint64_t(1) << r() % 12));
 			l.source[axis] = int64_t(r() % 100000);
 			l.sink[axis] = int64_t(r() % 100000);
-			n *= l.n[axis];
+			n = n >> 40 ? n : n * l.n[axis];
 		}
 		if (n >> 40)
 			continue;

@@ -255,7 +255,8 @@ START_TEST(launched)
 	struct ff_backend b = pairs_backend(true), without = pairs_backend(false);
 	uint32_t copied = 0;
 
-	for (uint32_t i = 0; i < ff_test_rounds(16); i++) {
+	/* on, however few there are to be, until something was copied */
+	for (uint32_t i = 0; i < ff_test_rounds(16) || (!copied && i < 16); i++) {
 		struct ff_random r = {ff_test_seed(78), i, 0};
 		struct launched captured, apart;
 		struct scene s;

@@ -240,6 +240,8 @@ START_TEST(interleaved_hold_what_they_say)
 				pipeline(&c, p, m, FF_ORDER_INTERLEAVED, v == 4 ? 3 : v, &s);
 				if (v == 4) { /* 3 p stages for 4 a device */
 					c.s.chunks = 4;
+					ff_pricer_destroy(c.p);
+					ff_costs_destroy(c.costs);
 					simulate(&c, &s);
 				}
 				count_alive(&c, &s, alive, most);

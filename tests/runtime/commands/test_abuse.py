@@ -28,6 +28,10 @@ TRAIN = [FFRUN, "mlp.json", "data-parallel", "--data", "synthetic:64", "--device
 FOREVER = "100000000"
 ASKS = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP]
 STARTED = []
+# as under nohup: what is ignored here would be ignored by all that is started
+for asked in ASKS:
+    if signal.getsignal(asked) == signal.SIG_IGN:
+        signal.signal(asked, signal.SIG_DFL)
 EARLY = "ffrun: ended, as asked, before it had begun\n"
 
 
