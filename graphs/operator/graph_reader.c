@@ -1,4 +1,5 @@
 /* Reading operator graphs from JSON.  SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,4 +346,23 @@ int ff_graph_load(const char *path, struct ff_arena *a, struct ff_graph *ret, st
 		code = parse_root(root, &scratch, a, ret, err);
 	ff_arena_finish(&scratch);
 	return code;
+}
+
+int ff_graph_check_reference(const struct ff_json *root, const char *what, const struct ff_graph *g,
+		struct ff_error *err)
+{
+	char own[FF_GRAPH_HASH_TEXT];
+	const char *name, *hash;
+	int code = ff_json_string(root, "graph", &name, err);
+
+	if (code == FF_OK)
+		code = ff_json_string(root, "graph_hash", &hash, err);
+	if (code < 0)
+		return code;
+	snprintf(own, sizeof(own), "%016" PRIx64, g->hash);
+	if (strcmp(own, hash) != 0)
+		return ff_json_fail(root, err,
+				"the %s is for graph %s (hash %s), not for this graph %s (hash %s)",
+				what, name, hash, g->name, own);
+	return FF_OK;
 }

@@ -1,4 +1,5 @@
 /* How a graph is written.  SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,4 +69,13 @@ void ff_graph_write(const struct ff_graph *g, struct ff_out *o)
 	}
 	ff_out_close(o);
 	ff_out_close(o);
+}
+
+void ff_graph_write_reference(const struct ff_graph *g, struct ff_out *o)
+{
+	char hash[FF_GRAPH_HASH_TEXT];
+
+	snprintf(hash, sizeof(hash), "%016" PRIx64, g->hash);
+	ff_out_string(o, "graph", g->name);
+	ff_out_string(o, "graph_hash", hash);
 }

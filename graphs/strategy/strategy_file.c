@@ -1,10 +1,10 @@
 /* Strategies in JSON.  SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ff/codec.h"
+#include "ff/graph_file.h"
 #include "ff/micro.h"
 #include "ff/nearest.h"
 #include "ff/optimizer.h"
@@ -474,22 +474,11 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness", "costs",
 			"framework", "communication", "memory_bytes", "micro_batches", "order",
 			"chunks", "bucket_bytes", "data_parallel_bucket_bytes", "operators", NULL};
-	const char *name, *hash;
-	char own[20];
-	int code;
+	int code = ff_json_format(root, "ffsoap-strategy", FF_STRATEGY_VERSION, err);
 
-	if ((code = ff_json_format(root, "ffsoap-strategy", FF_STRATEGY_VERSION, err)) < 0 ||
-			(code = ff_json_only(root, keys, err)) < 0 ||
-			(code = ff_json_string(root, "graph", &name, err)) < 0 ||
-			(code = ff_json_string(root, "graph_hash", &hash, err)) < 0)
-		return code;
-	snprintf(own, sizeof(own), "%016" PRIx64, g->hash);
-	if (strcmp(own, hash))
-		return ff_json_fail(root, err,
-				"the strategy is for graph %s (hash %s), not for this graph %s "
-				"(hash %s)",
-				name, hash, g->name, own);
-	return FF_OK;
+	if (code == FF_OK)
+		code = ff_json_only(root, keys, err);
+	return code == FF_OK ? ff_graph_check_reference(root, "strategy", g, err) : code;
 }
 
 static int read_strategy(const struct ff_json *root, const struct ff_graph *g, uint32_t n_devices,
@@ -622,14 +611,10 @@ static void write_classes(const struct ff_strategy_info *info, struct ff_out *o)
 void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		const struct ff_strategy_info *info, struct ff_out *o)
 {
-	char hash[20];
-
-	snprintf(hash, sizeof(hash), "%016" PRIx64, g->hash);
 	ff_out_object(o, NULL);
 	ff_out_string(o, "format", "ffsoap-strategy");
 	ff_out_int(o, "version", FF_STRATEGY_VERSION);
-	ff_out_string(o, "graph", g->name);
-	ff_out_string(o, "graph_hash", hash);
+	ff_graph_write_reference(g, o);
 	ff_out_string(o, "machine", info->machine);
 	ff_out_int(o, "devices", info->devices);
 	if (info->optimizer)

@@ -1,11 +1,11 @@
 /* Certificates written, read and worked out again.  SPDX-License-Identifier: Apache-2.0 */
 #include "certificate.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "ff/graph_file.h"
 #include "ff/micro.h"
 #include "longest.h"
 
@@ -40,14 +40,10 @@ static void write_part(const struct ff_graph *g, const struct ff_certified *p, s
 void ff_certificate_write(
 		const struct ff_graph *g, const struct ff_certificate *c, struct ff_out *o)
 {
-	char hash[20];
-
-	snprintf(hash, sizeof(hash), "%016" PRIx64, g->hash);
 	ff_out_object(o, NULL);
 	ff_out_string(o, "format", "ffsoap-certificate");
 	ff_out_int(o, "version", FF_CERTIFICATE_VERSION);
-	ff_out_string(o, "graph", g->name);
-	ff_out_string(o, "graph_hash", hash);
+	ff_graph_write_reference(g, o);
 	ff_out_string(o, "machine", c->machine);
 	ff_out_int(o, "devices", c->devices);
 	ff_out_string(o, "costs", c->costs);
@@ -159,23 +155,19 @@ static int read_head(const struct ff_json *root, const struct ff_graph *g,
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
 			"devices", "costs", "optimizer", "bound_us", "micro_batches", NULL};
-	const char *name, *hash;
-	char own[20];
+	const char *name;
 	int64_t devices = 0;
 	int code = ff_json_format(root, "ffsoap-certificate", FF_CERTIFICATE_VERSION, err);
 
 	if (code == FF_OK)
 		code = ff_json_only(root, keys, err);
 	if (code == FF_OK)
-		code = ff_json_string(root, "graph", &name, err);
+		code = ff_graph_check_reference(root, "certificate", g, err);
 	if (code == FF_OK)
-		code = ff_json_string(root, "graph_hash", &hash, err);
-	snprintf(own, sizeof(own), "%016" PRIx64, g->hash);
-	if (code == FF_OK && (strcmp(own, hash) != 0 || strcmp(name, g->name) != 0))
-		code = ff_json_fail(root, err,
-				"the certificate is for graph %.60s (hash %.16s), not for %.60s "
-				"(hash %s)",
-				name, hash, g->name, own);
+		code = ff_json_string(root, "graph", &name, err);
+	if (code == FF_OK && strcmp(name, g->name) != 0)
+		code = ff_json_fail(root, err, "the certificate is for graph %.60s, not for %.60s",
+				name, g->name);
 	if (code == FF_OK)
 		code = ff_json_string(root, "machine", &ret->machine, err);
 	if (code == FF_OK)

@@ -1,6 +1,5 @@
-/* ffcheck: works out again what a certificate of ffsearch claims.  SPDX-License-Identifier:
- * Apache-2.0
- */
+/* ffcheck: works out again what a certificate of ffsearch claims.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "certificate.h"
@@ -16,10 +15,8 @@ static const struct ff_command about = {
 		.usage = "GRAPH MACHINE COSTS|analytic|peak PLAN CERTIFICATE [--by-nodes]",
 		.summary = "Verifies that no strategy of GRAPH on MACHINE is faster than "
 			   "CERTIFICATE says, by these costs, and says how far PLAN is from that.",
-		.details = "  ffsearch net.json --machine dgx-a100-40:2 --costs analytic -o "
-			   "plan.json "
-			   "\\\n"
-			   "      --certificate proof.json\n"
+		.details = "  ffsearch net.json --machine dgx-a100-40:2 --costs analytic \\\n"
+			   "      -o plan.json --certificate proof.json\n"
 			   "  ffcheck net.json dgx-a100-40:2 analytic plan.json proof.json\n"
 			   "\n"
 			   "Exit status: 0 verified, 1 not verified, 2 bad usage or input.\n",
