@@ -158,12 +158,6 @@ void Walk::advance(Lock &lock)
 
 using namespace twin;
 
-#define CALL(name)                                                                                 \
-	Call c(name);                                                                              \
-                                                                                                   \
-	if (c.code != cudaSuccess)                                                                 \
-	return c.code
-
 extern "C" {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)

@@ -64,6 +64,12 @@ struct Call {
 	explicit Call(const char *name);
 	~Call();
 };
+/* The beginning of one: `c`, or its end. */
+#define CALL(name)                                                                                 \
+	Call c(name);                                                                              \
+                                                                                                   \
+	if (c.code != cudaSuccess)                                                                 \
+	return c.code
 
 /* ---- memory.cpp ---- */
 
@@ -135,6 +141,10 @@ cudaError_t enqueue(cudaStream_t stream, Op op);
 /* Work alone, on memory. */
 cudaError_t enqueue(cudaStream_t stream, const char *what, std::function<cudaError_t()> run);
 bool known(cudaStream_t stream);
+/* Now and then something runs before anybody waits. */
+void hurry(Lock &lock);
+/* Runs all streams (`legacy`: those that the legacy stream waits for), in any order. */
+void force_all(bool legacy, Lock &lock);
 /* Another one of the device, for faults; itself if there is none. */
 cudaStream_t beside(cudaStream_t stream);
 /* Runs a stream until it has done so many. */
