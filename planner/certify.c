@@ -7,7 +7,8 @@
 #include "job.h"
 #include "space/raise.h"
 
-#define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */
+#define BOUND_SHARE 0.1     /* of the budget, at most for the lower bound, */
+#define CERTIFIED_SHARE 0.5 /* and where a certificate is asked for */
 
 static bool bound_ends(void *ctx)
 {
@@ -50,11 +51,12 @@ int ff_job_bound(struct ff_job *j, struct ff_error *err)
 	const uint32_t *micro;
 	uint32_t n = ff_space_micro(j->tools.space, &micro);
 	double *least = &j->summary.lower_bound_us, us;
+	double share = j->opt.beside.certificate_path ? CERTIFIED_SHARE : BOUND_SHARE;
 	uint32_t unmeasured = 0; /* the least */
 	int code;
 
 	j->bound_until = ff_job_now_s() +
-			 BOUND_SHARE * (j->opt.seconds > 0 ? j->opt.seconds : FF_PRESET_SECONDS);
+			 share * (j->opt.seconds > 0 ? j->opt.seconds : FF_PRESET_SECONDS);
 	code = bound_of(j, 1, least, err);
 	for (uint32_t i = n; i-- > 1 && code == FF_OK;) {
 		struct ff_error why;
@@ -85,8 +87,7 @@ int ff_job_save_certificate(struct ff_job *j, struct ff_error *err)
 	if (isnan(j->summary.lower_bound_us))
 		return ff_fail(err, FF_E_RUN,
 				"there is no certificate, as there was no time for the lower "
-				"bound: "
-				"it takes a tenth of --budget at most");
+				"bound: it takes half of --budget at most");
 	c->machine = j->in.machine.name;
 	c->devices = j->in.machine.n_devices;
 	c->costs = j->in.costs ? FF_CERTIFIED_MEASURED : j->opt.costs_path;

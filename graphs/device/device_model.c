@@ -22,6 +22,28 @@
 static const double tiles[FF_MODEL_TILES][2] = {
 		{256, 128}, {128, 128}, {128, 64}, {64, 64}, {128, 32}, {32, 32}};
 
+/* Prices are asked for by the million, and without -ffast-math the library's are calls.  None is of
+ * NaN, and what is rounded up is positive. */
+static inline double least_of(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static inline double most_of(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static inline double round_up(double x)
+{
+	double whole;
+
+	if (!(x < 0x1p52))
+		return x; /* as whole as it gets */
+	whole = (double)(int64_t)x;
+	return whole < x ? whole + 1 : whole;
+}
+
 static uint32_t type_of(enum ff_dtype type)
 {
 	return type == FF_BF16;
@@ -35,7 +57,7 @@ static double bytes_us(const struct ff_device_model *m, double bytes, double sha
 /* A smooth maximum: pow(a^4 + b^4, 1/4), scaled so that nothing overflows. */
 static double both_us(double a, double b)
 {
-	double most = fmax(a, b), least = fmin(a, b), r;
+	double most = most_of(a, b), least = least_of(a, b), r;
 
 	if (!(most > 0))
 		return 0;
@@ -54,17 +76,21 @@ static double class_flops_per_s(const struct ff_device_model *m, const struct ff
 }
 
 /* A product in tiles of so many rows and columns, each cut along k into `splits`: every wave is as
- * many blocks as there are multiprocessors. */
+ * many blocks as there are multiprocessors.  Some time that is no less than `enough_us`, where it
+ * takes no less. */
 static double tiled_us(const struct ff_device_model *m, const double *v,
-		const struct ff_kernel_shape *s, const double tile[2], double share, double splits)
+		const struct ff_kernel_shape *s, const double tile[2], double share, double splits,
+		double enough_us)
 {
-	double blocks = ceil(s->m / tile[0]) * ceil(s->n / tile[1]) * s->count * splits;
-	double waves = blocks / m->multiprocessors, whole = ceil(waves);
+	double blocks = round_up(s->m / tile[0]) * round_up(s->n / tile[1]) * s->count * splits;
+	double waves = blocks / m->multiprocessors, whole = round_up(waves);
 	double each = 2 * tile[0] * tile[1] * (s->k / splits + v[FF_OF_STARTUP]) * 1e6 *
 		      m->multiprocessors / (class_flops_per_s(m, s) * share);
 	double sums = splits > 1 ? 8 * splits * s->m * s->n * s->count : 0;
-	double us = each * (v[FF_OF_WAVES] * whole + (1 - v[FF_OF_WAVES]) * fmax(waves, 1));
+	double us = each * (v[FF_OF_WAVES] * whole + (1 - v[FF_OF_WAVES]) * most_of(waves, 1));
 
+	if (us >= enough_us)
+		return us;
 	us = both_us(us, bytes_us(m, s->bytes, v[FF_OF_MEMORY]));
 	if (splits > 1)
 		us += v[FF_OF_SPLIT] + bytes_us(m, sums, v[FF_OF_MEMORY]);
@@ -88,17 +114,17 @@ static double product_us(const struct ff_device_model *m, const double *v,
 
 	for (int i = 0; i < 2 * FF_MODEL_TILES; i++) {
 		double tile[2] = {tiles[i / 2][i % 2], tiles[i / 2][1 - i % 2]};
-		double blocks = ceil(s->m / tile[0]) * ceil(s->n / tile[1]) * s->count;
+		double blocks = round_up(s->m / tile[0]) * round_up(s->n / tile[1]) * s->count;
 		double reach = share * odd * v[FF_OF_TILE + i / 2];
 
-		if (s->count > 1 && fmin(tile[0], tile[1]) < FEW_COLUMNS)
+		if (s->count > 1 && least_of(tile[0], tile[1]) < FEW_COLUMNS)
 			reach *= v[FF_OF_BATCHED];
 
-		best = fmin(best, tiled_us(m, v, s, tile, reach, 1));
+		best = least_of(best, tiled_us(m, v, s, tile, reach, 1, best));
 		for (double splits = 2; splits <= MOST_SPLITS && s->k / splits >= LEAST_SPLIT &&
 					blocks * splits <= MOST_BLOCKS * m->multiprocessors;
 				splits *= 2)
-			best = fmin(best, tiled_us(m, v, s, tile, reach, splits));
+			best = least_of(best, tiled_us(m, v, s, tile, reach, splits, best));
 	}
 	return best;
 }
@@ -124,7 +150,7 @@ static double convolution_us(
 			w.m = s->m / 4;
 			w.k = s->k / 9;
 		}
-		us = fmin(us, product_us(m, v, &w, factor[FF_CONV_WINOGRAD]));
+		us = least_of(us, product_us(m, v, &w, factor[FF_CONV_WINOGRAD]));
 	}
 	return v[FF_OF_FLOOR] + us;
 }
@@ -136,14 +162,16 @@ static double attention_us(
 {
 	double keys = s->n * s->share, slow = v[FF_ATTENTION_STARTUP];
 	double flops = 4 * s->k * QUERIES * (keys + slow * (1 - exp(-keys / slow)));
-	double rows = fmin(QUERIES, 16 * ceil(s->m / 16)) / QUERIES; /* of a block */
-	double waves = s->count * ceil(s->m / QUERIES) / m->multiprocessors;
-	double share = v[FF_ATTENTION_SHARE] * pow(fmin(1, s->k / HEAD), v[FF_ATTENTION_NARROW]);
+	double rows = least_of(QUERIES, 16 * round_up(s->m / 16)) / QUERIES; /* of a block */
+	double waves = s->count * round_up(s->m / QUERIES) / m->multiprocessors;
+	double share = v[FF_ATTENTION_SHARE] *
+		       pow(least_of(1, s->k / HEAD), v[FF_ATTENTION_NARROW]);
 	double us = v[FF_ATTENTION_BLOCK] +
 		    flops * 1e6 * m->multiprocessors / (class_flops_per_s(m, s) * share);
 
 	us *= rows;
-	us *= v[FF_ATTENTION_WAVES] * ceil(waves) + (1 - v[FF_ATTENTION_WAVES]) * fmax(waves, 1);
+	us *= v[FF_ATTENTION_WAVES] * round_up(waves) +
+	      (1 - v[FF_ATTENTION_WAVES]) * most_of(waves, 1);
 	if (s->back)
 		us *= v[FF_ATTENTION_BACK];
 	return v[FF_ATTENTION_FLOOR] + both_us(us, bytes_us(m, s->bytes, 1));
