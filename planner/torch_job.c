@@ -1,5 +1,5 @@
-/* --space torch: what it costs, and what does not keep to it.  SPDX-License-Identifier: Apache-2.0
- */
+/* --space torch: what it costs, and what does not keep to it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "job.h"

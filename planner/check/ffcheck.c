@@ -149,8 +149,8 @@ static void print(const struct check *c, double us)
 {
 	const struct ff_certificate *p = &c->certificate;
 
-	printf("verified: no strategy of %s on %u devices of %s, in", c->graph.name, p->devices,
-			p->machine);
+	printf("verified: no strategy of %s on %u device%s of %s, in", c->graph.name, p->devices,
+			p->devices == 1 ? "" : "s", p->machine);
 	for (uint32_t i = 0; i < p->n_parts; i++)
 		printf("%s %u",
 				!i                    ? ""

@@ -1,6 +1,6 @@
 /* Meshes: configs whose parts are equal and lie as on a mesh whose axes are the prime factors of
  * the number of devices, the largest first and the last one fastest, each of which cuts one dim or
- * none. SPDX-License-Identifier: Apache-2.0 */
+ * none.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_PLANNER_PRIME_MESH_H
 #define FF_PLANNER_PRIME_MESH_H
 

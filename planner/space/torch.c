@@ -107,11 +107,11 @@ static int make_room(struct torch *t, const struct ff_limits *l, struct ff_error
 	return FF_OK;
 }
 
-/* Statistics are a batch's, not a micro-batch's. */
+/* Statistics that an operator keeps from step to step are a batch's, not a micro-batch's. */
 static bool has_statistics(const struct ff_graph *g)
 {
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (g->nodes[i].op == FF_OP_BATCH_NORM)
+		if (ff_op_row(g->nodes[i].op)->kept[0])
 			return true;
 	return false;
 }
