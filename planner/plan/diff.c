@@ -102,7 +102,7 @@ static int print_whole(struct diff *x, struct ff_error *err)
 	for (uint32_t i = 0; i < COLUMNS * x->rows; i++)
 		if (!x->cell[i])
 			return ff_fail_memory(err);
-	ff_columns_print(x->cell, x->rows, COLUMNS, stdout);
+	ff_columns_print(x->cell, x->rows, COLUMNS, x->ask->to);
 	return FF_OK;
 }
 
@@ -170,7 +170,7 @@ static int print_folded(struct diff *x, const struct ff_fold_row *row, struct ff
 			return ff_fail_memory(err);
 		add(x, name, cell[1], cell[2]);
 	}
-	ff_columns_print(x->cell, x->rows, COLUMNS, stdout);
+	ff_columns_print(x->cell, x->rows, COLUMNS, x->ask->to);
 	return FF_OK;
 }
 
@@ -188,12 +188,12 @@ static int print_operators(struct diff *x, struct ff_error *err)
 	code = collect(x, row, &alike, err);
 	if (code < 0)
 		return code;
-	printf("\n%u operators and parameters are alike", alike);
+	fprintf(x->ask->to, "\n%u operators and parameters are alike", alike);
 	if (!x->rows) {
-		printf(", and none is not\n");
+		fprintf(x->ask->to, ", and none is not\n");
 		return FF_OK;
 	}
-	printf(", %u are not:\n", x->rows);
+	fprintf(x->ask->to, ", %u are not:\n", x->rows);
 	return print_folded(x, row, err);
 }
 

@@ -16,49 +16,50 @@
 
 /* ---- the plan in some lines ---- */
 
-static void print_memory(int64_t least, int64_t most)
+static void print_memory(int64_t least, int64_t most, FILE *to)
 {
 	char a[FF_TEXT], b[FF_TEXT];
 
 	ff_bytes_text(least, a);
 	ff_bytes_text(most, b);
-	printf(strcmp(a, b) ? ", %s to %s a device" : ", %s a device", a, b);
+	fprintf(to, strcmp(a, b) ? ", %s to %s a device" : ", %s a device", a, b);
 }
 
-static void print_head(const struct ff_sheet *s)
+static void print_head(const struct ff_sheet *s, FILE *to)
 {
 	char us[FF_TEXT];
 
-	printf("%s: graph %s on %u device%s of machine %s", s->path, s->graph, s->devices,
+	fprintf(to, "%s: graph %s on %u device%s of machine %s", s->path, s->graph, s->devices,
 			s->devices == 1 ? "" : "s", s->machine);
 	if (s->optimizer)
-		printf(", optimizer %s", s->optimizer);
-	printf("\n");
+		fprintf(to, ", optimizer %s", s->optimizer);
+	fprintf(to, "\n");
 	if (!(s->predicted_us > 0))
 		return;
 	ff_time_text(s->predicted_us, us);
-	printf("predicted %s a step", us);
+	fprintf(to, "predicted %s a step", us);
 	if (s->costs)
-		printf(" (costs %s)", s->costs);
+		fprintf(to, " (costs %s)", s->costs);
 	if (s->most_bytes)
-		print_memory(s->least_bytes, s->most_bytes);
-	printf("\n");
+		print_memory(s->least_bytes, s->most_bytes, to);
+	fprintf(to, "\n");
 }
 
-static void print_phases(const struct ff_sheet *s)
+static void print_phases(const struct ff_sheet *s, FILE *to)
 {
-	printf("%u stage%s", s->stages, s->stages == 1 ? "" : "s");
+	fprintf(to, "%u stage%s", s->stages, s->stages == 1 ? "" : "s");
 	if (s->micro_batches > 1)
-		printf(", %u micro-batches (%s)", s->micro_batches, s->order);
+		fprintf(to, ", %u micro-batches (%s)", s->micro_batches, s->order);
 	else
-		printf(", 1 micro-batch");
+		fprintf(to, ", 1 micro-batch");
 	if (s->chunks > 1)
-		printf(", %u stages a device", s->chunks);
+		fprintf(to, ", %u stages a device", s->chunks);
 	if (s->again)
-		printf(", %u operators computed again", s->again);
+		fprintf(to, ", %u operators computed again", s->again);
 	if (s->flat)
-		printf(", %u parameters updated flat, %u of them dropped", s->flat, s->dropped);
-	printf("\n");
+		fprintf(to, ", %u parameters updated flat, %u of them dropped", s->flat,
+				s->dropped);
+	fprintf(to, "\n");
 }
 
 /* A dim, how many times it is cut, and by how many operators. */
@@ -90,7 +91,7 @@ static void count_degree(struct degree *d, uint32_t *n, const struct ff_json *v)
 	d[i].operators++;
 }
 
-static void print_degrees(const struct ff_sheet *s)
+static void print_degrees(const struct ff_sheet *s, FILE *to)
 {
 	struct degree d[MOST_DEGREES];
 	uint32_t n = 0;
@@ -103,11 +104,11 @@ static void print_degrees(const struct ff_sheet *s)
 				count_degree(d, &n, &degrees->child[k]);
 	}
 	qsort(d, n, sizeof(*d), by_operators);
-	printf(n ? "cut: " : "nothing is cut");
+	fprintf(to, n ? "cut: " : "nothing is cut");
 	for (uint32_t i = 0; i < n && i < TOLD_DEGREES; i++)
-		printf("%s%s %u (%u operators)", i ? ", " : "", d[i].dim, d[i].degree,
+		fprintf(to, "%s%s %u (%u operators)", i ? ", " : "", d[i].dim, d[i].degree,
 				d[i].operators);
-	printf(n > TOLD_DEGREES ? ", ...\n" : "\n");
+	fprintf(to, n > TOLD_DEGREES ? ", ...\n" : "\n");
 }
 
 static int print_priced(const struct ff_ask *ask, const struct ff_sheet *s, struct ff_error *err)
@@ -126,9 +127,9 @@ static int print_priced(const struct ff_ask *ask, const struct ff_sheet *s, stru
 		code = ff_pricing_file(&p, s->path, &at, err);
 	if (code == FF_OK) {
 		ff_time_text(at.step_us, us);
-		printf("on %s by %s costs: %s a step", p.machine.name, ask->costs, us);
-		print_memory(at.least_bytes, at.most_bytes);
-		printf("%s\n", at.fits ? "" : ", which does not fit");
+		fprintf(ask->to, "on %s by %s costs: %s a step", p.machine.name, ask->costs, us);
+		print_memory(at.least_bytes, at.most_bytes, ask->to);
+		fprintf(ask->to, "%s\n", at.fits ? "" : ", which does not fit");
 	}
 	ff_pricing_finish(&p);
 	return code;
@@ -148,7 +149,8 @@ static int check_graph(const struct ff_ask *ask, const struct ff_sheet *s, struc
 
 /* ---- its operators ---- */
 
-static int print_folded(const struct ff_sheet *s, struct ff_arena *a, struct ff_error *err)
+static int print_folded(
+		const struct ff_sheet *s, struct ff_arena *a, FILE *to, struct ff_error *err)
 {
 	struct ff_fold_row *row = ff_arena_array(a, s->n, sizeof(*row));
 	const char **cell = ff_arena_array(a, 3 * ((size_t)s->n + 1), sizeof(*cell));
@@ -180,7 +182,7 @@ static int print_folded(const struct ff_sheet *s, struct ff_arena *a, struct ff_
 		if (!cell[3 * i + 3])
 			return ff_fail_memory(err);
 	}
-	ff_columns_print(cell, n + 1, 3, stdout);
+	ff_columns_print(cell, n + 1, 3, to);
 	return FF_OK;
 }
 
@@ -203,7 +205,7 @@ static int print_list(const struct ff_ask *ask, const struct ff_sheet *s, struct
 				"option --list: %s has no operator called %.100s (* and ? stand "
 				"for letters)",
 				s->path, ask->list);
-	ff_columns_print(cell, n, 3, stdout);
+	ff_columns_print(cell, n, 3, ask->to);
 	return FF_OK;
 }
 
@@ -218,13 +220,13 @@ int ff_ask_show(const struct ff_ask *ask, struct ff_error *err)
 		return code;
 	if (ask->list)
 		return print_list(ask, &s, err);
-	print_head(&s);
+	print_head(&s, ask->to);
 	if (ask->machine)
 		code = print_priced(ask, &s, err);
 	if (code < 0)
 		return code;
-	print_phases(&s);
-	print_degrees(&s);
-	printf("\n");
-	return print_folded(&s, ask->a, err);
+	print_phases(&s, ask->to);
+	print_degrees(&s, ask->to);
+	fprintf(ask->to, "\n");
+	return print_folded(&s, ask->a, ask->to, err);
 }
