@@ -62,11 +62,11 @@ uint32_t ff_cell_part(const struct ff_scene *s, int side, const struct ff_cell *
 	return cell->part + p->copy[c] + r * p->cells;
 }
 
-uint32_t ff_choose_replica(const struct ff_scene *s, uint32_t source, uint32_t sink)
+uint32_t ff_choose_replica(const struct ff_scene *s, uint32_t source, uint32_t sink, uint32_t turn)
 {
 	const struct ff_placement *p = s->side[FF_SOURCE].place;
 	const uint16_t *device = s->side[FF_SOURCE].device;
-	uint32_t home = s->side[FF_SINK].device[sink], node = s->m->node_of[home], near = 0, turn;
+	uint32_t home = s->side[FF_SINK].device[sink], node = s->m->node_of[home], near = 0;
 
 	if (p->replicas <= 1)
 		return source;
@@ -75,7 +75,7 @@ uint32_t ff_choose_replica(const struct ff_scene *s, uint32_t source, uint32_t s
 			return source + r * p->cells;
 		near += s->m->node_of[device[source + r * p->cells]] == node;
 	}
-	turn = sink % (near ? near : p->replicas);
+	turn %= near ? near : p->replicas;
 	for (uint32_t r = 0; r < p->replicas; r++) {
 		if (near && s->m->node_of[device[source + r * p->cells]] != node)
 			continue;

@@ -19,7 +19,7 @@ bool ff_cells_next(struct ff_cells *w);
 uint32_t ff_cell_part(const struct ff_scene *s, int side, const struct ff_cell *cell, uint32_t c,
 		uint32_t r);
 /* Of a source's replicas, the one that serves `sink`: on its own device, else
- * in its node, else any; several sinks take turns. */
-uint32_t ff_choose_replica(const struct ff_scene *s, uint32_t source, uint32_t sink);
+ * in its node, else any.  Sinks with successive turns take successive replicas. */
+uint32_t ff_choose_replica(const struct ff_scene *s, uint32_t source, uint32_t sink, uint32_t turn);
 
 #endif

@@ -50,17 +50,24 @@ static uint32_t list_reaches(struct ff_scene *s, const struct ff_cell *sink)
 	return n;
 }
 
+/* A sink part, and the how many-th of its component it is: neighbours take different replicas
+ * of a source, so that no one of them serves all. */
+struct sink {
+	const struct ff_cell *cell;
+	uint32_t part, turn;
+};
+
 /* Copy `c` of a source cell at hand as a pair with `sink`. */
-static void make_pair(const struct ff_scene *s, const struct ff_reach *r, uint32_t c, uint32_t sink,
-		struct ff_pair *ret)
+static void make_pair(const struct ff_scene *s, const struct ff_reach *r, uint32_t c,
+		const struct sink *sink, struct ff_pair *ret)
 {
 	const struct ff_placement *from = s->side[FF_SOURCE].place;
-	uint32_t part = ff_choose_replica(s, r->part + from->copy[c], sink);
+	uint32_t part = ff_choose_replica(s, r->part + from->copy[c], sink->part, sink->turn);
 
 	ret->source = (uint16_t)part;
-	ret->sink = (uint16_t)sink;
+	ret->sink = (uint16_t)sink->part;
 	ret->from = s->side[FF_SOURCE].device[part];
-	ret->to = s->side[FF_SINK].device[sink];
+	ret->to = s->side[FF_SINK].device[sink->part];
 	ret->whole_source = ff_reach_is_run(r, FF_SOURCE);
 	ret->whole_sink = ff_reach_is_run(r, FF_SINK);
 	ret->all_sink = !r->cut[FF_SINK];
@@ -69,7 +76,7 @@ static void make_pair(const struct ff_scene *s, const struct ff_reach *r, uint32
 
 /* Of several pairs that cover elements of one sink, the one that covers it alone and
  * is written first (at home, if such a one is); FF_NONE: there is none. */
-static uint32_t find_base(const struct ff_scene *s, uint32_t n, uint32_t sink)
+static uint32_t find_base(const struct ff_scene *s, uint32_t n, const struct sink *sink)
 {
 	uint32_t copies = s->side[FF_SOURCE].place->n_copies, base = FF_NONE, device = UINT32_MAX;
 
@@ -116,19 +123,19 @@ static int64_t volume_of(const struct ff_scene *s, int side, const struct ff_cel
 
 /* All pieces of one sink part, from the `n` source cells at hand.  Where several cover
  * an element they are added: to the base, else to the reduction of nothing. */
-static int pair_sink(struct ff_scene *s, const struct ff_cell *cell, uint32_t n, uint32_t sink,
-		struct ff_pairs *p, struct ff_error *err)
+static int pair_sink(struct ff_scene *s, uint32_t n, const struct sink *sink, struct ff_pairs *p,
+		struct ff_error *err)
 {
 	uint32_t copies = s->side[FF_SOURCE].place->n_copies, base = FF_NONE;
-	int64_t volume = volume_of(s, FF_SINK, cell) * s->size;
+	int64_t volume = volume_of(s, FF_SINK, sink->cell) * s->size;
 	bool twice = copies > 1, hole = s->hole;
 	int code = FF_OK;
 
 	for (uint32_t c = 0; c < s->n_cut; c++) {
 		uint32_t i = s->cut[c];
 
-		twice = twice || s->axis[i].twice[cell->at[i]];
-		hole = hole || s->axis[i].hole[cell->at[i]];
+		twice = twice || s->axis[i].twice[sink->cell->at[i]];
+		hole = hole || s->axis[i].hole[sink->cell->at[i]];
 	}
 	if (twice && s->first)
 		base = find_base(s, n, sink);
@@ -145,7 +152,7 @@ static int pair_sink(struct ff_scene *s, const struct ff_cell *cell, uint32_t n,
 			ff_move_count(s, &x, NULL);
 	}
 	p->n_all += n * copies;
-	s->fill[sink] = s->first && (twice ? base == FF_NONE : hole);
+	s->fill[sink->part] = s->first && (twice ? base == FF_NONE : hole);
 	return code;
 }
 
@@ -154,6 +161,7 @@ int ff_pairs_find(struct ff_scene *s, const uint32_t *component, const uint32_t 
 {
 	const struct ff_placement *to = s->side[FF_SINK].place;
 	struct ff_cells w = {.s = s, .side = FF_SINK, .component = component};
+	struct sink sink = {.cell = &w.at};
 	int code = FF_OK;
 
 	while (ff_cells_next(&w)) {
@@ -161,10 +169,10 @@ int ff_pairs_find(struct ff_scene *s, const uint32_t *component, const uint32_t 
 
 		for (uint32_t c = 0; c < to->n_copies; c++)
 			for (uint32_t r = 0; r < to->replicas && code == FF_OK; r++) {
-				uint32_t sink = ff_cell_part(s, FF_SINK, &w.at, c, r);
-
-				if (alias[sink] == FF_NONE)
-					code = pair_sink(s, &w.at, n, sink, p, err);
+				sink.part = ff_cell_part(s, FF_SINK, &w.at, c, r);
+				if (alias[sink.part] == FF_NONE)
+					code = pair_sink(s, n, &sink, p, err);
+				sink.turn++;
 			}
 	}
 	return code;

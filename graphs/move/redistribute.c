@@ -49,8 +49,8 @@ static void find_aliases(const struct ff_scene *s, uint32_t *alias)
 		for (uint32_t c = 0; c < to->n_copies; c++)
 			for (uint32_t r = 0; r < to->replicas; r++) {
 				uint32_t sink = ff_cell_part(s, FF_SINK, &w.at, c, r);
-				uint32_t source = ff_choose_replica(
-						s, ff_cell_part(s, FF_SOURCE, &cell, 0, 0), sink);
+				uint32_t source = ff_choose_replica(s,
+						ff_cell_part(s, FF_SOURCE, &cell, 0, 0), sink, 0);
 
 				if (s->side[FF_SOURCE].device[source] ==
 						s->side[FF_SINK].device[sink])

@@ -131,9 +131,10 @@ static int list_steps(struct ff_trial *e, struct ff_error *err)
 			&e->order.arena, e->order.program.n / 64 + 1, sizeof(*e->order.active));
 	e->order.begins = ff_arena_array(&e->order.arena, e->g->n_edges, sizeof(*e->order.begins));
 	e->times.n_arrivals = e->order.n_completing = e->order.n_adding = 0;
-	for (uint32_t i = 0; i < e->order.program.n; i++)
-		if (e->order.program.step[i].kind == FF_STEP_SYNC)
-			list_params(e, e->order.program.step[i].id);
+	/* as ff_lower fills buckets: not the order in which they are synchronised */
+	for (uint32_t i = e->g->n_nodes; i-- > 0;)
+		if (ff_node_needs_grad(e->g, e->order.nodes[i]))
+			list_params(e, e->order.nodes[i]);
 	if (!e->order.arrival || !e->order.active || !e->order.begins)
 		return ff_fail_memory(err);
 	find_begins(e);

@@ -24,7 +24,8 @@ struct rank {
 	uint32_t *counts;      /* where that is counted when it is done */
 };
 
-/* A move to another stage: when its rank has computed. */
+/* A step that its rank issues when it has computed: a move to another stage, or the
+ * synchronisation of gradients. */
 struct late {
 	struct ff_step step;
 	uint32_t rank;
@@ -39,8 +40,8 @@ struct writer {
 	uint32_t n_stages, n_ranks;
 	struct stage *stage;
 	struct rank *rank;
-	struct late *late;
-	uint32_t n_late;
+	struct late *late, *held; /* moves; synchronisations */
+	uint32_t n_late, n_held;
 	uint32_t at;     /* the rank that computes */
 	uint32_t *stack; /* of nodes to be recomputed */
 	/* Inputs that are brought once: nodes of `order` that were looked at, and how many of
@@ -286,6 +287,19 @@ static void recompute(struct writer *w, uint32_t node, uint32_t micro)
 	}
 }
 
+/* Gradients are synchronised as soon as they are there.  What other stages wait for goes first:
+ * a later stage's turn comes when all its chunks are through, where it would idle anyway. */
+static void put_sync(struct writer *w, uint32_t node, uint32_t micro)
+{
+	struct ff_step step = {FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node};
+	uint32_t first = w->order[w->stage[0].first];
+
+	if (ff_strategy_stage(w->g, w->s, node) == ff_strategy_stage(w->g, w->s, first))
+		put(w, step);
+	else
+		w->held[w->n_held++] = (struct late){step, w->at};
+}
+
 static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
@@ -303,7 +317,7 @@ static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 		if (ff_edge_needs_grad(g, k) && (k < n->in + n->n_data || last))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);
 	if (n->n_in > n->n_data && last)
-		put(w, (struct ff_step){FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node});
+		put_sync(w, node, micro);
 }
 
 /* ---- stages ---- */
@@ -402,21 +416,37 @@ static bool begin_all(struct writer *w, bool beyond)
 	return any;
 }
 
+static bool is_through(const struct writer *w, const struct rank *r)
+{
+	return !r->busy && r->begun.backward == r->n_chunks * w->s->micro_batches;
+}
+
+/* Those that are due of `late`; says how many are left. */
+static uint32_t put_late(struct writer *w, struct late *late, uint32_t n, bool held)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct rank *r = &w->rank[late[i].rank];
+
+		if (held ? is_through(w, r) : !r->busy)
+			put(w, late[i].step);
+		else
+			late[left++] = late[i];
+	}
+	return left;
+}
+
 /* A tick is over.  What goes from stage to stage is issued then, so that no device waits for
  * another's message before its own work. */
 static void end_tick(struct writer *w)
 {
-	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < w->n_ranks; i++)
 		if (w->rank[i].busy && !--w->rank[i].busy)
 			++*w->rank[i].counts;
-	for (uint32_t i = 0; i < w->n_late; i++)
-		if (w->rank[w->late[i].rank].busy)
-			w->late[n++] = w->late[i];
-		else
-			put(w, w->late[i].step);
-	w->n_late = n;
+	w->n_late = put_late(w, w->late, w->n_late, false);
+	w->n_held = put_late(w, w->held, w->n_held, true);
 }
 
 /* Tick by tick.  Where ranks all wait (a group is smaller than the others, or some ranks hold
@@ -471,6 +501,7 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 				w->s->micro_batches, g->n_nodes);
 	w->step = ff_arena_array(a, bound, sizeof(*w->step));
 	w->late = ff_arena_array(a, 3 * (size_t)g->n_edges, sizeof(*w->late));
+	w->held = ff_arena_array(a, g->n_nodes, sizeof(*w->held));
 	w->stage = ff_arena_array(a, g->n_nodes, sizeof(*w->stage));
 	w->rank = ff_arena_array(a, g->n_nodes, sizeof(*w->rank));
 	w->stack = ff_arena_array(a, g->n_nodes, sizeof(*w->stack));
@@ -484,7 +515,8 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 		w->p.gathers[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
 		failed = failed || !w->p.gathers[k];
 	}
-	if (failed || !w->step || !w->late || !w->stage || !w->rank || !w->stack || !*again)
+	if (failed || !w->step || !w->late || !w->held || !w->stage || !w->rank || !w->stack ||
+			!*again)
 		return ff_fail_memory(err);
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		memset(w->p.compute[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
