@@ -16,7 +16,7 @@ are made (preset: of `untuned` the first kind, of `tuned` the others):
              and random splits
   splits     data parallelism, one device, the expert's, the searched plan, plans of very
              short searches, random ones
-  phases     data parallelism with parameters cut (zero), brought again (zero-3) or served
+  phases     data parallelism with parameters cut (zero), gathered again (zero-3) or served
              from one device, in micro-batches, with values computed again; random splits
              with parameters cut
   pipelines  the halves that ffsearch cuts, and stages cut anywhere; of networks that have no

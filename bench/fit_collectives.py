@@ -4,8 +4,11 @@ checks them on tables and sizes that they were not fitted to.  The formulas are 
 
 usage: fit_collectives.py FOLDER [-o FILE] [--check [--results FILE]]
 
-FOLDER has nccl_collectives.csv, vidur_all_reduce.csv, vidur_send_recv.csv, vtrain_nccl_allreduce.csv and
-deepbench_allreduce.csv: docs/machines.md says where they come from and what their columns are.
+FOLDER has (docs/machines.md says from where)
+  nccl_collectives.csv: source, gpu, gpus, nodes, topology, collective, dtype, bytes, us
+  vidur_all_reduce.csv, vidur_send_recv.csv: system, gpus, gpus_per_node, bytes, min_us, median_us
+  vtrain_nccl_allreduce.csv: gpu, gpus, topology, bytes, dtype, us_outofplace, us_inplace
+  deepbench_allreduce.csv: gpu, gpus, bytes, us, algo
 SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import collections

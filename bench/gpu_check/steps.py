@@ -311,7 +311,7 @@ def nccl_tables(check):
 
 
 def nccl_hangs(check):
-    """A rank that stops is noticed, and the job ends: docs/runtime.md."""
+    """A rank that stops is noticed, and the job ends: docs/running.md."""
     need_nccl()
     return check.tap("sh", "tests/double/test_hang_double.sh", place.BUILD / "graphs/ffzoo",
                      place.BUILD / "runtime/ffrun", check.module())

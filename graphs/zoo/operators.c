@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "operators.h"
 
+#include <string.h>
+
 #include "ff/graph.h"
 #include "operator/cuts.h"
 #include "operator/example.h"
@@ -27,19 +29,42 @@ static void write_cell(const struct ff_cuts *c, char label, struct ff_out *o)
 	}
 }
 
-static void write_row(const struct ff_op_row *row, const struct ff_cuts *c, struct ff_out *o)
+static bool are_alike(const struct ff_cuts *a, const struct ff_cuts *b)
 {
-	const char *before = "";
+	bool alike = a->n == b->n && a->whole == b->whole;
 
-	ff_out_printf(o, "| `%s` |", row->name);
+	for (uint32_t d = 0; alike && d < a->n; d++) {
+		const struct ff_cut *x = &a->cut[d], *y = &b->cut[d];
+
+		alike = x->label == y->label && !strcmp(x->name, y->name) && x->halo == y->halo &&
+			x->exchange == y->exchange && x->carries == y->carries;
+	}
+	return alike;
+}
+
+/* One operator and those behind it that are cut as it is. */
+static void write_row(uint32_t first, const struct ff_cuts *cuts, const bool *has, bool *written,
+		struct ff_out *o)
+{
+	const char *before = "| ";
+
+	for (uint32_t op = first; op < FF_OP_COUNT; op++) {
+		if (!has[op] || written[op] || !are_alike(&cuts[op], &cuts[first]))
+			continue;
+		ff_out_printf(o, "%s`%s`", before, ff_op_row((enum ff_op)op)->name);
+		before = " ";
+		written[op] = true;
+	}
+	ff_out_printf(o, " |");
 	for (uint32_t i = 0; i < sizeof(labels); i++) {
 		ff_out_printf(o, " ");
-		write_cell(c, labels[i], o);
+		write_cell(&cuts[first], labels[i], o);
 		ff_out_printf(o, " |");
 	}
+	before = "";
 	ff_out_printf(o, " ");
 	for (uint32_t i = 0; i < FF_MAX_RANK; i++)
-		if (c->whole >> i & 1) {
+		if (cuts[first].whole >> i & 1) {
 			ff_out_printf(o, "%s%u", before, i);
 			before = ", ";
 		}
@@ -72,47 +97,51 @@ static void write_object(const struct ff_op_row *row, const struct ff_cuts *c, s
 	ff_out_close(o);
 }
 
-static int write_operator(enum ff_op op, bool json, struct ff_out *o, struct ff_error *err)
+static void write_table(const struct ff_cuts *cuts, const bool *has, struct ff_out *o)
 {
-	struct ff_arena a;
-	struct ff_graph g;
-	struct ff_cuts cuts;
-	uint32_t node;
-	int code;
+	bool written[FF_OP_COUNT] = {false};
 
-	ff_arena_init(&a);
-	code = ff_op_example(op, &a, &g, &node, err);
-	if (code == FF_OK) {
-		ff_cuts_find(&g, node, &cuts);
-		if (json)
-			write_object(ff_op_row(op), &cuts, o);
-		else
-			write_row(ff_op_row(op), &cuts, o);
-	}
-	ff_arena_finish(&a);
-	return code;
+	ff_out_printf(o, "| operators | S | A | P | R | whole |\n|---|---|---|---|---|---|\n");
+	for (uint32_t op = 0; op < FF_OP_COUNT; op++)
+		if (has[op] && !written[op])
+			write_row(op, cuts, has, written, o);
+}
+
+static void write_json(const struct ff_cuts *cuts, const bool *has, struct ff_out *o)
+{
+	ff_out_object(o, NULL);
+	ff_out_string(o, "format", "ffsoap-operators");
+	ff_out_int(o, "version", VERSION);
+	ff_out_array(o, "operators");
+	for (uint32_t op = 0; op < FF_OP_COUNT; op++)
+		if (has[op])
+			write_object(ff_op_row((enum ff_op)op), &cuts[op], o);
+	ff_out_close(o);
+	ff_out_close(o);
 }
 
 int ff_operators_write(bool json, struct ff_out *o, struct ff_error *err)
 {
+	struct ff_cuts cuts[FF_OP_COUNT];
+	bool has[FF_OP_COUNT];
+	struct ff_arena a;
+	struct ff_graph g;
+	uint32_t node;
 	int code = FF_OK;
 
-	if (json) {
-		ff_out_object(o, NULL);
-		ff_out_string(o, "format", "ffsoap-operators");
-		ff_out_int(o, "version", VERSION);
-		ff_out_array(o, "operators");
-	} else {
-		ff_out_printf(o, "| operator | S | A | P | R | whole "
-				 "|\n|---|---|---|---|---|---|\n");
-	}
-	for (uint32_t op = 0; op < FF_OP_COUNT && code == FF_OK; op++)
+	ff_arena_init(&a);
+	for (uint32_t op = 0; op < FF_OP_COUNT && code == FF_OK; op++) {
 		/* only what has a config of its own and reads data or makes some */
-		if (!(ff_op_rows[op]->flags & (FF_OP_SOURCE | FF_OP_UPDATE | FF_OP_PRELUDE)))
-			code = write_operator((enum ff_op)op, json, o, err);
-	if (json) {
-		ff_out_close(o);
-		ff_out_close(o);
+		has[op] = !(ff_op_rows[op]->flags & (FF_OP_SOURCE | FF_OP_UPDATE | FF_OP_PRELUDE));
+		if (has[op])
+			code = ff_op_example((enum ff_op)op, &a, &g, &node, err);
+		if (has[op] && code == FF_OK)
+			ff_cuts_find(&g, node, &cuts[op]);
 	}
+	if (code == FF_OK && json)
+		write_json(cuts, has, o);
+	else if (code == FF_OK)
+		write_table(cuts, has, o);
+	ff_arena_finish(&a);
 	return code;
 }

@@ -1,5 +1,5 @@
 /* Codecs: how gradients are compressed on their way between devices, where the user asks for it,
- * as that changes what is computed (docs/schedule.md).  A codec is data: one row, and a kernel to
+ * as that changes what is computed (docs/gradients.md).  A codec is data: one row, and a kernel to
  * encode and one to decode in every backend.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CODEC_H
 #define FF_CODEC_H

@@ -7,7 +7,7 @@
 
 /* A value has an instance for each micro-batch, and a second one where it is dropped and
  * made again: the one of `node`'s values that is meant in a micro-batch, forward or
- * (`later`) in backward and what is done for it.  Parameters that are not brought again
+ * (`later`) in backward and what is done for it.  Parameters that are not gathered again
  * have one in all, gradients one a micro-batch. */
 static inline uint32_t ff_schedule_instance(
 		const struct ff_schedule *s, uint32_t node, uint32_t micro, bool later)

@@ -47,7 +47,7 @@ struct ff_step {
 };
 
 /* A value has an instance for each micro-batch, and a second one where it is dropped
- * and made (a parameter: brought) again.  Parameters that are not brought again are
+ * and made (a parameter: gathered) again.  Parameters that are not gathered again are
  * there once for all micro-batches. */
 struct ff_program {
 	uint32_t n, micro_batches, n_nodes, n_edges;

@@ -10,7 +10,7 @@
  * issued first.  FF_NONE: it has its own moves.
  *
  * A value that is made again for backward is moved again only to those who read it there; they
- * share among themselves, as do those who do not.  Parameters that are brought again are not
+ * share among themselves, as do those who do not.  Parameters that are gathered again are not
  * shared: who marks one wants it gone between its readers.
  *
  * `position` and `block` are by node, blocks of inputs may be NULL. */

@@ -37,7 +37,7 @@ struct ff_strategy {
 	int32_t *priority;        /* by node; among ready nodes the larger is issued first */
 	uint16_t *stage;          /* by node: of the pipeline, ascending along every edge */
 	bool *recompute;          /* by node: what it makes is dropped after forward and made
-				   * again for backward; a parameter's: brought again */
+				   * again for backward; a parameter's: gathered again */
 };
 
 /* A prelude's are those of the node behind it. */

@@ -17,7 +17,7 @@ struct ff_placed {
 	bool *flat;               /* it has flat buckets */
 	struct ff_shards *shards; /* where it lies */
 	uint32_t n_flat;          /* how many have flat buckets; */
-	uint32_t n_dropped; /* of those, that are brought again: their buckets may be dropped */
+	uint32_t n_dropped; /* of those, that are gathered again: their buckets may be dropped */
 	/* Of values, by edge. */
 	uint32_t *shared_from; /* ff_edge_shared_from, of the blocks in place */
 	bool *is_shared;       /* its moves bring what another reads */

@@ -23,11 +23,15 @@ say(table == output(), "docs/operators.md has the table that ffzoo --operators p
 
 known = json.loads(output("--json"))
 reasons = {}  # (operator, "no A"): how often
-for line in re.findall(r"^- (no [APR]|whole): ((?:`\w+`\s*)+):\s+\S", page, re.M):
-    for name in re.findall(r"`(\w+)`", line[1]):
-        reasons[name, line[0]] = reasons.get((name, line[0]), 0) + 1
+for columns, names in re.findall(r"^- ((?:no [APR]|whole)(?:, (?:no [APR]|whole))*): ((?:`\w+`\s*)+):\s+\S", page, re.M):
+    for name in re.findall(r"`(\w+)`", names):
+        for column in columns.split(", "):
+            reasons[name, column] = reasons.get((name, column), 0) + 1
+firsts = set(re.findall(r"^\| `(\w+)`", table, re.M))  # of each row; what is said of one goes for its row
 empty = set()
 for op in known["operators"]:
+    if op["op"] not in firsts:
+        continue
     have = {dim["label"] for dim in op["dims"]}
     empty |= {(op["op"], f"no {label}") for label in "APR" if label not in have}
     if op["whole"]:

@@ -501,7 +501,7 @@ static uint32_t count_moves(const struct ff_schedule *s, uint32_t edge, enum ff_
 }
 
 /* Sharded parameters of a deep mlp over `p` devices in `m` micro-batches, kept from
- * forward to backward or brought again: ZeRO's third stage. */
+ * forward to backward or gathered again: ZeRO's third stage. */
 static void lower_deep(uint32_t p, uint32_t m, bool again, bool overlap, struct ff_arena *a,
 		struct ff_graph *g, struct ff_schedule *ret)
 {

@@ -46,7 +46,7 @@ static int parse(int argc, char **argv, struct words *w, struct ff_error *err)
 			/* parameters are updated: cut, served, copied, mixed or flat; else where
 			 * they are read first */
 			{"--update", FF_OPTION_TEXT, &w->update, "HOW", ""},
-			/* and brought again for backward */
+			/* and gathered again for backward */
 			{"--again", FF_OPTION_FLAG, &w->again, NULL, ""},
 			{"--micro-batches", FF_OPTION_COUNT, &w->micro_batches, "N", ""},
 			{"--order", FF_OPTION_TEXT, &w->order, "RULE", ""},

@@ -331,7 +331,7 @@ def split_at_random(name, weights_seed, zoo, splits, first=0):
 def in_phases(text, devices, micro_batches, order, stages, again):
     """A pipeline of `stages`, each by sample over its share of the devices, where every
     operator whose number is in `again` is computed again; parameters in parts, of which
-    every second is brought again."""
+    every second is gathered again."""
     nodes = [n for n in json.loads(text)["nodes"] if n["op"] != "input"]
     group = devices // stages
     chosen = {}

@@ -231,7 +231,7 @@ static bool is_there(const struct writer *w, uint32_t node, uint32_t micro)
 	       ff_program_compute(&w->p, FF_PHASE_RECOMPUTE, micro, node) != FF_NONE;
 }
 
-/* What a parameter's reader must be brought again, unless it was; says if it was not. */
+/* What a parameter's reader must have gathered again, unless it has; says if it has not. */
 static bool bring_again(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &w->g->nodes[node];

@@ -21,7 +21,7 @@ class Run:
         self.layout, self.mesh, self.sizes = layout, mesh, layout.sizes
         self.micro_batches = micro_batches
         self.steps = {step.node: step for step in layout.steps}
-        self.gathered = {}  # by address what is dropped behind its readers, and how it is brought again
+        self.gathered = {}  # by address what is dropped behind its readers, and how it is gathered again
 
     def has_rule(self, step):
         shapes = [shapes_of(o)[0] for o in operands_of(step.node)]
