@@ -40,10 +40,10 @@ PLANS = {
 
 
 class Model:
-    """Its graph, weights, map and data in a folder."""
+    """Its graph, weights, map and data in a folder.  PyTorch computes in `type`, ffrun in float32."""
 
-    def __init__(self, name, folder):
-        self.name, self.folder = name, pathlib.Path(folder)
+    def __init__(self, name, folder, type=torch.float32):
+        self.name, self.folder, self.type = name, pathlib.Path(folder), type
         module, self.inputs = MODELS[name]()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch.export's, of an LSTM's attributes
@@ -57,6 +57,11 @@ class Model:
 
     def path(self, name):
         return self.folder / name
+
+    def make(self):
+        """The module and a batch."""
+        module, inputs = MODELS[self.name]()
+        return module.to(self.type), [x.to(self.type) if x.is_floating_point() else x for x in inputs]
 
     def plan(self, ffsearch, *options, machine="cpu4"):
         """A strategy file, as a dict; a sentence where there is none."""
@@ -107,7 +112,7 @@ class Model:
         return losses, statistics.median(times[1:])
 
     def alone(self, steps):
-        module, inputs = MODELS[self.name]()
+        module, inputs = self.make()
 
         def step():
             loss = module(*inputs)
@@ -121,7 +126,7 @@ class Model:
         return in_processes(lambda: self.alone(steps), self.path("result"), 1)
 
     def planned(self, plan, steps, strict, named=True, mode="graph"):
-        module, inputs = MODELS[self.name]()
+        module, inputs = self.make()
         names = read_map(self) if named else None
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
