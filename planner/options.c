@@ -397,7 +397,7 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"degrees of tensor, data and "
 					"pipeline parallelism and micro-batches, with any of "
 					"zero-1, zero-3, recompute, recompute=light, interleave=V, "
-					"sequence, experts and even behind them"},
+					"zb-h1, sequence, experts and even behind them"},
 			{"--pin", FF_OPTION_TEXTS, &o->limits.pin,
 					"PATTERN:DIM=N[,DIM=N][@DEVICES]",
 					"operators whose names match (as in a shell) and that have "

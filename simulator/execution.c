@@ -24,7 +24,8 @@ int ff_execution_init(struct ff_execution *x, const struct ff_schedule *s, struc
 static bool is_again(const struct ff_execution *x, const struct ff_task *t)
 {
 	return x->framework && x->framework->whole && t->kind == FF_TASK_BACKWARD &&
-	       x->schedule->strategy->recompute[t->node] && !x->schedule->again[t->node];
+	       t->grads != FF_GRADS_PARAMS && x->schedule->strategy->recompute[t->node] &&
+	       !x->schedule->again[t->node];
 }
 
 int ff_execution_again_us(

@@ -18,6 +18,7 @@ int ff_simulation_inferred(const struct ff_schedule *s, struct ff_pricer *p, str
 			continue;
 		ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
 		ff_work_fill(s->graph, t->node, &box, t->pass, &work);
+		ff_work_keep(&work, t->grads);
 		code = ff_price_inferred(p, &work, t->device, &each, err);
 		if (code < 0)
 			return code;

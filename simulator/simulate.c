@@ -31,6 +31,7 @@ static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct 
 
 	ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
 	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
+	ff_work_keep(&work, t->grads);
 	code = ff_price_part(p, &work, t->node, s->config[t->node].n_parts, t->device, us, err);
 	if (code == FF_OK)
 		*us += ff_price_add(p, s->graph, t->device, added_bytes(s, t, &work));

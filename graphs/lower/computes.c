@@ -78,9 +78,10 @@ static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
 
 static struct ff_task *compute_begin(struct ff_lowering *l, const struct ff_step *s, uint32_t part)
 {
-	bool back = s->phase == FF_PHASE_BACKWARD;
+	bool back = ff_phase_pass(s->phase) == FF_BACKWARD;
 	struct ff_task *t = ff_emit_begin(l, back ? FF_TASK_BACKWARD : FF_TASK_FORWARD, s);
 
+	t->grads = ff_node_grads(&l->program, s->phase, s->id);
 	t->node = s->id;
 	t->part = part;
 	t->device = l->node[s->id]->device[part];
@@ -215,19 +216,23 @@ static void use_backward(struct ff_lowering *l, const struct ff_task *t)
 			ff_buffer_use(l, ff_task_out(&l->r, t, k)[p]);
 	}
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		if (i >= n->n_data || (flags & FF_OP_BACKWARD_IN))
+		if (ff_task_reads(&l->r, t, i) && (i >= n->n_data || (flags & FF_OP_BACKWARD_IN)))
 			use_input(l, t, i);
 		if (l->computing.alias[i])
 			make_din(l, t, n->in + i, l->computing.alias[i][p]);
 	}
 }
 
-/* What backward of a part waits for: its own forward, what was made again for it, the
- * gradients of what it made. */
+/* What backward of a part waits for: the half before it or its own forward, what was made again for
+ * it, the gradients of what it made. */
 static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 {
 	const struct ff_node *n = &l->g->nodes[t->node];
 
+	if (t->grads == FF_GRADS_PARAMS) {
+		ff_emit_depend(l, ff_emit_task(l, FF_PHASE_BACKWARD, t->micro, t->node, t->part));
+		return;
+	}
 	ff_emit_depend(l, ff_emit_task(l, FF_PHASE_FORWARD, t->micro, t->node, t->part));
 	ff_emit_depend(l, ff_emit_task(l, FF_PHASE_RECOMPUTE, t->micro, t->node, t->part));
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
@@ -256,13 +261,20 @@ void ff_computes_part(struct ff_lowering *l, const struct ff_step *s, uint32_t p
 		use_forward(l, t);
 }
 
+/* Whether what is computed makes the gradient that comes back over `edge`. */
+static bool makes(const struct ff_lowering *l, const struct ff_step *s, uint32_t edge)
+{
+	return ff_phase_pass(s->phase) == FF_BACKWARD &&
+	       ff_edge_made_in(l->g, &l->program, edge) == s->phase;
+}
+
 void ff_computes_begin(struct ff_lowering *l, const struct ff_step *s)
 {
 	const struct ff_node *n = &l->g->nodes[s->id];
 
 	l->computing.mark = ff_arena_mark(l->scratch);
 	for (uint32_t i = 0; i < n->n_in; i++)
-		l->computing.alias[i] = s->phase == FF_PHASE_BACKWARD ? invert(l, n->in + i) : NULL;
+		l->computing.alias[i] = makes(l, s, n->in + i) ? invert(l, n->in + i) : NULL;
 	*ff_emit_computed(l, s->phase, s->micro, s->id) = l->r.n_tasks;
 }
 

@@ -136,8 +136,9 @@ void ff_emit_depend_gradients(struct ff_lowering *l, uint32_t value, uint32_t mi
 		const uint32_t *alias = l->edge[edge].backward.alias;
 
 		if (alias && alias[part] != FF_NONE)
-			ff_emit_depend(l, ff_emit_task(l, FF_PHASE_BACKWARD, micro,
-							  l->g->edges[edge].node, alias[part]));
+			ff_emit_depend(l, ff_emit_task(l, ff_edge_made_in(l->g, &l->program, edge),
+							  micro, l->g->edges[edge].node,
+							  alias[part]));
 	}
 }
 

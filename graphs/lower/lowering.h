@@ -112,7 +112,8 @@ static inline bool ff_lowering_clips(const struct ff_lowering *l)
 static inline const struct ff_redistribution *ff_moves_at(
 		const struct ff_lowering *l, enum ff_phase phase, uint32_t edge)
 {
-	return phase == FF_PHASE_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
+	return ff_phase_pass(phase) == FF_BACKWARD ? &l->edge[edge].backward
+						   : &l->edge[edge].forward;
 }
 
 /* Whether a task is on its devices' communication lanes, beside what they compute. */

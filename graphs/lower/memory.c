@@ -143,7 +143,7 @@ static bool is_of_node(const struct ff_lowering *l, const struct ff_task *t)
 static bool same_step(const struct ff_lowering *l, const struct ff_task *a, const struct ff_task *b)
 {
 	bool same = a->pass == b->pass && a->node == b->node && a->micro == b->micro &&
-		    a->again == b->again;
+		    a->again == b->again && a->grads == b->grads;
 
 	if (is_of_node(l, a) && is_of_node(l, b))
 		return same;

@@ -36,7 +36,8 @@ static void count_step(const struct ff_lowering *l, const struct ff_step *s, str
 		parts = l->node[s->id]->n_parts;
 		n->tasks += parts;
 		n->clocks += parts;
-		n->buffers += parts * (s->phase == FF_PHASE_BACKWARD ? node->n_in : node->n_out);
+		n->buffers += parts *
+			      (ff_phase_pass(s->phase) == FF_BACKWARD ? node->n_in : node->n_out);
 		for (uint32_t k = node->n_data - node->n_carried; k < node->n_data; k++)
 			count_moves(ff_moves_at(l, s->phase, node->in + k), n);
 		break;

@@ -251,7 +251,7 @@ static inline void sink_synced(struct ff_lowering *l, uint32_t bucket, uint32_t 
 static bool sends_gradients(const struct ff_lowering *l, const struct ff_step *s)
 {
 	return s->kind == FF_STEP_SYNC ||
-	       (s->kind == FF_STEP_MOVES && s->phase == FF_PHASE_BACKWARD &&
+	       (s->kind == FF_STEP_MOVES && ff_phase_pass(s->phase) == FF_BACKWARD &&
 			       ff_emit_from_parameter(l, s->id));
 }
 

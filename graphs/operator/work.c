@@ -16,6 +16,7 @@ void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_regio
 	ret->graph = g;
 	ret->node = n;
 	ret->pass = pass;
+	ret->grads = FF_GRADS_ALL;
 	ret->box = *box;
 	for (uint32_t i = 0; i < n->n_out; i++)
 		ff_operand_region(n, &n->out_map[i], box, &ret->out[i]);
@@ -23,6 +24,13 @@ void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_regio
 		ff_operand_region(n, &n->in_map[i], box, &ret->in[i]);
 		ret->need_din[i] = pass == FF_BACKWARD && ff_edge_needs_grad(g, n->in + i);
 	}
+}
+
+void ff_work_keep(struct ff_work *w, enum ff_grads grads)
+{
+	w->grads = grads;
+	for (uint32_t i = 0; i < w->node->n_in; i++)
+		w->need_din[i] = w->need_din[i] && ff_grads_make(grads, i >= w->node->n_data);
 }
 
 /* Collects the fields of a key as text, as a hash, or both. */
@@ -71,7 +79,8 @@ enum key_tag {
 	TAG_IN = 256,
 	TAG_BORDER = 512,
 	TAG_SKEW = 768,
-	TAG_DIN = 1024
+	TAG_DIN = 1024,
+	TAG_GRADS = 1280
 };
 
 /* Parts that nothing is carried to, or from, have the keys that there were before. */
@@ -228,6 +237,8 @@ static void key_walk(const struct ff_work *w, struct key *k)
 	}
 	if (row->flops)
 		key_flops(k, row->flops(w));
+	if (w->grads == FF_GRADS_DATA) /* those of parameters alone are as where data needs none */
+		key_field(k, "data", TAG_GRADS, NULL, 0);
 	if (k->text) {
 		key_text(k, " ");
 		key_text(k, ff_dtype_name(type));

@@ -6,7 +6,7 @@
 
 const char *ff_order_name(enum ff_order_rule rule)
 {
-	static const char *const names[FF_ORDER_COUNT] = {"gpipe", "1f1b", "interleaved"};
+	static const char *const names[FF_ORDER_COUNT] = {"gpipe", "1f1b", "interleaved", "zb-h1"};
 
 	return names[rule];
 }

@@ -220,7 +220,8 @@ static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct 
 					strcmp(rule->text, ff_order_name((enum ff_order_rule)k))))
 		k++;
 	if (k == FF_ORDER_COUNT)
-		return ff_json_fail(rule, err, "expected \"gpipe\", \"1f1b\" or \"interleaved\"");
+		return ff_json_fail(rule, err,
+				"expected \"gpipe\", \"1f1b\", \"interleaved\" or \"zb-h1\"");
 	s->rule = (enum ff_order_rule)k;
 	return read_chunks(root, s, err);
 }

@@ -65,7 +65,8 @@ void ff_evaluator_fold(struct ff_evaluator *e, bool on);
 void ff_evaluator_keep(struct ff_evaluator *e);
 void ff_evaluator_drop(struct ff_evaluator *e);
 /* When each node was done, all its parts, in the current strategy's step: by pass, with the
- * first micro-batch; 0: it has no such pass.  Nothing may be proposed meanwhile. */
+ * first micro-batch (of a backward computed in two, with the gradients of data); 0: it has no such
+ * pass.  Nothing may be proposed meanwhile. */
 int ff_evaluator_done(struct ff_evaluator *e, double *const us[2], struct ff_error *err);
 /* The current strategy; valid until the next keep or set. */
 const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e);

@@ -78,13 +78,24 @@ static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_tas
 		*sink = s->in[t->edge * n + ff_schedule_instance(s, from, t->micro, t->again)];
 	}
 }
+/* Whether a backward task makes the gradient of input `slot`; whether it may read what is there. */
+static inline bool ff_task_makes(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
+{
+	return ff_grads_make(t->grads, slot >= s->graph->nodes[t->node].n_data);
+}
+static inline bool ff_task_reads(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
+{
+	return ff_grads_read(t->grads, slot >= s->graph->nodes[t->node].n_data);
+}
 /* Whether a backward task adds to the gradient of input `slot`: an earlier micro-batch,
  * or another use of the parameter, has written it. */
 static inline bool ff_task_adds(const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
 	const struct ff_node *n = &s->graph->nodes[t->node];
 
-	return t->pass == FF_BACKWARD && slot >= n->n_data &&
+	return t->pass == FF_BACKWARD && slot >= n->n_data && ff_task_makes(s, t, slot) &&
 	       (t->micro > 0 || s->accumulate[n->in + slot]);
 }
 /* Shards to which a backward task adds the gradient of input `slot` that it has made; NULL: to
@@ -94,7 +105,7 @@ static inline const uint32_t *ff_task_sum(
 {
 	uint32_t sum = s->added[s->graph->nodes[t->node].in + slot];
 
-	if (t->pass != FF_BACKWARD || sum == FF_NONE)
+	if (t->pass != FF_BACKWARD || sum == FF_NONE || !ff_task_makes(s, t, slot))
 		return NULL;
 	return s->din[(size_t)sum * s->n_instances + 2 * (size_t)t->micro];
 }

@@ -91,6 +91,9 @@ enum ff_op_flags {
 	 * are that node's, on the same devices, and have no config of their own. */
 	FF_OP_PRELUDE = 64,
 	FF_OP_CONSTANT = 128, /* backward takes its outputs as given: no gradient goes through */
+	/* Backward may be computed in two (enum ff_grads): of data, from the gradients of outputs
+	 * and the parameters; of parameters, from those and the data. */
+	FF_OP_HALVES = 256,
 };
 
 /* What a loss compares with targets, and so what can be right or wrong. */

@@ -14,11 +14,12 @@ enum ff_phase {
 	FF_PHASE_FORWARD = FF_FORWARD,
 	FF_PHASE_BACKWARD = FF_BACKWARD,
 	FF_PHASE_RECOMPUTE, /* forward once more: for backward what was dropped */
+	FF_PHASE_WEIGHTS,   /* backward of halved nodes: the gradients of parameters */
 	FF_PHASE_COUNT
 };
 static inline enum ff_pass ff_phase_pass(enum ff_phase phase)
 {
-	return phase == FF_PHASE_BACKWARD ? FF_BACKWARD : FF_FORWARD;
+	return phase == FF_PHASE_BACKWARD || phase == FF_PHASE_WEIGHTS ? FF_BACKWARD : FF_FORWARD;
 }
 
 enum ff_step_kind {
@@ -55,6 +56,10 @@ struct ff_program {
 	uint32_t gathers_end; /* behind the last FF_STEP_GATHER that is not limited */
 	const struct ff_step *step;
 	const bool *again; /* by node: for backward its values are made once more */
+	/* By node: its backward is computed in two, data's gradients in FF_PHASE_BACKWARD,
+	 * parameters' in FF_PHASE_WEIGHTS. */
+	const bool *halved;
+	bool halves; /* of any node */
 	/* By phase; the step, or FF_NONE: ff_program_compute, ff_program_moves. */
 	uint32_t *compute[FF_PHASE_COUNT], *moves[FF_PHASE_COUNT];
 	/* Of limited ones, forward and later: ff_program_gathers. */
@@ -166,6 +171,39 @@ static inline bool ff_edge_read_again(
 		const struct ff_graph *g, const struct ff_program *p, uint32_t edge)
 {
 	return ff_edge_read_backward(g, edge) || p->again[g->edges[edge].node];
+}
+/* The phase in which backward makes the gradient that comes back over `edge`, and the one in which
+ * it reads last what is there. */
+static inline enum ff_phase ff_edge_made_in(
+		const struct ff_graph *g, const struct ff_program *p, uint32_t edge)
+{
+	uint32_t node = g->edges[edge].node;
+
+	return p->halved[node] && edge >= g->nodes[node].in + g->nodes[node].n_data
+			       ? FF_PHASE_WEIGHTS
+			       : FF_PHASE_BACKWARD;
+}
+static inline enum ff_phase ff_edge_read_in(
+		const struct ff_graph *g, const struct ff_program *p, uint32_t edge)
+{
+	uint32_t node = g->edges[edge].node;
+
+	return p->halved[node] && edge < g->nodes[node].in + g->nodes[node].n_data
+			       ? FF_PHASE_WEIGHTS
+			       : FF_PHASE_BACKWARD;
+}
+/* The phase in which the gradients of what `node` has made are read last. */
+static inline enum ff_phase ff_node_ends_in(const struct ff_program *p, uint32_t node)
+{
+	return p->halved[node] ? FF_PHASE_WEIGHTS : FF_PHASE_BACKWARD;
+}
+/* Which gradients the node's backward makes in `phase`. */
+static inline enum ff_grads ff_node_grads(
+		const struct ff_program *p, enum ff_phase phase, uint32_t node)
+{
+	if (phase == FF_PHASE_WEIGHTS)
+		return FF_GRADS_PARAMS;
+	return phase == FF_PHASE_BACKWARD && p->halved[node] ? FF_GRADS_DATA : FF_GRADS_ALL;
 }
 /* The micro-batch that instance of a value of `node` is of. */
 static inline uint32_t ff_program_instance(

@@ -29,13 +29,14 @@ enum ff_task_kind {
 struct ff_task {
 	enum ff_task_kind kind;
 	enum ff_pass pass;
-	bool again;      /* FORWARD, MOVE: once more, for backward */
-	uint32_t micro;  /* micro-batch: compute and MOVE */
-	uint32_t node;   /* compute; MOVE, DELAY: the consumer */
-	uint32_t part;   /* compute, DELAY */
-	uint32_t device; /* compute, UPDATE, NORM, DELAY */
-	uint32_t edge;   /* MOVE, DELAY of what is moved */
-	uint32_t bucket; /* SYNC, UPDATE, NORM, DELAY of others */
+	bool again;          /* FORWARD, MOVE: once more, for backward */
+	enum ff_grads grads; /* BACKWARD: that it makes */
+	uint32_t micro;      /* micro-batch: compute and MOVE */
+	uint32_t node;       /* compute; MOVE, DELAY: the consumer */
+	uint32_t part;       /* compute, DELAY */
+	uint32_t device;     /* compute, UPDATE, NORM, DELAY */
+	uint32_t edge;       /* MOVE, DELAY of what is moved */
+	uint32_t bucket;     /* SYNC, UPDATE, NORM, DELAY of others */
 	const struct ff_move *move;
 	/* MOVE: first of n_devices buffers (FF_NONE where no stage); SYNC that gathers a dropped
 	 * bucket: those of all its weights. */

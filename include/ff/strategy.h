@@ -19,9 +19,11 @@ enum ff_order_rule {
 			       * (Narayanan et al., PipeDream, SOSP 2019) */
 	FF_ORDER_INTERLEAVED, /* the same where devices hold several stages in turn, `chunks`:
 			       * shorter bubbles (Narayanan et al., Megatron-LM, SC 2021) */
+	FF_ORDER_ZB_H1,       /* as 1F1B, but gradients of parameters are made apart, where a
+			       * device would wait (Qi et al., ICLR 2024) */
 	FF_ORDER_COUNT
 };
-const char *ff_order_name(enum ff_order_rule rule); /* "gpipe", "1f1b", "interleaved" */
+const char *ff_order_name(enum ff_order_rule rule); /* "gpipe", "1f1b", "interleaved", "zb-h1" */
 
 /* With several micro-batches configs cut the graph of one of them (ff_graph_micro). */
 struct ff_codec;

@@ -8,11 +8,24 @@
 #define FF_KEY_BYTES 1024
 
 enum ff_pass { FF_FORWARD, FF_BACKWARD };
+/* Which gradients backward makes: where the row says FF_OP_HALVES those of parameters may be made
+ * apart, later (Qi et al., ICLR 2024). */
+enum ff_grads { FF_GRADS_ALL, FF_GRADS_DATA, FF_GRADS_PARAMS };
+/* Whether such a backward makes the gradients of parameters, or of data; whether it reads them. */
+static inline bool ff_grads_make(enum ff_grads grads, bool params)
+{
+	return grads == FF_GRADS_ALL || (grads == FF_GRADS_PARAMS) == params;
+}
+static inline bool ff_grads_read(enum ff_grads grads, bool params)
+{
+	return grads == FF_GRADS_ALL || (grads == FF_GRADS_PARAMS) != params;
+}
 
 struct ff_work {
 	const struct ff_graph *graph;
 	const struct ff_node *node;
 	enum ff_pass pass;
+	enum ff_grads grads;                  /* backward */
 	struct ff_region box;                 /* in iteration space */
 	struct ff_region out[FF_MAX_OUTPUTS]; /* of each output and of what is saved */
 	struct ff_region in[FF_MAX_INPUTS];   /* of each input, data and parameters; may be empty */
@@ -22,6 +35,9 @@ struct ff_work {
 /* Describes the part `box` of `node`'s iteration space. */
 void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_region *box,
 		enum ff_pass pass, struct ff_work *ret);
+
+/* Of all gradients that its backward makes those of `grads`. */
+void ff_work_keep(struct ff_work *w, enum ff_grads grads);
 
 /* What it computes in: bfloat16 where it reads that first, else its first output's type. */
 enum ff_dtype ff_work_type(const struct ff_work *w);

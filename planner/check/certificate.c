@@ -261,7 +261,8 @@ static int verify_part(const struct ff_certified *p, const struct ff_graph *g,
 	k = ff_arena_alloc(&a, sizeof(*k));
 	code = k ? ff_graph_micro(g, p->micro_batches, &a, &micro, err) : ff_fail_memory(err);
 	if (code == FF_OK)
-		code = ff_kinds_init(k, &micro, m, pricer, NULL, NULL, &a, err);
+		code = ff_kinds_init(
+				k, &micro, m, pricer, p->micro_batches > 1, NULL, NULL, &a, err);
 	if (code == FF_OK)
 		code = verify_weights(k, p, &a, err);
 	if (k)

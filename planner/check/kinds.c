@@ -130,6 +130,16 @@ static int find_reads(
 	return FF_OK;
 }
 
+/* Whether backward of the part at hand may be computed in two. */
+static bool gives_data(const struct ff_kinds *b, const struct ff_node *n)
+{
+	bool data = false;
+
+	for (uint32_t i = 0; i < n->n_data; i++)
+		data = data || b->work.need_din[i];
+	return data && (ff_op_row(n->op)->flags & FF_OP_HALVES);
+}
+
 /* Forward and backward of a part. */
 static int price_part(struct ff_kinds *b, uint32_t node, const struct ff_config *config,
 		uint32_t part, const struct ff_kind *kind, struct ff_part_us *ret,
@@ -137,7 +147,7 @@ static int price_part(struct ff_kinds *b, uint32_t node, const struct ff_config 
 {
 	const struct ff_node *n = &b->graph->nodes[node];
 	struct ff_region box;
-	double forward_us, backward_us = 0;
+	double forward_us, backward_us = 0, chained_us = 0;
 	struct ff_reads *r;
 	int code;
 
@@ -149,12 +159,18 @@ static int price_part(struct ff_kinds *b, uint32_t node, const struct ff_config 
 	if (code == FF_OK && ff_node_needs_grad(b->graph, node)) {
 		ff_work_fill(b->graph, node, &box, FF_BACKWARD, &b->work);
 		code = fastest_us(b, &backward_us, err);
+		chained_us = backward_us;
+	}
+	if (code == FF_OK && b->halves && gives_data(b, n)) {
+		ff_work_keep(&b->work, FF_GRADS_DATA);
+		code = fastest_us(b, &chained_us, err);
 	}
 	if (code < 0)
 		return code;
 	ret->us = forward_us + backward_us;
+	ret->chain_us = forward_us + chained_us;
 	r = &b->reads[ret->reads];
-	r->first_us = fmin(r->first_us, ret->us);
+	r->first_us = fmin(r->first_us, ret->chain_us);
 	r->forward_us = fmin(r->forward_us, forward_us);
 	return FF_OK;
 }
@@ -195,13 +211,13 @@ static int add_mixed(
 	while (i < b->n_mixed && b->mixed[i].reads != p->reads)
 		i++;
 	if (i < b->n_mixed) {
-		b->mixed[i].us = fmax(b->mixed[i].us, p->us);
+		b->mixed[i].us = fmax(b->mixed[i].us, p->chain_us);
 		return FF_OK;
 	}
 	code = ff_grow(&b->mixed, i, &b->mixed_cap, sizeof(*b->mixed), err);
 	if (code < 0)
 		return code;
-	b->mixed[b->n_mixed++] = (struct ff_mixed){.reads = p->reads, .us = p->us};
+	b->mixed[b->n_mixed++] = (struct ff_mixed){.reads = p->reads, .us = p->chain_us};
 	return FF_OK;
 }
 
@@ -274,8 +290,8 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 			code = add_mixed(b, from, &p, err);
 		if (code < 0)
 			return code;
-		s.corner_us = s.all_us > 0 ? s.corner_us : p.us;
-		s.least_us = fmin(s.least_us, p.us);
+		s.corner_us = s.all_us > 0 ? s.corner_us : p.chain_us;
+		s.least_us = fmin(s.least_us, p.chain_us);
 		s.all_us += count[n_dims] * p.us;
 		while (d-- > 0) { /* an odometer, last dim fastest */
 			const struct ff_intervals *all = &b->dim[d];
@@ -376,11 +392,12 @@ static void find_kinds(struct ff_kinds *b, const struct ff_machine *m)
 }
 
 int ff_kinds_init(struct ff_kinds *b, const struct ff_graph *g, const struct ff_machine *m,
-		struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx, struct ff_arena *a,
-		struct ff_error *err)
+		struct ff_pricer *p, bool halves, bool (*stop)(void *ctx), void *ctx,
+		struct ff_arena *a, struct ff_error *err)
 {
 	*b = (struct ff_kinds){.graph = g,
 			.pricer = p,
+			.halves = halves,
 			.stop = stop,
 			.ctx = ctx,
 			.n_devices = m->n_devices};

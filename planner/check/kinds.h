@@ -24,8 +24,8 @@ struct ff_mixed {
 	double us;
 };
 
-/* What one degree vector costs: its first part, its cheapest, all of them; both passes, on the kind
- * of device that is fastest at each. */
+/* What one degree vector costs: its first part and its cheapest, as in a chain, and all of them;
+ * both passes, on the kind of device that is fastest at each. */
 struct ff_split_us {
 	double corner_us, least_us, all_us;
 };
@@ -40,6 +40,7 @@ struct ff_kind {
 
 struct ff_part_us {
 	double us;
+	double chain_us; /* without what nobody in a chain waits for */
 	uint32_t reads;
 };
 
@@ -49,6 +50,7 @@ struct ff_kinds {
 	bool (*stop)(void *ctx);
 	void *ctx;
 	bool stopped;
+	bool halves; /* gradients of parameters may be made apart, and nobody waits for them */
 	uint32_t look_in;
 	uint32_t n_devices;
 	uint32_t n_device_kinds;
@@ -65,10 +67,10 @@ struct ff_kinds {
 };
 
 /* Nothing is gathered yet.  `g`, of one micro-batch, must outlive it, as must `p`.  `stop` is asked
- * now and then, and may be NULL. */
+ * now and then, and may be NULL.  `halves`: of several micro-batches, in the order zb-h1. */
 int ff_kinds_init(struct ff_kinds *k, const struct ff_graph *g, const struct ff_machine *m,
-		struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx, struct ff_arena *a,
-		struct ff_error *err);
+		struct ff_pricer *p, bool halves, bool (*stop)(void *ctx), void *ctx,
+		struct ff_arena *a, struct ff_error *err);
 void ff_kinds_finish(struct ff_kinds *k);
 /* That of a computed node; where k->stopped is true afterwards it is not whole. */
 int ff_kinds_find(struct ff_kinds *k, uint32_t node, struct ff_kind *ret, struct ff_error *err);

@@ -34,7 +34,7 @@ static const struct {
 		{"zero-3", AT(updates), FF_MEGATRON_ZERO_3},
 		{"recompute", AT(again), FF_MEGATRON_FULL},
 		{"recompute=light", AT(again), FF_MEGATRON_LIGHT}, {"sequence", AT(sequence), 1},
-		{"experts", AT(experts), 1}, {"even", AT(even), 1}};
+		{"experts", AT(experts), 1}, {"zb-h1", AT(zb_h1), 1}, {"even", AT(even), 1}};
 #undef AT
 #define N_WORDS (sizeof(words) / sizeof(words[0]))
 
@@ -43,8 +43,8 @@ static int fail_name(const char *name, const char *hint, struct ff_error *err)
 	return ff_fail(err, FF_E_INPUT,
 			"strategy %.100s: expected megatron:T,D,P,M, degrees of tensor, data and "
 			"pipeline parallelism and micro-batches, and behind them any of zero-1 or "
-			"zero-3, recompute or recompute=light, interleave=V, sequence, experts "
-			"and even%s",
+			"zero-3, recompute or recompute=light, interleave=V or zb-h1, sequence, "
+			"experts and even%s",
 			name, hint);
 }
 
@@ -111,6 +111,8 @@ int ff_megatron_parse(const char *name, struct ff_megatron *ret, struct ff_error
 		code = parse_word(name, at, length, &h, err);
 		at += length;
 	}
+	if (code == FF_OK && h.interleave && h.zb_h1)
+		return fail_name(name, "", err);
 	if (code == FF_OK)
 		*ret = h;
 	return code;
@@ -403,7 +405,7 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 	if (code < 0)
 		return code;
 	x.s.micro_batches = h->micro;
-	x.s.rule = h->interleave ? FF_ORDER_INTERLEAVED : FF_ORDER_1F1B;
+	x.s.rule = h->interleave ? FF_ORDER_INTERLEAVED : h->zb_h1 ? FF_ORDER_ZB_H1 : FF_ORDER_1F1B;
 	x.s.chunks = h->interleave ? h->interleave : 1;
 	for (uint32_t i = 0; i < micro.n_nodes; i++)
 		if (ff_node_needs_config(&micro, i))

@@ -19,6 +19,7 @@ struct ff_megatron {
 	uint32_t experts;    /* 1: products of groups of channels are split by group */
 	uint32_t interleave; /* stages that each of the pipeline's shares of devices has in turn;
 			      * 0: one */
+	uint32_t zb_h1;      /* 1: gradients of parameters fill the bubbles of 1F1B */
 	uint32_t even; /* 1: stages have equally many blocks, whatever those at the ends take */
 };
 

@@ -165,12 +165,16 @@ static uint32_t count_chunks(const struct ff_phases *p, const struct ff_strategy
 /* Interleaved only where devices hold several stages. */
 static bool draw_rule(const struct ff_phases *p, struct ff_strategy *s)
 {
+	static const enum ff_order_rule next[FF_ORDER_COUNT] = {[FF_ORDER_GPIPE] = FF_ORDER_1F1B,
+			[FF_ORDER_1F1B] = FF_ORDER_ZB_H1,
+			[FF_ORDER_INTERLEAVED] = FF_ORDER_ZB_H1,
+			[FF_ORDER_ZB_H1] = FF_ORDER_GPIPE};
 	uint32_t chunks = s->rule == FF_ORDER_1F1B ? count_chunks(p, s) : 1;
 
 	if (chunks > 1 && chunks <= FF_MOST_CHUNKS)
 		s->rule = FF_ORDER_INTERLEAVED;
 	else
-		s->rule = s->rule == FF_ORDER_GPIPE ? FF_ORDER_1F1B : FF_ORDER_GPIPE;
+		s->rule = next[s->rule];
 	s->chunks = s->rule == FF_ORDER_INTERLEAVED ? chunks : 1;
 	return s->micro_batches > 1;
 }

@@ -36,7 +36,7 @@ int ff_lower_bound_weights(const struct ff_graph *g, uint32_t micro_batches,
 	k = ff_arena_alloc(&scratch, sizeof(*k));
 	code = k ? ff_graph_micro(g, micro_batches, &scratch, &micro, err) : ff_fail_memory(err);
 	if (code == FF_OK)
-		code = ff_kinds_init(k, &micro, m, p, stop, ctx, &scratch, err);
+		code = ff_kinds_init(k, &micro, m, p, micro_batches > 1, stop, ctx, &scratch, err);
 	if (code == FF_OK)
 		code = run(k, micro_batches, &scratch, a, weights, us, err);
 	if (k)

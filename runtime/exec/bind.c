@@ -35,6 +35,8 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		bool read = forward || i >= n->n_data || (flags & FF_OP_BACKWARD_IN);
 
+		read = read && ff_task_reads(s, t, i);
+
 		if (!ff_region_volume(&w->in[i]))
 			continue;
 		if (read)
@@ -100,6 +102,7 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 
 	ff_config_box(n, &x->s->config[t->node], t->part, &box);
 	ff_work_fill(x->s->graph, t->node, &box, t->pass, w);
+	ff_work_keep(w, t->grads);
 	j->io = ff_arena_alloc(&x->arena, sizeof(*j->io));
 	j->addition = ff_arena_array(&x->arena, n->n_in, sizeof(*j->addition));
 	if (!j->io || !j->addition)

@@ -375,7 +375,8 @@ int ff_pattern_backward(
 	int code = told(p, err);
 
 	for (uint32_t i = 0; i < n->n_in && code == FF_OK && (flags & FF_OP_BACKWARD_IN); i++)
-		code = check_input(p, i, io, err);
+		if (ff_grads_read(p->work.grads, i >= n->n_data))
+			code = check_input(p, i, io, err);
 	for (uint32_t k = 0; k < n->n_out && code == FF_OK; k++) {
 		bool saved = k + n->n_saved >= n->n_out;
 

@@ -190,7 +190,8 @@ static uint32_t last_read(const struct counted *c, uint32_t edge)
 	bool last = !p->again[from] || c->again;
 
 	if (last && ff_edge_read_backward(e->g, edge))
-		return ff_program_compute(p, FF_PHASE_BACKWARD, micro, node);
+		return ff_program_compute(
+				p, ff_edge_read_in(e->g, p, ff_edge_last(e->g, edge)), micro, node);
 	if (last && p->again[behind])
 		return ff_program_compute(p, FF_PHASE_RECOMPUTE, micro, behind);
 	return c->again ? FF_NONE : ff_program_compute(p, FF_PHASE_FORWARD, micro, behind);
@@ -300,10 +301,10 @@ static void count_gradient(
 	const struct ff_memo_node *from = e->placed.node[ff_edge_source(e->g, edge)];
 	bool param = ff_node_is_parameter(e->g, ff_edge_source(e->g, edge));
 	uint32_t micro = param ? program->micro_batches - 1 : c->micro;
-	uint32_t made = ff_program_compute(program, FF_PHASE_BACKWARD, param ? 0 : micro, x->node);
-	uint32_t written = ff_program_compute(
-			program, FF_PHASE_BACKWARD, micro, e->g->edges[sent].node);
-	uint32_t moved = ff_program_moves(program, FF_PHASE_BACKWARD, micro, sent);
+	enum ff_phase phase = ff_edge_made_in(e->g, program, edge);
+	uint32_t made = ff_program_compute(program, phase, param ? 0 : micro, x->node);
+	uint32_t written = ff_program_compute(program, phase, micro, e->g->edges[sent].node);
+	uint32_t moved = ff_program_moves(program, phase, micro, sent);
 
 	if (ff_trial_sums(e, edge)) {
 		count_added(c, edge, made);
@@ -342,8 +343,9 @@ static uint32_t last_gradient(const struct counted *c)
 	uint32_t prelude = ff_node_prelude(g, v->producer);
 
 	if (prelude == FF_NONE || v->port || !ff_node_needs_grad(g, prelude))
-		return ff_program_compute(
-				&c->e->order.program, FF_PHASE_BACKWARD, c->micro, v->producer);
+		return ff_program_compute(&c->e->order.program,
+				ff_node_ends_in(&c->e->order.program, v->producer), c->micro,
+				v->producer);
 	return ff_program_compute(&c->e->order.program, FF_PHASE_BACKWARD, c->micro, prelude) - 1;
 }
 

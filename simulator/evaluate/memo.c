@@ -439,6 +439,43 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 	return ff_memo_find(t, node, c, &w, ret, err);
 }
 
+static int price_half(struct ff_memo *t, uint32_t node, const struct ff_memo_node *e,
+		enum ff_grads grads, double *us, struct ff_error *err)
+{
+	const struct ff_config *c = &e->rest->config;
+	int code = FF_OK;
+
+	for (uint32_t p = 0; p < e->n_parts && code == FF_OK; p++) {
+		struct ff_region box;
+		struct ff_work w;
+
+		ff_config_box(&t->g->nodes[node], c, p, &box);
+		ff_work_fill(t->g, node, &box, FF_BACKWARD, &w);
+		ff_work_keep(&w, grads);
+		code = ff_price_part(t->p, &w, node, c->n_parts, e->device[p], &us[p], err);
+	}
+	return code;
+}
+
+int ff_memo_halves(struct ff_memo *t, uint32_t node, struct ff_memo_node *e, struct ff_error *err)
+{
+	double *us[2];
+	int code = FF_OK;
+
+	if (e->rest->half_us[0])
+		return FF_OK;
+	for (int half = 0; half < 2 && code == FF_OK; half++) {
+		us[half] = ff_arena_array(&t->arena, e->n_parts, sizeof(**us));
+		if (!us[half])
+			return ff_fail_memory(err);
+		code = price_half(
+				t, node, e, half ? FF_GRADS_PARAMS : FF_GRADS_DATA, us[half], err);
+	}
+	for (int half = 0; half < 2 && code == FF_OK; half++)
+		e->rest->half_us[half] = us[half];
+	return code;
+}
+
 const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e)
 {
 	const struct ff_node *n = &t->g->nodes[node];

@@ -54,6 +54,8 @@ struct ff_memo_rest {
 	/* backward, adding the gradients of all parameters to those that are there; NULL
 	 * until someone asks */
 	const double *adding_us;
+	/* backward computed in two: of data, of parameters; likewise */
+	const double *half_us[2];
 	/* of a parameter: shards that lie on one device each */
 	struct ff_memo_cell {
 		int64_t bytes;
@@ -132,6 +134,8 @@ int ff_memo_find(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 /* All three. */
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err);
+/* `half_us` of `e`. */
+int ff_memo_halves(struct ff_memo *t, uint32_t node, struct ff_memo_node *e, struct ff_error *err);
 /* `adding_us` of `e`, whose memory is the memo's: NULL if there is none. */
 const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e);
 

@@ -49,7 +49,8 @@ static int reserve_node(struct ff_trial *e, uint32_t node, uint32_t n_parts, str
 	int code = FF_OK;
 
 	for (int k = 0; k < FF_PHASE_COUNT && code == FF_OK; k++)
-		if (k != FF_PHASE_RECOMPUTE || e->order.program.again[node])
+		if ((k != FF_PHASE_RECOMPUTE || e->order.program.again[node]) &&
+				(k != FF_PHASE_WEIGHTS || e->order.program.halved[node]))
 			code = reserve_times(&e->times.node[k][node],
 					n_parts * e->order.program.micro_batches, err);
 	return code;
@@ -74,6 +75,10 @@ static void put_node(struct ff_trial *e, uint32_t node, struct ff_memo_node *new
 		t->first = new->first;
 		t->in_line = new->in_line;
 		t->uniform = new->uniform[pass];
+		if (pass == FF_BACKWARD && e->order.program.halved[node]) {
+			t->us = new->rest->half_us[k == FF_PHASE_WEIGHTS];
+			t->uniform = false;
+		}
 	}
 }
 
@@ -87,6 +92,8 @@ static int swap_node(
 		return FF_OK;
 	if (new)
 		code = reserve_node(e, node, new->n_parts, err);
+	if (code == FF_OK && new && e->order.program.halved[node])
+		code = ff_memo_halves(e->memo, node, new, err);
 	if (code == FF_OK)
 		code = note_swap(e, s, err);
 	if (code == FF_OK)
@@ -182,8 +189,10 @@ static void set_state(struct ff_trial *e, uint32_t edge, enum ff_pass pass)
 	e->placed.state[pass][edge] = is;
 	if ((was == FF_EDGE_STILL) == (is == FF_EDGE_STILL))
 		return;
-	activate(e, pass == FF_FORWARD ? FF_PHASE_FORWARD : FF_PHASE_BACKWARD, edge,
-			is != FF_EDGE_STILL);
+	activate(e,
+			pass == FF_FORWARD ? FF_PHASE_FORWARD
+					   : ff_edge_made_in(e->g, &e->order.program, edge),
+			edge, is != FF_EDGE_STILL);
 	if (pass == FF_FORWARD)
 		activate(e, FF_PHASE_RECOMPUTE, edge, is != FF_EDGE_STILL);
 }
@@ -423,7 +432,7 @@ static int place_param(struct ff_trial *e, uint32_t param, struct ff_error *err)
 
 static bool is_active(const struct ff_trial *e, const struct ff_step *s)
 {
-	int pass = s->phase == FF_PHASE_BACKWARD ? FF_BACKWARD : FF_FORWARD;
+	enum ff_pass pass = ff_phase_pass(s->phase);
 
 	if (s->kind == FF_STEP_MOVES)
 		return e->placed.state[pass][s->id] != FF_EDGE_STILL;

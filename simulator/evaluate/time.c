@@ -135,7 +135,8 @@ static inline int sink_begin_step(struct ff_trial *e, const struct ff_step *s, s
 	/* adding to gradients, too, depends on buckets */
 	code = ff_trial_gather(e, s->kind == FF_STEP_UPDATE, &g, err);
 	if (code == FF_OK && s->kind == FF_STEP_SYNC) {
-		const struct ff_timed_node *t = &e->times.node[FF_PHASE_BACKWARD][s->id];
+		enum ff_phase last = ff_node_ends_in(&e->order.program, s->id);
+		const struct ff_timed_node *t = &e->times.node[last][s->id];
 
 		e->early.closed_next[s->id] =
 				latest(t->n, finish_of(t, e->order.program.micro_batches - 1), 0);
@@ -308,17 +309,20 @@ static int64_t run_anywhere(struct ff_trial *e, const struct ff_timed_node *t, c
 	return late;
 }
 
-/* What a part of `node` adds to gradients that are there already, in bytes. */
-static int64_t added_bytes(const struct ff_trial *e, uint32_t node, uint32_t micro, uint32_t p)
+/* What a part of step `s` adds to gradients that are there already, in bytes. */
+static int64_t added_bytes(const struct ff_trial *e, const struct ff_step *s, uint32_t p)
 {
-	const struct ff_node *n = &e->g->nodes[node];
+	const struct ff_node *n = &e->g->nodes[s->id];
+	enum ff_grads grads = ff_node_grads(&e->order.program, s->phase, s->id);
 	int64_t bytes = 0;
 
 	for (uint32_t i = 0; i < n->n_in; i++) {
+		if (!ff_grads_make(grads, i >= n->n_data))
+			continue;
 		if (i < n->n_data ? ff_trial_sums(e, n->in + i)
-				  : ff_trial_adds(e, n->in + i, micro))
+				  : ff_trial_adds(e, n->in + i, s->micro))
 			bytes += ff_placement_gradient_bytes(
-					&e->placed.node[node]->block->in[i], p);
+					&e->placed.node[s->id]->block->in[i], p);
 	}
 	return bytes;
 }
@@ -336,7 +340,7 @@ static bool adds_all(const struct ff_trial *e, uint32_t node, uint32_t micro)
 /* Backward that adds to some gradients of its parameters, but not to all, or of its data. */
 static int price_adding(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
-	const struct ff_timed_node *t = &e->times.node[FF_PHASE_BACKWARD][s->id];
+	const struct ff_timed_node *t = &e->times.node[s->phase][s->id];
 	double *us;
 
 	e->times.adding = ff_arena_mark(&e->scratch);
@@ -344,8 +348,7 @@ static int price_adding(struct ff_trial *e, const struct ff_step *s, struct ff_e
 	if (!us)
 		return ff_fail_memory(err);
 	for (uint32_t p = 0; p < t->n; p++)
-		us[p] = t->us[p] +
-			ff_price_add(e->p, e->g, t->device[p], added_bytes(e, s->id, s->micro, p));
+		us[p] = t->us[p] + ff_price_add(e->p, e->g, t->device[p], added_bytes(e, s, p));
 	e->times.us = us;
 	e->times.adds_some = true;
 	return FF_OK;
@@ -357,12 +360,12 @@ static inline int price_parts(struct ff_trial *e, const struct ff_step *s, struc
 	const struct ff_node *n = &e->g->nodes[s->id];
 
 	e->times.us = e->times.node[s->phase][s->id].us;
-	if (s->phase != FF_PHASE_BACKWARD ||
+	if (ff_phase_pass(s->phase) != FF_BACKWARD ||
 			!(ff_trial_gathered(e)->adds[s->id] ||
 					(s->micro > 0 && n->n_in > n->n_data) ||
 					(e->placed.n_sums && e->placed.n_added[s->id])))
 		return FF_OK;
-	if (!adds_all(e, s->id, s->micro))
+	if (e->order.program.halved[s->id] || !adds_all(e, s->id, s->micro))
 		return price_adding(e, s, err);
 	e->times.us = ff_memo_adding(e->memo, s->id, e->placed.node[s->id]);
 	return e->times.us ? FF_OK : ff_fail_memory(err);
@@ -441,6 +444,29 @@ static inline struct timed_task sink_begin_gather(
 	return t;
 }
 
+/* Where gradients of parameters are made apart each member has its own time. */
+static void wait_for_each(const struct ff_trial *e, struct timed_task *t,
+		const struct ff_bucketing *all, uint32_t bucket)
+{
+	const struct ff_program *p = &e->order.program;
+
+	for (uint32_t i = all->bucket[bucket].first; i != FF_NONE; i = all->member[i].next) {
+		const struct ff_weight_group *group = all->member[i].group;
+		const struct ff_value *v = &e->g->values[e->g->nodes[all->member[i].param].out];
+
+		for (uint32_t u = 0; u < v->n_uses; u++) {
+			uint32_t edge = e->g->uses[v->first_use + u];
+			const struct ff_timed_node *node = &e->times.node[ff_edge_made_in(
+					e->g, p, edge)][e->ends[edge].to];
+
+			for (uint32_t k = 0; k < group->n_devices; k++)
+				t->from = later(t->from,
+						finish_of(node, p->micro_batches -
+										1)[group->part[k]]);
+		}
+	}
+}
+
 /* They are complete when the node that closes the bucket is done. */
 static inline void sink_wait_members(struct ff_trial *e, struct timed_task *t, uint32_t bucket)
 {
@@ -449,6 +475,10 @@ static inline void sink_wait_members(struct ff_trial *e, struct timed_task *t, u
 	const double *finish = finish_of(&e->times.node[FF_PHASE_BACKWARD][t->bucket->close],
 			e->order.program.micro_batches - 1);
 
+	if (e->order.program.halves) {
+		wait_for_each(e, t, all, bucket);
+		return;
+	}
 	for (uint32_t k = 0; k < last->n_devices; k++)
 		t->from = later(t->from, finish[last->part[k]]);
 }

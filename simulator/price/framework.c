@@ -163,7 +163,7 @@ static uint32_t sums(const struct ff_work *w, struct ff_kernel_shape *ret)
 {
 	bool bias = w->node->n_in > w->node->n_data + 1;
 
-	if (w->pass != FF_BACKWARD || !bias)
+	if (w->pass != FF_BACKWARD || !bias || !ff_grads_make(w->grads, true))
 		return 0;
 	ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
 			.type = ff_work_type(w),
@@ -228,5 +228,6 @@ double ff_framework_issue_us(
 		return f->operator_us;
 	ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
 	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
+	ff_work_keep(&work, t->grads);
 	return operators(f, &work) * f->operator_us;
 }

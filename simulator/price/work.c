@@ -86,9 +86,9 @@ static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t
 	return code;
 }
 
-/* What `w` costs; measured costs, which are of one kind of device, are taken into
+/* What `w` costs, a whole pass; measured costs, which are of one kind of device, are taken into
  * the memo. */
-static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
+static int price_whole(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 		struct ff_priced *ret, struct ff_error *err)
 {
 	const struct ff_priced *found;
@@ -126,6 +126,56 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 	if (code == FF_OK)
 		*ret = new;
 	return code;
+}
+
+/* Of a backward, the share of the gradients of data: by a model of the device, else by arithmetic,
+ * as either half multiplies as much. */
+static double data_share(struct ff_pricer *p, const struct ff_work *whole, uint32_t device)
+{
+	double us[2] = {1, 1};
+
+	for (int half = 0; half < 2 && ff_pricer_model(p, device); half++) {
+		struct ff_kernel_shape kernel[FF_FRAMEWORK_KERNELS];
+		struct ff_inferred inferred;
+		struct ff_work w = *whole;
+		uint32_t n;
+
+		ff_work_keep(&w, half ? FF_GRADS_PARAMS : FF_GRADS_DATA);
+		n = p->framework ? ff_framework_kernels(p->framework, &w, kernel)
+				 : ff_work_kernels(&w, kernel);
+		us[half] = ff_device_model_kernels_us(
+				ff_pricer_model(p, device), kernel, n, &inferred);
+	}
+	return us[0] / (us[0] + us[1]);
+}
+
+static double half_us(double us, double share, enum ff_grads grads)
+{
+	double data = ff_price_on_grid(us * share);
+
+	return grads == FF_GRADS_DATA ? data : us - data;
+}
+
+/* A backward that is computed in two takes as long as the whole: what runs are the same kernels. */
+static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
+		struct ff_priced *ret, struct ff_error *err)
+{
+	struct ff_priced new;
+	struct ff_work whole;
+	double share;
+	int code;
+
+	if (w->grads == FF_GRADS_ALL)
+		return price_whole(p, w, device, ret, err);
+	ff_work_fill(w->graph, (uint32_t)(w->node - w->graph->nodes), &w->box, FF_BACKWARD, &whole);
+	if ((code = price_whole(p, &whole, device, &new, err)) < 0)
+		return code;
+	share = data_share(p, &whole, device);
+	new.us = half_us(new.us, share, w->grads);
+	new.alone_us = half_us(new.alone_us, share, w->grads);
+	new.inferred.us *= w->grads == FF_GRADS_DATA ? share : 1 - share;
+	*ret = new;
+	return FF_OK;
 }
 
 int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,

@@ -247,10 +247,12 @@ static void run_backward(struct flow *f, uint32_t task)
 			touch_output(f, task, n->out + k, t->part, ff_task_out(&f->s, t, k), false);
 	}
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
-		if (e >= n->in + n->n_data || (flags & FF_OP_BACKWARD_IN))
+		if (ff_task_reads(&f->s, t, e - n->in) &&
+				(e >= n->in + n->n_data || (flags & FF_OP_BACKWARD_IN)))
 			check_input(f, task, e, t->part);
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
-		write_din(f, task, e);
+		if (ff_task_makes(&f->s, t, e - n->in))
+			write_din(f, task, e);
 }
 
 /* The shards that a move takes from and brings to. */

@@ -151,9 +151,10 @@ static void use_compute(
 			reads(u, ff_task_dout(s, t, k)[t->part], task);
 	}
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		if (!back || i >= n->n_data || (flags & FF_OP_BACKWARD_IN))
+		if (!back || (ff_task_reads(s, t, i) &&
+					     (i >= n->n_data || (flags & FF_OP_BACKWARD_IN))))
 			reads(u, ff_task_in(s, t, i)[t->part], task);
-		if (back)
+		if (back && ff_task_makes(s, t, i))
 			writes(u, ff_task_din(s, t, i)[t->part], task);
 		if (back && ff_task_sum(s, t, i))
 			writes(u, ff_task_sum(s, t, i)[t->part], task);

@@ -256,8 +256,8 @@ static double check_plain(struct world *w)
 	struct ff_weighted weighted;
 	double mean_us, plain_us = plain_bound_us(w, &mean_us), us;
 
-	ck_assert_int_eq(
-			ff_kinds_init(k, &w->g, &w->h.m, w->p, NULL, NULL, &w->arena, NULL), FF_OK);
+	ck_assert_int_eq(ff_kinds_init(k, &w->g, &w->h.m, w->p, false, NULL, NULL, &w->arena, NULL),
+			FF_OK);
 	ck_assert_int_eq(ff_weighted_init(&weighted, k, 1, &w->arena, NULL), FF_OK);
 	ck_assert_double_eq_tol(ff_weighted_us(&weighted, &by), mean_us, 1e-9 * mean_us);
 	us = bound_us(w);

@@ -98,11 +98,14 @@ static bool find_choices(struct world *w, bool few)
 static void draw_like(struct ff_random *r, struct world *w)
 {
 	bool priorities = ff_random_below(r, 3) == 0;
+	struct ff_random rule = *r; /* whatever else is drawn stays */
 
 	OK(w, ff_strategy_create(&w->g, &w->arena, &w->like, &w->err));
 	OK(w, random_phases(r, &w->g, &w->arena, &w->like, &w->micro, &w->err));
 	for (uint32_t i = 0; i < w->g.n_nodes && priorities; i++)
 		w->like.priority[i] = (int32_t)ff_random_below(r, 5) - 2;
+	if (w->like.rule == FF_ORDER_1F1B && ff_random_below(&rule, 2))
+		w->like.rule = FF_ORDER_ZB_H1;
 }
 
 /* False where there is too much to try. */

@@ -172,6 +172,19 @@ START_TEST(test_interleaved)
 }
 END_TEST
 
+START_TEST(test_zb_h1)
+{
+	struct ff_graph g = zoo("gpt2", 5);
+	struct ff_strategy with = start("megatron:1,2,2,4,zb-h1", &g, 4);
+	struct ff_strategy without = start("megatron:1,2,2,4", &g, 4);
+
+	ck_assert_int_eq(with.rule, FF_ORDER_ZB_H1);
+	ck_assert_int_eq(without.rule, FF_ORDER_1F1B);
+	for (uint32_t i = 0; i < g.n_nodes; i++)
+		ck_assert_uint_eq(with.stage[i], without.stage[i]);
+}
+END_TEST
+
 /* A large vocabulary draws blocks away from the stage that has it, unless stages are even. */
 START_TEST(test_even)
 {
@@ -244,6 +257,7 @@ START_TEST(test_refused)
 	refuse("megatron:2,1,1,1", &two, 2, "expected T 1");
 	refuse("megatron:1,2,1,2,interleave=2", &g, 2, "expected P above 1");
 	refuse("megatron:1,1,4,2,interleave=2", &g, 4, "a multiple, such as 4");
+	refuse("megatron:1,1,2,2,interleave=2,zb-h1", &g, 2, "expected megatron:T,D,P,M");
 	refuse("megatron:1,1,2,2,interleave=1", &g, 2, "expected megatron:T,D,P,M");
 	refuse("megatron:1,1,2,2,interleave=2,interleave=2", &g, 2, "expected megatron:T,D,P,M");
 }
@@ -382,6 +396,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_even);
 	tcase_add_test(c, test_light);
 	tcase_add_test(c, test_interleaved);
+	tcase_add_test(c, test_zb_h1);
 	tcase_add_test(c, test_refused);
 	tcase_add_test(c, test_all_are_legal);
 	tcase_add_test(c, test_balance);

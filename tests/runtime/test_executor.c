@@ -383,6 +383,7 @@ static uint32_t count_kernels(const struct ff_schedule *plan)
 		ff_config_box(&g->nodes[t->node],
 				&plan->strategy->config[ff_node_leader(g, t->node)], t->part, &box);
 		ff_work_fill(g, t->node, &box, t->pass, work);
+		ff_work_keep(work, t->grads);
 		seen[n] = ff_hash_mix(ff_work_hash(work), t->node);
 		while (seen[at] != seen[n])
 			at++;

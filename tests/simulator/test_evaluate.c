@@ -214,7 +214,8 @@ static void check_done(struct walk *w)
 		const struct ff_task *t = &plan.tasks[i];
 		int pass = t->kind == FF_TASK_BACKWARD;
 
-		if ((pass || t->kind == FF_TASK_FORWARD) && !t->again && t->micro == 0)
+		if ((pass || t->kind == FF_TASK_FORWARD) && !t->again && t->micro == 0 &&
+				t->grads != FF_GRADS_PARAMS)
 			fresh_us[pass][t->node] = fmax(fresh_us[pass][t->node], sim.finish[i]);
 	}
 	ck_assert_int_eq(ff_evaluator_done(w->e, us, &w->err), FF_OK);

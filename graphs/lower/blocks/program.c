@@ -7,7 +7,7 @@
 
 /* Of one stage, or one rank, micro-batches. */
 struct progress {
-	uint32_t forward, backward;
+	uint32_t forward, backward, weights;
 };
 
 /* Nodes of one stage: `order` from `first` to `end`. */
@@ -287,6 +287,16 @@ static void recompute(struct writer *w, uint32_t node, uint32_t micro)
 	}
 }
 
+/* Gradients of parameters, once all micro-batches have added to them. */
+static void put_params(struct writer *w, enum ff_phase phase, uint32_t node, uint32_t micro)
+{
+	const struct ff_node *n = &w->g->nodes[node];
+
+	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
+		if (ff_edge_needs_grad(w->g, k) && micro + 1 == w->s->micro_batches)
+			put_moves(w, phase, micro, k);
+}
+
 /* Gradients are synchronised as soon as they are there.  What other stages wait for goes first:
  * a later stage's turn comes when all its chunks are through, where it would idle anyway. */
 static void put_sync(struct writer *w, uint32_t node, uint32_t micro)
@@ -304,7 +314,7 @@ static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
-	bool last = micro + 1 == w->s->micro_batches, limited;
+	bool limited;
 
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
 		if (ff_edge_read_backward(g, k))
@@ -313,11 +323,55 @@ static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 		recompute(w, node, micro);
 	limited = bring_again(w, node, micro);
 	put_compute(w, FF_PHASE_BACKWARD, micro, node, limited);
-	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-		if (ff_edge_needs_grad(g, k) && (k < n->in + n->n_data || last))
+	for (uint32_t k = n->in; k < n->in + n->n_data; k++)
+		if (ff_edge_needs_grad(g, k))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);
-	if (n->n_in > n->n_data && last)
+	if (!w->p.halved[node])
+		put_params(w, FF_PHASE_BACKWARD, node, micro);
+	if (!w->p.halves && n->n_in > n->n_data && micro + 1 == w->s->micro_batches)
 		put_sync(w, node, micro);
+}
+
+/* ---- gradients of parameters apart ---- */
+
+/* Backward of a node is computed in two if the row can, there is something to send back, and its
+ * parameters are there all the time and nobody else's: their gradients are added up in the order
+ * in which backward comes to who reads them. */
+static bool is_halved(const struct writer *w, uint32_t node)
+{
+	const struct ff_graph *g = w->g;
+	const struct ff_node *n = &g->nodes[node];
+	bool data = false, params = n->n_in > n->n_data;
+
+	if (!(ff_op_row(n->op)->flags & FF_OP_HALVES) || !ff_node_needs_grad(g, node))
+		return false;
+	for (uint32_t k = n->in; k < n->in + n->n_data; k++)
+		data = data || ff_edge_needs_grad(g, k);
+	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
+		params = params && ff_edge_needs_grad(g, k) && !w->p.again[ff_edge_source(g, k)] &&
+			 g->values[g->edges[k].value].n_uses == 1;
+	return data && params;
+}
+
+static void find_halved(struct writer *w, bool *halved)
+{
+	w->p.halved = halved;
+	w->p.halves = w->s->rule == FF_ORDER_ZB_H1 && w->n_stages > 1 && w->s->micro_batches > 1;
+	for (uint32_t i = 0; i < w->g->n_nodes; i++)
+		halved[i] = w->p.halves && ff_node_is_computed(w->g, i) && is_halved(w, i);
+}
+
+/* Buckets may be of several stages, so they are complete when the last stage is. */
+static void put_syncs(struct writer *w)
+{
+	for (uint32_t i = w->g->n_nodes; i-- > 0 && w->p.halves;) {
+		const struct ff_node *n = &w->g->nodes[w->order[i]];
+
+		if (ff_node_is_computed(w->g, w->order[i]) &&
+				ff_node_needs_grad(w->g, w->order[i]) && n->n_in > n->n_data)
+			put(w, (struct ff_step){FF_STEP_SYNC, FF_PHASE_BACKWARD,
+					       w->s->micro_batches - 1, w->order[i]});
+	}
 }
 
 /* ---- stages ---- */
@@ -336,6 +390,19 @@ static void run_backward(struct writer *w, struct stage *s)
 		if (ff_node_is_computed(w->g, w->order[i]) && ff_node_needs_grad(w->g, w->order[i]))
 			put_backward(w, w->order[i], s->begun.backward);
 	s->begun.backward++;
+}
+
+static void run_weights(struct writer *w, struct stage *s)
+{
+	for (uint32_t i = s->end; i-- > s->first;) {
+		uint32_t node = w->order[i];
+
+		if (!w->p.halved[node])
+			continue;
+		put_compute(w, FF_PHASE_WEIGHTS, s->begun.weights, node, false);
+		put_params(w, FF_PHASE_WEIGHTS, node, s->begun.weights);
+	}
+	s->begun.weights++;
 }
 
 /* How many micro-batches of all its chunks may be under way at a rank before it turns back: as
@@ -393,15 +460,40 @@ static bool try_backward(struct writer *w, struct rank *r)
 	return true;
 }
 
-/* What a rank does next, unless what that needs is not there; says whether it does anything.
- * `beyond`: forward, however much is under way. */
-static bool begin(struct writer *w, struct rank *r, bool beyond)
+/* Gradients of parameters of the next micro-batch. */
+static void run_later(struct writer *w, struct rank *r)
+{
+	struct stage *s = &w->stage[w->at];
+
+	run_weights(w, s);
+	r->begun.weights++;
+	r->busy = 1;
+	r->counts = &s->done.weights;
+}
+
+/* Forward or backward, unless what that needs is not there.  `beyond`: forward, however much is
+ * under way. */
+static bool begin_pass(struct writer *w, struct rank *r, bool beyond)
 {
 	bool all = r->begun.forward == r->n_chunks * w->s->micro_batches;
 
 	if (!all && (beyond || r->begun.forward - r->begun.backward < most_under_way(w, w->at)))
 		return try_forward(w, r);
 	return r->begun.backward < r->begun.forward && try_backward(w, r);
+}
+
+/* What a rank does next; says whether it does anything.  Gradients of parameters fill the time in
+ * which it would wait.  So many micro-batches may lack them as the rank has fewer under way than
+ * the first one: no rank keeps more than that one under 1F1B (Qi et al.'s ZB-H1). */
+static bool begin(struct writer *w, struct rank *r, bool beyond)
+{
+	uint32_t later = w->p.halves ? r->begun.backward - r->begun.weights : 0;
+
+	if (later <= w->at && begin_pass(w, r, beyond))
+		return true;
+	if (later)
+		run_later(w, r);
+	return later;
 }
 
 static bool begin_all(struct writer *w, bool beyond)
@@ -449,12 +541,21 @@ static void end_tick(struct writer *w)
 	w->n_held = put_late(w, w->held, w->n_held, true);
 }
 
+static bool is_over(const struct writer *w)
+{
+	bool over = w->stage[0].done.backward == w->s->micro_batches;
+
+	for (uint32_t i = 0; i < w->n_ranks && over && w->p.halves; i++)
+		over = w->stage[i].done.weights == w->s->micro_batches;
+	return over;
+}
+
 /* Tick by tick.  Where ranks all wait (a group is smaller than the others, or some ranks hold
  * fewer chunks) they go on forward: of all that has not been forward yet, the chunk that comes
  * first in its group's turn has what it needs. */
 static void run_stages(struct writer *w)
 {
-	while (w->stage[0].done.backward < w->s->micro_batches) {
+	while (!is_over(w)) {
 		if (!begin_all(w, false))
 			begin_all(w, true);
 		end_tick(w);
@@ -487,12 +588,13 @@ static void find_ranks(struct writer *w)
 		w->rank[r].n_chunks = (n - r + w->n_ranks - 1) / w->n_ranks;
 }
 
-static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct ff_error *err)
+static int allocate(struct writer *w, struct ff_arena *a, bool **again, bool **halved,
+		struct ff_error *err)
 {
 	const struct ff_graph *g = w->g;
 	size_t m = w->s->micro_batches;
 	/* compute, synchronisation and gathers; moves forward, again and backward; flat weights */
-	size_t bound = m * (6 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) + g->n_nodes + 1;
+	size_t bound = m * (7 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) + g->n_nodes + 1;
 	bool failed = false;
 
 	if (bound >= FF_NONE)
@@ -506,6 +608,7 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 	w->rank = ff_arena_array(a, g->n_nodes, sizeof(*w->rank));
 	w->stack = ff_arena_array(a, g->n_nodes, sizeof(*w->stack));
 	*again = ff_arena_array(a, g->n_nodes, sizeof(**again));
+	*halved = ff_arena_array(a, g->n_nodes, sizeof(**halved));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		w->p.compute[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
 		w->p.moves[k] = ff_arena_array(a, m * g->n_edges, sizeof(uint32_t));
@@ -516,7 +619,7 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 		failed = failed || !w->p.gathers[k];
 	}
 	if (failed || !w->step || !w->late || !w->held || !w->stage || !w->rank || !w->stack ||
-			!*again)
+			!*again || !*halved)
 		return ff_fail_memory(err);
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		memset(w->p.compute[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
@@ -531,8 +634,8 @@ int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, cons
 		struct ff_arena *a, struct ff_program *ret, struct ff_error *err)
 {
 	struct writer w = {.g = g, .s = s, .order = order};
-	bool *again;
-	int code = allocate(&w, a, &again, err);
+	bool *again, *halved;
+	int code = allocate(&w, a, &again, &halved, err);
 
 	if (code < 0)
 		return code;
@@ -543,7 +646,9 @@ int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, cons
 	find_again(&w, again);
 	find_stages(&w);
 	find_ranks(&w);
+	find_halved(&w, halved);
 	run_stages(&w);
+	put_syncs(&w);
 	put(&w, (struct ff_step){FF_STEP_UPDATE, FF_PHASE_BACKWARD, s->micro_batches - 1, FF_NONE});
 	while (w.p.step[w.p.n_ahead].phase == FF_PHASE_FORWARD && w.p.step[w.p.n_ahead].micro == 0)
 		w.p.n_ahead++;

@@ -79,6 +79,8 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 
 		mix(&h, (uint64_t)t->micro << 8 | (uint64_t)t->again << 7 | (uint64_t)t->kind << 1 |
 						t->pass);
+		if (t->grads)
+			mix(&h, t->grads);
 		mix(&h, (uint64_t)t->node << 32 | t->part);
 		mix(&h, (uint64_t)t->device << 32 | t->edge);
 		mix(&h, (uint64_t)t->bucket << 32 | t->stage);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PASS_FORWARD, PASS_BACKWARD, PASS_AGAIN, PASSES };
+enum { PASS_FORWARD, PASS_BACKWARD, PASS_AGAIN, PASS_WEIGHTS, PASSES };
 
 /* What a task does, one number each: operators, kinds of moves, and what buckets have. */
 enum {
@@ -44,12 +44,14 @@ static uint32_t pass_of(const struct ff_task *t)
 	if (t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE || t->kind == FF_TASK_NORM ||
 			t->kind == FF_TASK_DELAY)
 		return PASS_FORWARD; /* of none */
+	if (t->grads == FF_GRADS_PARAMS)
+		return PASS_WEIGHTS;
 	return t->again ? PASS_AGAIN : t->pass == FF_BACKWARD ? PASS_BACKWARD : PASS_FORWARD;
 }
 
 static const char *name_of(uint32_t what, uint32_t pass, struct ff_arena *a)
 {
-	static const char *const passes[PASSES] = {"forward", "backward", "recompute"};
+	static const char *const passes[PASSES] = {"forward", "backward", "recompute", "weights"};
 	static const char *const others[] = {"gradient all-reduce", "gradient reduce-scatter",
 			"weight all-gather", "update", "gradient norm", "gradient delay"};
 	char text[96];

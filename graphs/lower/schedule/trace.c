@@ -20,6 +20,8 @@ static bool is_of_bucket(const struct ff_task *t)
 
 static const char *phase_name(const struct ff_task *t)
 {
+	if (t->grads == FF_GRADS_PARAMS)
+		return "weights";
 	return t->again ? "recompute" : t->pass == FF_BACKWARD ? "backward" : "forward";
 }
 

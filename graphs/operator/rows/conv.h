@@ -44,7 +44,7 @@ uint32_t ff_conv_kernels(const struct ff_work *w, bool transposed, struct ff_ker
 			.summary = over " with stride, padding, dilation and groups",              \
 			.min_in = 1,                                                               \
 			.max_in = 1,                                                               \
-			.flags = FF_OP_BACKWARD_IN,                                                \
+			.flags = FF_OP_BACKWARD_IN | FF_OP_HALVES,                                 \
 			.axes = n,                                                                 \
 			.attrs = attrs,                                                            \
 			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \

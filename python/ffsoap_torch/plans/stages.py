@@ -88,7 +88,7 @@ class Staged(torch.nn.Module):
         group = self.mesh.get_group("stage")
         stage = PipelineStage(part, self.stage, len(layout.stages), torch.device(kind), given,
                               (torch.empty(1, requires_grad=True),) if last else part.example(part.gives), group=group)
-        one_by_one = plan.order == "1f1b" and plan.micro_batches >= len(layout.stages)
+        one_by_one = plan.order in ("1f1b", "zb-h1") and plan.micro_batches >= len(layout.stages)
         order = Schedule1F1B if one_by_one else ScheduleGPipe
         self.schedule = order(stage, plan.micro_batches, loss_fn=lambda output, target: output.sum())
 

@@ -154,6 +154,7 @@ static void fill_work(const struct ff_executor *x, const struct ff_task *t, stru
 
 	ff_config_box(&x->s->graph->nodes[t->node], &x->s->config[t->node], t->part, &box);
 	ff_work_fill(x->s->graph, t->node, &box, t->pass, ret);
+	ff_work_keep(ret, t->grads);
 }
 
 /* What is written behind a kernel's own scratch, to be added to other gradients. */

@@ -270,7 +270,8 @@ static void draw_box(struct trial *t, struct ff_region *box)
 	}
 }
 
-/* Gradients of parameters are always wanted, of the data where it is random. */
+/* Gradients of parameters are always wanted, of the data where it is random; where backward may be
+ * computed in two it is so now and then. */
 static void draw_work(struct trial *t, enum ff_pass pass)
 {
 	uint32_t node = (uint32_t)(t->node - t->graph.nodes);
@@ -283,6 +284,8 @@ static void draw_work(struct trial *t, enum ff_pass pass)
 		w->need_din[i] = pass == FF_BACKWARD && coin(t) &&
 				 !((ff_op_row(t->node->op)->flags & FF_OP_LOSS) && i > 0) &&
 				 !(t->node->op == FF_OP_BATCH_NORM && i == 0);
+	if (pass == FF_BACKWARD && (ff_op_row(t->node->op)->flags & FF_OP_HALVES))
+		ff_work_keep(w, (enum ff_grads)draw(t, FF_GRADS_ALL, FF_GRADS_PARAMS));
 }
 
 static double *new_whole(struct trial *t, const struct ff_operand *o)
@@ -497,7 +500,8 @@ static void fill_io(struct trial *t, int64_t workspace, struct ff_kernel_io *io)
 			.training = x->training,
 			.valid = x->valid};
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		if (!back || i >= n->n_data || (flags & FF_OP_BACKWARD_IN))
+		if (!back || ((i >= n->n_data || (flags & FF_OP_BACKWARD_IN)) &&
+					     ff_grads_read(w->grads, i >= n->n_data)))
 			io->in[i] = shard_of(t, &in[i], in[i].dtype, &w->in[i], x->in[i]);
 		if (w->need_din[i])
 			io->din[i] = shard_of(t, &in[i], (enum ff_dtype)in[i].gradient, &w->in[i],
@@ -515,6 +519,23 @@ static void fill_io(struct trial *t, int64_t workspace, struct ff_kernel_io *io)
 		io->workspace = device_memory(t, workspace);
 }
 
+/* A half of backward gets by with what the whole needs. */
+static void check_half(struct trial *t, int64_t workspace)
+{
+	struct ff_work whole;
+	struct ff_kernel *k;
+	struct ff_error err;
+
+	if (t->work.grads == FF_GRADS_ALL)
+		return;
+	ff_work_fill(&t->graph, (uint32_t)(t->node - t->graph.nodes), &t->work.box, FF_BACKWARD,
+			&whole);
+	whole.need_din[0] = true;
+	check(backend->kernel.open(t->dev, &whole, &k, &err), &err);
+	ck_assert_int_le(workspace, backend->kernel.workspace(k));
+	backend->kernel.close(k);
+}
+
 /* Twice, with the same result, but where a gradient replaces another one. */
 static void run_kernel(struct trial *t)
 {
@@ -528,6 +549,7 @@ static void run_kernel(struct trial *t)
 	check(backend->kernel.open(t->dev, w, &k, &err), &err);
 	workspace = backend->kernel.workspace(k);
 	ck_assert_int_eq(workspace % 64, 0);
+	check_half(t, workspace);
 	fill_io(t, workspace, &io);
 	for (int again = 0; again < (t->before && w->pass == FF_BACKWARD ? 1 : 2); again++) {
 		check(backend->kernel.run(t->stream, k, &io, &err), &err);

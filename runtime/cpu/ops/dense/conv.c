@@ -24,7 +24,7 @@ struct conv {
 	struct band band[FF_MAX_BANDS];
 	struct ff_image in_image, out_image;
 	int64_t group_step; /* channels from one group's input to the next's */
-	bool has_bias, need_din, fill_din;
+	bool has_bias, need_din, need_weight, fill_din;
 	bool thin; /* in_image is what is read of the shard */
 	int64_t shard_bytes;
 	/* Workspace for one band at a time: sizes, then offsets (negative: none). */
@@ -93,7 +93,7 @@ static int64_t larger(int64_t a, int64_t b)
 static int prepare_band(struct ff_kernel *k, const struct ff_work *w, struct conv *c,
 		struct band *b, struct ff_error *err)
 {
-	int passes = FF_FILTER_WEIGHT | (c->need_din ? FF_FILTER_DATA : 0);
+	int passes = (c->need_weight ? FF_FILTER_WEIGHT : 0) | (c->need_din ? FF_FILTER_DATA : 0);
 	int64_t size = ff_dtype_bytes(c->type);
 	int code = ff_filter_prepare(k, &b->filter,
 			w->pass == FF_FORWARD ? FF_FILTER_FORWARD : passes, &b->calls, err);
@@ -182,6 +182,20 @@ static int run_data(const struct ff_kernel *k, const struct band *b, const struc
 	return FF_OK;
 }
 
+static int run_weight(const struct ff_kernel *k, const struct band *b,
+		const struct ff_kernel_io *io, const void *dout, struct ff_error *err)
+{
+	const struct conv *c = k->state;
+	const struct ff_filter_gradient g = {.image = band_in(c, b, io),
+			.dresult = dout,
+			.dweight = (float *)io->din[1] + b->at.first_weight,
+			.dbias = c->has_bias ? (float *)io->din[2] + b->at.first_out : NULL,
+			.order = ff_kernel_at(io, c->weight),
+			.wide = ff_kernel_at(io, c->wide)};
+
+	return ff_filter_weight(k, &b->calls, io, &g, err);
+}
+
 /* The input's room in the workspace, then the weights', serves both gradients:
  * they run one after the other. */
 static int run_backward(
@@ -194,13 +208,7 @@ static int run_backward(
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		const struct band *b = &c->band[i];
 		const void *dout = band_dout(c, b, io);
-		const struct ff_filter_gradient g = {.image = band_in(c, b, io),
-				.dresult = dout,
-				.dweight = (float *)io->din[1] + b->at.first_weight,
-				.dbias = c->has_bias ? (float *)io->din[2] + b->at.first_out : NULL,
-				.order = ff_kernel_at(io, c->weight),
-				.wide = ff_kernel_at(io, c->wide)};
-		int code = ff_filter_weight(k, &b->calls, io, &g, err);
+		int code = c->need_weight ? run_weight(k, b, io, dout, err) : FF_OK;
 
 		if (code == FF_OK && c->need_din)
 			code = run_data(k, b, io, dout, err);
@@ -223,6 +231,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 	ff_image_fill(&w->node->out_map[0], &w->out[0], &c->out_image);
 	c->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	c->need_din = w->pass == FF_BACKWARD && w->need_din[0];
+	c->need_weight = ff_grads_make(w->grads, true);
 	ff_windows_fill(w, &windows);
 	thin_out(&windows, c);
 	split_bands(w, c);

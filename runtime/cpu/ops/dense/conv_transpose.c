@@ -15,7 +15,7 @@ struct transposed {
 	struct ff_transposed t;
 	struct ff_filter_calls calls;
 	int64_t weight_bytes, bias_bytes; /* of the gradients */
-	bool has_bias, need_din;
+	bool has_bias, need_din, need_weight;
 	bool is_apart; /* the library writes to the workspace, not to the output's shard */
 	/* Workspace: dense images and what filters need (negative: none). */
 	int64_t image, plain, in, order, wide;
@@ -152,19 +152,21 @@ static int run_backward(
 			.dweight = (float *)io->din[1] + s->t.first_weight,
 			.order = ff_kernel_at(io, s->order),
 			.wide = ff_kernel_at(io, s->wide)};
-	int code;
+	int code = FF_OK;
 
-	if (s->has_bias)
+	if (s->need_weight && s->has_bias)
 		sum_bias(s, io);
-	if (s->t.is_empty || s->t.has_others)
+	if (s->need_weight && (s->t.is_empty || s->t.has_others))
 		memset(io->din[1], 0, (size_t)s->weight_bytes);
 	if (s->t.is_empty)
 		return FF_OK;
 	if (!s->t.box.is_last)
 		pack(s, &s->t.box, ff_real_in(s->type, io->dout[0], s->t.box_at),
 				ff_kernel_at(io, s->image));
-	g.dresult = dense_in(s, io);
-	code = ff_filter_weight(k, &s->calls, io, &g, err);
+	if (s->need_weight) {
+		g.dresult = dense_in(s, io);
+		code = ff_filter_weight(k, &s->calls, io, &g, err);
+	}
 	return code < 0 || !s->need_din ? code : run_data(k, io, dout, err);
 }
 
@@ -178,9 +180,9 @@ static int prepare_filter(struct ff_kernel *k, const struct ff_work *w, struct t
 			.groups = s->t.groups,
 			.c = s->t.out_channels,
 			.k = s->t.in_channels};
-	int passes = w->pass == FF_FORWARD
-				     ? FF_FILTER_DATA
-				     : FF_FILTER_WEIGHT | (s->need_din ? FF_FILTER_FORWARD : 0);
+	int passes = w->pass == FF_FORWARD ? FF_FILTER_DATA
+					   : (s->need_weight ? FF_FILTER_WEIGHT : 0) |
+							     (s->need_din ? FF_FILTER_FORWARD : 0);
 
 	return s->t.is_empty ? FF_OK : ff_filter_prepare(k, &f, passes, &s->calls, err);
 }
@@ -217,6 +219,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 	ff_transposed_fill(w, &s->t);
 	s->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	s->need_din = backward && w->need_din[0];
+	s->need_weight = ff_grads_make(w->grads, true);
 	s->weight_bytes = ff_region_volume(&w->in[1]) * FF_F32_BYTES;
 	if (s->has_bias)
 		s->bias_bytes = ff_region_volume(&w->in[2]) * FF_F32_BYTES;

@@ -15,7 +15,7 @@
 struct linear {
 	enum ff_dtype type;                      /* gradients of parameters are float32 */
 	int64_t rows, in_features, out_features; /* of the part */
-	bool has_bias, need_din;
+	bool has_bias, need_din, need_weight;
 	struct ff_call *forward;
 	struct ff_call *backward_data, *backward_weight; /* bfloat16 */
 	/* Images are stored channels last, so their features are not innermost: such
@@ -56,7 +56,7 @@ static int prepare_backward(struct ff_kernel *k, struct linear *l, struct ff_err
 
 	if (l->type == FF_F32)
 		return FF_OK;
-	code = ff_product_prepare(k, &weight, &l->backward_weight, err);
+	code = l->need_weight ? ff_product_prepare(k, &weight, &l->backward_weight, err) : FF_OK;
 	return code < 0 || !l->need_din ? code
 					: ff_product_prepare(k, &data, &l->backward_data, err);
 }
@@ -139,11 +139,13 @@ static int run_backward(
 {
 	const struct linear *l = k->state;
 	const void *dout = row_major(l, &l->out_region, io, io->dout[0], l->out);
-	const void *x = row_major(l, &l->in_region, io, io->in[0], l->in);
 	void *din = l->reordered ? ff_kernel_at(io, l->in) : io->din[0];
-	int code = multiply_weight(k, io, dout, x, err);
+	int code = FF_OK;
 
-	if (code == FF_OK && l->has_bias)
+	if (l->need_weight)
+		code = multiply_weight(k, io, dout,
+				row_major(l, &l->in_region, io, io->in[0], l->in), err);
+	if (code == FF_OK && l->need_weight && l->has_bias)
 		ff_column_sums(l->type, l->rows, l->out_features, dout, io->din[2]);
 	if (code < 0 || !l->need_din)
 		return code;
@@ -166,6 +168,7 @@ int ff_cpu_linear_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 	l->rows = ff_region_volume(&w->out[0]) / l->out_features;
 	l->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	l->need_din = w->pass == FF_BACKWARD && w->need_din[0];
+	l->need_weight = ff_grads_make(w->grads, true);
 	l->in_region = w->in[0];
 	l->out_region = w->out[0];
 	memcpy(l->order, w->node->out_map[0].order, sizeof(l->order));

@@ -31,7 +31,7 @@ struct conv {
 	struct band band[FF_MAX_BANDS];
 	struct ff_image in_image, out_image;
 	int64_t group_step; /* channels from one group's input to the next's */
-	bool has_bias, need_din, fill_din;
+	bool has_bias, need_din, need_weight, fill_din;
 	/* Workspace for one band at a time: sizes, then offsets (negative: none). */
 	int64_t in_bytes, out_bytes, wide_bytes;
 	int64_t in, out, wide_in, wide_out, sums;
@@ -118,6 +118,8 @@ static int find_backward(
 		fill_shape(k, c, b, FF_CONV_DATA, &s);
 		code = ff_conv_find(k, &s, &b->data, err);
 	}
+	if (!c->need_weight)
+		return code;
 	fill_shape(k, c, b, FF_CONV_WEIGHT, &s);
 	s.sink = FF_F32;
 	s.weight_align = ff_conv_alignment(b->at.first_weight * FF_F32_BYTES);
@@ -335,12 +337,12 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	cudaStream_t queue = ff_stream_queue(s);
 	int64_t in_elements = ff_image_pixels(&c->in_image) * c->in_image.channels;
 	size_t in_bytes = (size_t)(in_elements * ff_dtype_bytes(c->type));
-	bool by_band = c->has_bias && !c->out_image.is_last;
+	bool has_bias = c->need_weight && c->has_bias, by_band = has_bias && !c->out_image.is_last;
 	int code = FF_OK;
 
 	if (c->need_din && c->fill_din)
 		code = ff_kernel_launched(cudaMemsetAsync(io->din[0], 0, in_bytes, queue), k, err);
-	if (code == FF_OK && c->has_bias && !by_band)
+	if (code == FF_OK && has_bias && !by_band)
 		code = run_bias(k, io, c->out_image.channels, 0, io->dout[0], queue, err);
 	for (uint32_t i = 0; i < c->n_bands && code == FF_OK; i++) {
 		const struct band *b = &c->band[i];
@@ -350,7 +352,7 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 		if (code == FF_OK && by_band)
 			code = run_bias(k, io, ff_band_out(&b->at), b->at.first_out, dout, queue,
 					err);
-		if (code == FF_OK)
+		if (code == FF_OK && c->need_weight)
 			code = run_weight(k, b, io, dout, queue, err);
 		if (code == FF_OK && c->need_din)
 			code = run_data(k, b, io, dout, queue, err);
@@ -387,6 +389,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 	ff_image_fill(&w->node->out_map[0], &w->out[0], &c->out_image);
 	c->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	c->need_din = backward && w->need_din[0];
+	c->need_weight = ff_grads_make(w->grads, true);
 	split_bands(w, c);
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		int code = prepare_band(k, c, &c->band[i], backward, err);

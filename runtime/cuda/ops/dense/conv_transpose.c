@@ -18,7 +18,7 @@ struct transposed {
 	struct ff_filter filter;
 	const struct ff_plan *out, *data, *weight; /* NULL: kernels of our own */
 	int64_t weight_bytes, bias_bytes;          /* of the gradients */
-	bool has_bias, need_din;
+	bool has_bias, need_din, need_weight;
 	bool is_apart; /* the library writes to the workspace, not to the output's shard */
 	bool widen;    /* `weight` takes float32 images */
 	/* Workspace: dense images (negative: none). */
@@ -62,11 +62,12 @@ static int find_forward(struct ff_kernel *k, struct transposed *s, struct ff_err
 
 static int find_backward(struct ff_kernel *k, struct transposed *s, struct ff_error *err)
 {
-	int code = find(k, s, FF_CONV_WEIGHT, s->type, FF_F32, &s->weight, err);
+	int code = s->need_weight ? find(k, s, FF_CONV_WEIGHT, s->type, FF_F32, &s->weight, err)
+				  : FF_OK;
 
 	if (code == FF_OK && s->need_din)
 		code = find(k, s, FF_CONV_FORWARD, s->type, s->type, &s->data, err);
-	if (code < 0 || s->weight || s->type == FF_F32)
+	if (code < 0 || !s->need_weight || s->weight || s->type == FF_F32)
 		return code;
 	code = find(k, s, FF_CONV_WEIGHT, FF_F32, FF_F32, &s->weight, err);
 	s->widen = s->weight != NULL;
@@ -219,11 +220,11 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *stream,
 	cudaStream_t queue = ff_stream_queue(stream);
 	bool is_last = s->t.box.is_last;
 	const void *image = is_last ? io->dout[0] : ff_kernel_at(io, s->image), *in;
-	int code = s->has_bias ? sum_bias(k, io, queue, err) : FF_OK;
+	int code = s->need_weight && s->has_bias ? sum_bias(k, io, queue, err) : FF_OK;
 
 	if (code < 0)
 		return code;
-	if (s->t.is_empty || s->t.has_others)
+	if (s->need_weight && (s->t.is_empty || s->t.has_others))
 		code = ff_kernel_launched(
 				cudaMemsetAsync(io->din[1], 0, (size_t)s->weight_bytes, queue), k,
 				err);
@@ -232,9 +233,9 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *stream,
 	if (!is_last)
 		code = pack(k, &s->t.box, ff_at(s->type, io->dout[0], s->t.box_at),
 				ff_kernel_at(io, s->image), queue, err);
-	if (code == FF_OK)
+	if (code == FF_OK && s->need_weight)
 		code = dense_in(k, io, queue, &in, err);
-	if (code == FF_OK)
+	if (code == FF_OK && s->need_weight)
 		code = run_weight(k, io, image, in, queue, err);
 	return code < 0 || !s->need_din ? code : run_data(k, io, image, queue, err);
 }
@@ -278,6 +279,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 			.windows = s->t.windows};
 	s->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	s->need_din = backward && w->need_din[0];
+	s->need_weight = ff_grads_make(w->grads, true);
 	s->weight_bytes = ff_region_volume(&w->in[1]) * FF_F32_BYTES;
 	if (s->has_bias)
 		s->bias_bytes = ff_region_volume(&w->in[2]) * FF_F32_BYTES;

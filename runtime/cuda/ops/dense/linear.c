@@ -11,7 +11,8 @@ struct linear {
 	enum ff_dtype type;                      /* gradients of parameters are float32 */
 	int64_t rows, in_features, out_features; /* of the part */
 	uint32_t n_in;                           /* behind them: what an operator before it read */
-	bool has_bias, need_din, sum_columns;    /* the bias's gradient by a kernel of ours */
+	bool has_bias, need_din, need_weight;
+	bool sum_columns; /* the bias's gradient by a kernel of ours */
 	struct ff_product *forward, *data, *weight;
 	/* Images are stored channels last, so their features are not innermost: such
 	 * shards are brought into row-major order in the workspace. */
@@ -84,9 +85,9 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	const void *dout, *x;
 	int code = row_major(k, &l->out_loops, io, io->dout[0], l->out, queue, &dout, err);
 
-	if (code == FF_OK)
+	if (code == FF_OK && l->need_weight)
 		code = row_major(k, &l->in_loops, io, io->in[0], l->in, queue, &x, err);
-	if (code == FF_OK)
+	if (code == FF_OK && l->need_weight)
 		code = ff_product_run(
 				k, l->weight, queue, dout, x, io->din[2], io->din[1], scratch, err);
 	if (code == FF_OK && l->sum_columns)
@@ -155,10 +156,10 @@ static int prepare_backward(struct ff_kernel *k, struct linear *l, struct ff_err
 	k->declined = k->epilogue != FF_EPILOGUE_NONE && (l->reordered || !l->need_din);
 	if (k->declined)
 		return FF_OK;
-	code = ff_product_create(k, &weight, &l->weight, err);
+	code = l->need_weight ? ff_product_create(k, &weight, &l->weight, err) : FF_OK;
 	if (code < 0)
 		return code;
-	l->sum_columns = l->has_bias && !ff_product_gives_sums(l->weight);
+	l->sum_columns = l->need_weight && l->has_bias && !ff_product_gives_sums(l->weight);
 	if (l->sum_columns)
 		l->sums = ff_kernel_reserve(k, ff_column_scratch(l->rows, l->out_features));
 	return !l->need_din ? code : ff_product_create(k, &data, &l->data, err);
@@ -180,6 +181,7 @@ int ff_cuda_linear_prepare(struct ff_kernel *k, const struct ff_work *w, struct 
 	l->rows = ff_region_volume(&w->out[0]) / l->out_features;
 	l->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	l->need_din = w->pass == FF_BACKWARD && w->need_din[0];
+	l->need_weight = ff_grads_make(w->grads, true);
 	l->reordered = order[last] != last;
 	fill_loops(order, &w->in[0], &l->in_loops);
 	fill_loops(order, &w->out[0], &l->out_loops);
