@@ -63,6 +63,8 @@ static void put(struct writer *w, struct ff_step step)
 	else if (step.kind == FF_STEP_GATHER && step.limited)
 		w->p.gathers[step.phase != FF_PHASE_FORWARD]
 			    [(size_t)step.micro * w->g->n_nodes + step.id] = at;
+	else if (step.kind == FF_STEP_SYNC)
+		w->p.syncs[(size_t)step.micro * w->g->n_nodes + step.id] = at;
 }
 
 /* All parts, and what they carry. */
@@ -162,15 +164,22 @@ static void put_gathers(struct writer *w)
 	}
 }
 
-/* What is brought several times is gathered as often, just before it is read. */
-static void put_gather(struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t node)
+/* Whether a node reads weights that are brought several times. */
+static bool reads_again(const struct writer *w, uint32_t node)
 {
 	const struct ff_node *n = &w->g->nodes[node];
 	bool again = false;
 
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
 		again = again || w->p.again[ff_edge_source(w->g, k)];
-	if (again && ff_program_gathers(&w->p, phase != FF_PHASE_FORWARD, micro, node) == FF_NONE)
+	return again;
+}
+
+/* These are gathered as often, just before they are read. */
+static void put_gather(struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t node)
+{
+	if (reads_again(w, node) && ff_program_gathers(&w->p, phase != FF_PHASE_FORWARD, micro,
+						    node) == FF_NONE)
 		put(w, (struct ff_step){FF_STEP_GATHER, phase, micro, node, true});
 }
 
@@ -288,13 +297,16 @@ static void recompute(struct writer *w, uint32_t node, uint32_t micro)
 }
 
 /* Gradients are synchronised as soon as they are there.  What other stages wait for goes first:
- * a later stage's turn comes when all its chunks are through, where it would idle anyway. */
+ * a later stage's turn comes when all its chunks are through, where it would idle anyway.  Not so
+ * those of what is dropped: they would be there whole until then. */
 static void put_sync(struct writer *w, uint32_t node, uint32_t micro)
 {
-	struct ff_step step = {FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node};
+	bool last = micro + 1 == w->s->micro_batches;
+	struct ff_step step = {FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node, !last};
 	uint32_t first = w->order[w->stage[0].first];
 
-	if (ff_strategy_stage(w->g, w->s, node) == ff_strategy_stage(w->g, w->s, first))
+	if (reads_again(w, node) ||
+			ff_strategy_stage(w->g, w->s, node) == ff_strategy_stage(w->g, w->s, first))
 		put(w, step);
 	else
 		w->held[w->n_held++] = (struct late){step, w->at};
@@ -316,7 +328,7 @@ static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
 		if (ff_edge_needs_grad(g, k) && (k < n->in + n->n_data || last))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);
-	if (n->n_in > n->n_data && last)
+	if (n->n_in > n->n_data && (last || reads_again(w, node)))
 		put_sync(w, node, micro);
 }
 
@@ -515,8 +527,9 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 		w->p.gathers[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
 		failed = failed || !w->p.gathers[k];
 	}
-	if (failed || !w->step || !w->late || !w->held || !w->stage || !w->rank || !w->stack ||
-			!*again)
+	w->p.syncs = ff_arena_array(a, m * g->n_nodes, sizeof(*w->p.syncs));
+	if (failed || !w->p.syncs || !w->step || !w->late || !w->held || !w->stage || !w->rank ||
+			!w->stack || !*again)
 		return ff_fail_memory(err);
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		memset(w->p.compute[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
@@ -524,6 +537,7 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 	}
 	for (int k = 0; k < 2; k++)
 		memset(w->p.gathers[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
+	memset(w->p.syncs, 0xff, m * g->n_nodes * sizeof(*w->p.syncs));
 	return FF_OK;
 }
 
