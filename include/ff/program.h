@@ -27,8 +27,8 @@ enum ff_step_kind {
 	/* Flat buckets whose weights node `id` is the first to read: where it is limited those that
 	 * are dropped, for this micro-batch's forward or (FF_PHASE_RECOMPUTE) what comes later. */
 	FF_STEP_GATHER,
-	/* Buckets whose gradients node `id` completes: in the last micro-batch, and where it is
-	 * limited, in another one, those that are dropped. */
+	/* Buckets whose gradients node `id` completes: where it is limited those that are dropped,
+	 * in every micro-batch, else the others, in the last. */
 	FF_STEP_SYNC,
 	FF_STEP_UPDATE, /* all buckets */
 };
@@ -99,7 +99,7 @@ static inline uint32_t ff_program_gathers(
 	return p->gathers[later][(size_t)micro * p->n_nodes + node];
 }
 
-/* The step that sums gradients which `node` completes; FF_NONE: none does. */
+/* The limited step that sums gradients which `node` completes; FF_NONE: none does. */
 static inline uint32_t ff_program_syncs(const struct ff_program *p, uint32_t micro, uint32_t node)
 {
 	return p->syncs[(size_t)micro * p->n_nodes + node];

@@ -63,7 +63,7 @@ static void put(struct writer *w, struct ff_step step)
 	else if (step.kind == FF_STEP_GATHER && step.limited)
 		w->p.gathers[step.phase != FF_PHASE_FORWARD]
 			    [(size_t)step.micro * w->g->n_nodes + step.id] = at;
-	else if (step.kind == FF_STEP_SYNC)
+	else if (step.kind == FF_STEP_SYNC && step.limited)
 		w->p.syncs[(size_t)step.micro * w->g->n_nodes + step.id] = at;
 }
 
@@ -297,16 +297,13 @@ static void recompute(struct writer *w, uint32_t node, uint32_t micro)
 }
 
 /* Gradients are synchronised as soon as they are there.  What other stages wait for goes first:
- * a later stage's turn comes when all its chunks are through, where it would idle anyway.  Not so
- * those of what is dropped: they would be there whole until then. */
+ * a later stage's turn comes when all its chunks are through, where it would idle anyway. */
 static void put_sync(struct writer *w, uint32_t node, uint32_t micro)
 {
-	bool last = micro + 1 == w->s->micro_batches;
-	struct ff_step step = {FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node, !last};
+	struct ff_step step = {FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node};
 	uint32_t first = w->order[w->stage[0].first];
 
-	if (reads_again(w, node) ||
-			ff_strategy_stage(w->g, w->s, node) == ff_strategy_stage(w->g, w->s, first))
+	if (ff_strategy_stage(w->g, w->s, node) == ff_strategy_stage(w->g, w->s, first))
 		put(w, step);
 	else
 		w->held[w->n_held++] = (struct late){step, w->at};
@@ -328,7 +325,9 @@ static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
 		if (ff_edge_needs_grad(g, k) && (k < n->in + n->n_data || last))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);
-	if (n->n_in > n->n_data && (last || reads_again(w, node)))
+	if (reads_again(w, node))
+		put(w, (struct ff_step){FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node, true});
+	if (n->n_in > n->n_data && last)
 		put_sync(w, node, micro);
 }
 
@@ -503,8 +502,10 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 {
 	const struct ff_graph *g = w->g;
 	size_t m = w->s->micro_batches;
-	/* compute, synchronisation and gathers; moves forward, again and backward; flat weights */
-	size_t bound = m * (6 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) + g->n_nodes + 1;
+	/* compute, synchronisation and gathers; moves forward, again and backward; flat weights,
+	 * and what is synchronised once */
+	size_t bound = m * (6 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) +
+		       2 * (size_t)g->n_nodes + 1;
 	bool failed = false;
 
 	if (bound >= FF_NONE)
