@@ -2,10 +2,11 @@
 """What sharded updates cost beside data parallelism: predicted and measured.
 
 usage: bench/updates.py [--build build] [--out out/updates] [--network NAME]... [--rounds 4]
-                        [--hosts N --bandwidth 1gbit [--latency 0]]
+                        [--micro-batches M] [--hosts N --bandwidth 1gbit [--latency 0]]
 
 For each network ffprof measures kernels and links, on two ranks of this machine or, with --hosts, on as
-many emulated hosts (./run cluster, as root).  ffsearch writes data parallelism, zero-1 and zero-3, and
+many emulated hosts (./run cluster, as root).  ffsearch writes data parallelism, zero-1 and zero-3, in M
+micro-batches if there are several (as megatron:1,N,1,M has it), and
 ffrun trains by each in turns, --rounds times; of a strategy's runs the fastest median step counts.
 Prints a line a strategy: predicted and measured step, both against data parallelism's, and bytes sent.
 
@@ -23,6 +24,7 @@ NETWORKS = {
              "--set", "sequence=64", "--set", "vocabulary=2000"],
 }
 STRATEGIES = ("data-parallel", "zero-1", "zero-3")
+DEVICES = 2
 WARMUP = 5
 MEASURED_US = 2e6  # a run is so long, within these steps
 FEWEST, MOST = 8, 100
@@ -36,7 +38,7 @@ class Bench:
         place = f"-{options.bandwidth}" if options.hosts else ""
         base = f"{options.out}/{name}{place}"
         self.graph, self.costs, self.report = f"{base}.json", f"{base}.costs.json", f"{base}.report.json"
-        self.machine = f"{base}.machine.json" if options.hosts else "cpu2"
+        self.machine = f"{base}.machine.json" if options.hosts else f"cpu{DEVICES}"
         self.plan = {s: f"{base}.{s}.json" for s in STRATEGIES}
         run(f"{options.build}/graphs/ffzoo", *NETWORKS[name], "-o", self.graph)
 
@@ -49,10 +51,17 @@ class Bench:
             run(f"{o.build}/runtime/ffprof", self.graph, "--machine", self.machine, "-o", self.costs,
                 "--rounds", "3")
 
+    def spelt(self, strategy):
+        """For ffsearch, in so many micro-batches."""
+        if self.options.micro_batches == 1:
+            return strategy
+        update = "" if strategy == STRATEGIES[0] else f",{strategy}"
+        return f"megatron:1,{self.options.hosts or DEVICES},1,{self.options.micro_batches}{update}"
+
     def predict(self, strategy):
         """Microseconds, and bytes sent, of the strategy that is written."""
         run(f"{self.options.build}/planner/ffsearch", self.graph, "--machine", self.machine, "--costs",
-            self.costs, "--simulate", strategy, "-o", self.plan[strategy], "--report", self.report)
+            self.costs, "--simulate", self.spelt(strategy), "-o", self.plan[strategy], "--report", self.report)
         report = load(self.report)
         return report["predicted_us"], report["comm_bytes"]
 
@@ -93,6 +102,7 @@ def main():
     parser.add_argument("--out", default="out/updates")
     parser.add_argument("--network", action="append", choices=sorted(NETWORKS))
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--micro-batches", type=int, default=1)
     parser.add_argument("--hosts", type=int, default=0)
     parser.add_argument("--bandwidth", default="1gbit")
     parser.add_argument("--latency", default="0")

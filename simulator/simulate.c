@@ -58,6 +58,8 @@ static double sync_us(const struct ff_schedule *s, const struct ff_task *t, stru
 		return ff_price_average(p, b->n_devices, b->device, b->bytes, s->average_every);
 	if (t->bucket == s->clip)
 		return ff_price_sync(p, b->n_devices, b->device, b->bytes);
+	if (b->dropped && t->pass == FF_BACKWARD && t->micro > 0)
+		return ff_price_flat_added(p, s->graph, b->n_devices, b->device, b->bytes);
 	if (b->flat)
 		return ff_price_flat(p, half, b->n_devices, b->device, b->bytes);
 	return ff_price_bucket(p, b->n_devices, b->device, b->bytes);

@@ -164,7 +164,8 @@ static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t ed
 	uint32_t i = ff_emit_gradient_of(l, edge, t->micro), p = t->part;
 	bool pinned = ff_emit_from_parameter(l, edge);
 	uint32_t *din = ff_emit_list(l, l->r.din, edge, i);
-	uint32_t *dout = ff_emit_list(l, l->r.dout, e->value, pinned ? ff_schedule_due(&l->r) : i);
+	uint32_t *dout = ff_emit_list(l, l->r.dout, e->value,
+			pinned && l->r.staleness ? ff_schedule_due(&l->r) : i);
 
 	if (l->r.added[edge] != FF_NONE) {
 		ff_buffer_use(l, ff_task_sum(&l->r, t, e->slot)[p]);

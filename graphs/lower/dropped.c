@@ -1,5 +1,5 @@
 /* Dropped buckets.  Weights have a buffer on each device for as long as a micro-batch reads them,
- * forward and then again, gradients one from the first that is written until they are summed.
+ * forward and then again, gradients one from the first that it writes until they are summed.
  * Shards are parts of these.  SPDX-License-Identifier: Apache-2.0 */
 #include "dropped.h"
 
@@ -13,11 +13,12 @@
 int ff_dropped_begin(struct ff_lowering *l, uint32_t bucket)
 {
 	struct ff_bucket *b = &l->r.buckets[bucket];
-	uint32_t *gradients = ff_arena_array(l->a, b->n_devices, sizeof(*gradients));
+	size_t n = (size_t)l->s->micro_batches * b->n_devices;
+	uint32_t *gradients = ff_arena_array(l->a, n, sizeof(*gradients));
 
 	if (!gradients)
 		return FF_E_NOMEM;
-	memset(gradients, 0xff, b->n_devices * sizeof(*gradients));
+	memset(gradients, 0xff, n * sizeof(*gradients));
 	b->gradients = gradients;
 	return FF_OK;
 }
@@ -67,16 +68,17 @@ void ff_dropped_write(struct ff_lowering *l, uint32_t gradient)
 	b = &l->r.buckets[x->bucket];
 	if (!b->dropped)
 		return;
-	all = (uint32_t *)b->gradients + ff_device_index(b->device, b->n_devices, x->device);
+	all = (uint32_t *)ff_bucket_gradients(b, l->r.tasks[l->r.n_tasks - 1].micro) +
+	      ff_device_index(b->device, b->n_devices, x->device);
 	if (*all == FF_NONE)
 		*all = ff_buffer_new(l, x->device, b->bytes);
 	x->within = *all;
 }
 
-void ff_dropped_take(struct ff_lowering *l, uint32_t bucket)
+void ff_dropped_take(struct ff_lowering *l, const struct ff_task *t)
 {
-	const struct ff_bucket *b = &l->r.buckets[bucket];
+	const struct ff_bucket *b = &l->r.buckets[t->bucket];
 
 	for (uint32_t d = 0; d < b->n_devices && b->dropped; d++)
-		ff_buffer_use(l, b->gradients[d]);
+		ff_buffer_use(l, ff_bucket_gradients(b, t->micro)[d]);
 }

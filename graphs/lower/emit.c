@@ -124,7 +124,7 @@ bool ff_emit_from_parameter(const struct ff_lowering *l, uint32_t edge)
 
 uint32_t ff_emit_gradient_of(const struct ff_lowering *l, uint32_t edge, uint32_t micro)
 {
-	return ff_emit_from_parameter(l, edge) ? 0 : 2 * micro;
+	return ff_schedule_gradient(&l->r, ff_edge_source(l->g, edge), micro);
 }
 
 void ff_emit_depend_gradients(struct ff_lowering *l, uint32_t value, uint32_t micro, uint32_t part)

@@ -254,8 +254,9 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 		for (uint32_t i = 0; i < l->r.n_instances; i++)
 			if (l->r.out[value + i])
 				((uint32_t *)l->r.out[value + i])[p] = weights;
-		((uint32_t *)dout[0])[p] = ff_buffer_pin(
-				l, nb->device[p], bucket, volume * FF_F32_BYTES, gradient);
+		for (uint32_t i = 0; i < (dropped ? l->r.n_instances : 1); i += 2)
+			((uint32_t *)dout[i])[p] = ff_buffer_pin(
+					l, nb->device[p], bucket, volume * FF_F32_BYTES, gradient);
 		if (l->r.buckets[bucket].delay)
 			((uint32_t *)dout[1])[p] = ff_buffer_pin(l, nb->device[p], bucket,
 					volume * FF_F32_BYTES, waits + offset);
@@ -471,7 +472,9 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 		return code;
 	l->r.again = ff_arena_copy(
 			l->a, l->program.again, l->g->n_nodes, sizeof(*l->program.again));
-	if (!l->r.again)
+	l->r.dropped = ff_arena_copy(
+			l->a, l->buckets.dropped, l->g->n_nodes, sizeof(*l->buckets.dropped));
+	if (!l->r.again || !l->r.dropped)
 		return ff_fail_memory(err);
 	find_sharing(l);
 	if ((code = ff_room_reserve(l, err)) < 0 || (code = ff_tables_places(l, err)) < 0 ||

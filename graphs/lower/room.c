@@ -67,20 +67,20 @@ static void count_parameters(const struct ff_lowering *l, struct count *n)
 		}
 }
 
-/* What gathers the weights of a dropped bucket, in as many instances as they have, and the buffers
- * that they and their gradients lie in. */
+/* What gathers the weights of a dropped bucket, in as many instances as they have, what sums its
+ * gradients in all micro-batches but the last, and the buffers that both lie in. */
 static void count_dropped(const struct ff_lowering *l, uint32_t bucket, struct count *n)
 {
 	const struct ff_bucket_build *b = &l->buckets.bucket[bucket];
-	size_t devices = b->n_devices, members = 0;
+	size_t devices = b->n_devices, members = 0, micro = l->s->micro_batches;
 
 	if (!b->dropped)
 		return;
 	for (uint32_t m = b->first; m != FF_NONE; m = l->buckets.member[m].next)
 		members++;
-	n->tasks += l->r.n_instances;
-	n->clocks += l->r.n_instances * devices;
-	n->buffers += l->r.n_instances * devices * (1 + members) + devices;
+	n->tasks += l->r.n_instances + micro - 1;
+	n->clocks += (l->r.n_instances + micro - 1) * devices;
+	n->buffers += (l->r.n_instances + micro) * devices * (1 + members);
 }
 
 static void count_bucket(const struct ff_lowering *l, uint32_t bucket, struct count *n)

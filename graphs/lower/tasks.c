@@ -158,10 +158,11 @@ static inline uint32_t sink_begin_gather(
 	return ff_updates_begin(l, s, bucket);
 }
 
-static inline void sink_wait_members(struct ff_lowering *l, uint32_t *t, uint32_t bucket)
+static inline void sink_wait_members(
+		struct ff_lowering *l, uint32_t *t, const struct ff_step *s, uint32_t bucket)
 {
 	(void)t;
-	ff_updates_depend(l, bucket);
+	ff_updates_depend(l, s, bucket);
 }
 
 static inline uint32_t sink_end_bucket(struct ff_lowering *l, uint32_t *t)

@@ -6,12 +6,12 @@
 #include "dropped.h"
 #include "emit.h"
 
-/* Gradients of a bucket's members on `device`, or on all (FF_NONE), and moves that take something
- * from them. */
-static void depend_on_members(struct ff_lowering *l, uint32_t bucket, uint32_t device)
+/* Gradients of a bucket's members in micro-batch `micro` on `device`, or on all (FF_NONE), and
+ * moves that take something from them. */
+static void depend_on_members(
+		struct ff_lowering *l, uint32_t bucket, uint32_t micro, uint32_t device)
 {
 	const struct ff_bucketing *b = &l->buckets;
-	uint32_t micro = l->s->micro_batches - 1;
 
 	for (uint32_t i = b->bucket[bucket].first; i != FF_NONE; i = b->member[i].next) {
 		uint32_t param = b->member[i].param;
@@ -41,12 +41,12 @@ uint32_t ff_updates_begin(struct ff_lowering *l, const struct ff_step *s, uint32
 	return l->r.n_tasks - 1;
 }
 
-void ff_updates_depend(struct ff_lowering *l, uint32_t bucket)
+void ff_updates_depend(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
 {
 	if (l->r.staleness)
 		depend_on_due(l, bucket);
 	else
-		depend_on_members(l, bucket, FF_NONE);
+		depend_on_members(l, bucket, s->micro, FF_NONE);
 }
 
 uint32_t ff_updates_end(struct ff_lowering *l)
@@ -56,7 +56,7 @@ uint32_t ff_updates_end(struct ff_lowering *l)
 
 	ff_emit_ready(l);
 	if (t->pass == FF_BACKWARD) {
-		ff_dropped_take(l, t->bucket);
+		ff_dropped_take(l, t);
 		l->r.network_bytes += ff_bucket_sent_bytes(b);
 		return l->r.n_tasks - 1;
 	}
@@ -131,8 +131,10 @@ static inline uint32_t sink_summed(const struct ff_lowering *l, const uint32_t *
 static inline void sink_wait_gradients(
 		struct ff_lowering *l, struct at_hand *t, const uint32_t *bucket, uint32_t position)
 {
+	const struct ff_task *task = &l->r.tasks[t->task];
+
 	(void)position;
-	depend_on_members(l, *bucket, l->r.tasks[t->task].device);
+	depend_on_members(l, *bucket, task->micro, task->device);
 }
 
 static inline void sink_end_update(struct ff_lowering *l, struct at_hand *t)

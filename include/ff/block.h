@@ -153,6 +153,7 @@ struct ff_bucketing {
 	struct ff_bucket_member *member;
 	uint32_t *first_at;        /* by node: first bucket that closes there, or FF_NONE */
 	uint32_t *first_opened[2]; /* by node: first that it is the first to read, if dropped */
+	bool *dropped;             /* by node: a parameter whose bucket is dropped */
 	uint32_t n_nodes, cap, n_dropped;
 	int64_t bucket_bytes;
 	enum ff_dtype type;   /* that weights are read as */

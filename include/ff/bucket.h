@@ -30,7 +30,8 @@ struct ff_shard {
  * A flat bucket may be dropped: of its weights and gradients, too, a device has its run for good
  * and no more.  The weights of all runs are gathered into a buffer before they are read forward,
  * and once more before they are read again, in every micro-batch.  Backward puts gradients into
- * another buffer, from which the reduce-scatter takes them. */
+ * another buffer, from which the micro-batch's reduce-scatter takes them; what that sums is added
+ * to the run. */
 struct ff_bucket {
 	bool synced, flat, dropped;
 	const struct ff_codec *codec; /* of several devices, synced; NULL: as they are */
@@ -44,10 +45,16 @@ struct ff_bucket {
 	uint32_t first_shard, n_shards;
 	int64_t bytes;
 	const int64_t *offset; /* n_devices: of its arrays, one behind the other */
-	/* Of a dropped one: n_devices buffers of all its gradients; FF_NONE: backward writes none.
-	 */
+	/* Of a dropped one, for each micro-batch n_devices buffers of all its gradients; FF_NONE:
+	 * backward writes none. */
 	const uint32_t *gradients;
 };
+
+/* Of a dropped one, by device. */
+static inline const uint32_t *ff_bucket_gradients(const struct ff_bucket *b, uint32_t micro)
+{
+	return b->gradients + (size_t)micro * b->n_devices;
+}
 
 /* Of a bucket's elements those whose squares its device number `position` adds up. */
 static inline void ff_norm_share(

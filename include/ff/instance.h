@@ -8,13 +8,20 @@
 /* A value has an instance for each micro-batch, and a second one where it is dropped and
  * made again: the one of `node`'s values that is meant in a micro-batch, forward or
  * (`later`) in backward and what is done for it.  Parameters that are not gathered again
- * have one in all, gradients one a micro-batch. */
+ * have one in all. */
 static inline uint32_t ff_schedule_instance(
 		const struct ff_schedule *s, uint32_t node, uint32_t micro, bool later)
 {
 	if (ff_node_is_parameter(s->graph, node) && !s->again[node])
 		return 0;
 	return 2 * micro + (later && s->again[node]);
+}
+/* Gradients have one a micro-batch, those of parameters one in all, unless their bucket is dropped:
+ * then what a micro-batch has made is summed, and gone. */
+static inline uint32_t ff_schedule_gradient(
+		const struct ff_schedule *s, uint32_t node, uint32_t micro)
+{
+	return ff_node_is_parameter(s->graph, node) && !s->dropped[node] ? 0 : 2 * micro;
 }
 /* Shards that a compute task reads at input `slot`; those of its output `port`. */
 static inline const uint32_t *ff_task_in(
@@ -40,9 +47,9 @@ static inline const uint32_t *ff_task_din(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
 	uint32_t edge = s->graph->nodes[t->node].in + slot;
-	bool param = slot >= s->graph->nodes[t->node].n_data;
 
-	return s->din[(size_t)edge * s->n_instances + (param ? 0 : 2 * (size_t)t->micro)];
+	return s->din[(size_t)edge * s->n_instances +
+			ff_schedule_gradient(s, ff_edge_source(s->graph, edge), t->micro)];
 }
 static inline const uint32_t *ff_task_dout(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t port)
@@ -89,14 +96,15 @@ static inline bool ff_task_reads(
 {
 	return ff_grads_read(t->grads, slot >= s->graph->nodes[t->node].n_data);
 }
-/* Whether a backward task adds to the gradient of input `slot`: an earlier micro-batch,
- * or another use of the parameter, has written it. */
+/* Whether a backward task adds to the gradient of input `slot`: an earlier micro-batch (unless its
+ * gradients were summed and are gone), or another use of the parameter, has written it. */
 static inline bool ff_task_adds(const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
 	const struct ff_node *n = &s->graph->nodes[t->node];
 
 	return t->pass == FF_BACKWARD && slot >= n->n_data && ff_task_makes(s, t, slot) &&
-	       (t->micro > 0 || s->accumulate[n->in + slot]);
+	       ((t->micro > 0 && !s->dropped[ff_edge_source(s->graph, n->in + slot)]) ||
+			       s->accumulate[n->in + slot]);
 }
 /* Shards to which a backward task adds the gradient of input `slot` that it has made; NULL: to
  * none. */

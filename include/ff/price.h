@@ -78,6 +78,10 @@ double ff_price_bucket(
  * the all-gather of its weights as operators read them.  `bytes` are of all its float32 weights. */
 double ff_price_flat(const struct ff_pricer *p, enum ff_move_kind kind, uint32_t n,
 		const uint16_t *device, int64_t bytes);
+/* That reduce-scatter where each device adds what earlier micro-batches have left.  `g` as above.
+ */
+double ff_price_flat_added(const struct ff_pricer *p, const struct ff_graph *g, uint32_t n,
+		const uint16_t *device, int64_t bytes);
 /* A bucket's weights and states become the mean of all: what that takes in each of `every` steps.
  */
 double ff_price_average(const struct ff_pricer *p, uint32_t n, const uint16_t *device,

@@ -28,7 +28,9 @@ enum ff_step_kind {
 	/* Flat buckets whose weights node `id` is the first to read: where it is limited those that
 	 * are dropped, for this micro-batch's forward or (FF_PHASE_RECOMPUTE) what comes later. */
 	FF_STEP_GATHER,
-	FF_STEP_SYNC,   /* buckets whose gradients node `id` completes */
+	/* Buckets whose gradients node `id` completes: where it is limited those that are dropped,
+	 * in every micro-batch, else the others, in the last. */
+	FF_STEP_SYNC,
 	FF_STEP_UPDATE, /* all buckets */
 };
 /* Limited steps.  What is there from the start, and is brought several times, would all be
@@ -43,7 +45,8 @@ struct ff_step {
 	enum ff_phase phase;
 	uint32_t micro; /* micro-batch */
 	uint32_t id;
-	/* MOVES, GATHER: of what is brought several times; COMPUTE: reads such first */
+	/* MOVES, GATHER: of what is brought several times; COMPUTE: reads such first; SYNC: of what
+	 * is summed several times */
 	bool limited;
 };
 
@@ -64,6 +67,7 @@ struct ff_program {
 	uint32_t *compute[FF_PHASE_COUNT], *moves[FF_PHASE_COUNT];
 	/* Of limited ones, forward and later: ff_program_gathers. */
 	uint32_t *gathers[2];
+	uint32_t *syncs; /* ff_program_syncs */
 };
 
 /* `order` are the nodes in issue order (ff_strategy_order), `g` the graph of one
@@ -98,6 +102,12 @@ static inline uint32_t ff_program_gathers(
 		const struct ff_program *p, bool later, uint32_t micro, uint32_t node)
 {
 	return p->gathers[later][(size_t)micro * p->n_nodes + node];
+}
+
+/* The limited step that sums gradients which `node` completes; FF_NONE: none does. */
+static inline uint32_t ff_program_syncs(const struct ff_program *p, uint32_t micro, uint32_t node)
+{
+	return p->syncs[(size_t)micro * p->n_nodes + node];
 }
 
 /* Where what is brought over `edge` is read last: there, or, if a prelude reads it there

@@ -31,7 +31,7 @@ struct ff_task {
 	enum ff_pass pass;
 	bool again;          /* FORWARD, MOVE: once more, for backward */
 	enum ff_grads grads; /* BACKWARD: that it makes */
-	uint32_t micro;      /* micro-batch: compute and MOVE */
+	uint32_t micro;      /* micro-batch: compute, MOVE, SYNC of dropped buckets */
 	uint32_t node;       /* compute; MOVE, DELAY: the consumer */
 	uint32_t part;       /* compute, DELAY */
 	uint32_t device;     /* compute, UPDATE, NORM, DELAY */
@@ -80,6 +80,7 @@ struct ff_schedule {
 	const struct ff_config *config; /* by node: the strategy's, parameters resolved */
 	const bool *again;    /* by node: for backward its values are made, a parameter's brought,
 			       * once more */
+	const bool *dropped;  /* by node: a parameter whose bucket is dropped */
 	uint32_t n_instances; /* of every value */
 	const uint32_t **out, **dout; /* [value, instance][part of its producer] shards, their
 				       * gradients */

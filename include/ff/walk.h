@@ -58,8 +58,9 @@ static inline void sink_wait_late(FF_WALK *w, FF_WALK_TASK *t, const struct ff_s
  * first has made it in place: what was moved there stands before it on its lanes. */
 static inline void sink_wait_written(FF_WALK *w, FF_WALK_TASK *t, uint32_t value, uint32_t micro,
 		const FF_WALK_MOVE *mv);
-/* ... for the gradients of all members of a bucket, on all of its devices. */
-static inline void sink_wait_members(FF_WALK *w, FF_WALK_TASK *t, uint32_t bucket);
+/* ... for the gradients of all members of a bucket that `s` sums, on all of its devices. */
+static inline void sink_wait_members(
+		FF_WALK *w, FF_WALK_TASK *t, const struct ff_step *s, uint32_t bucket);
 static inline FF_WALK_DONE sink_end_move(FF_WALK *w, FF_WALK_TASK *t);
 static inline FF_WALK_DONE sink_end_bucket(FF_WALK *w, FF_WALK_TASK *t);
 

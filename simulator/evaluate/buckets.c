@@ -74,6 +74,8 @@ static void price_synced(const struct ff_trial *e, const struct ff_bucket_build 
 	}
 	t->sync_us = ff_price_flat(e->p, FF_MOVE_REDUCE_SCATTER, k->n_devices, k->device, k->bytes);
 	t->gather_us = ff_price_flat(e->p, FF_MOVE_ALL_GATHER, k->n_devices, k->device, k->bytes);
+	if (k->dropped)
+		t->added_us = ff_price_flat_added(e->p, e->g, k->n_devices, k->device, k->bytes);
 }
 
 static int gather_synced(const struct ff_trial *e, struct ff_gathered *b, struct ff_error *err)

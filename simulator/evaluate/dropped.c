@@ -14,33 +14,28 @@ static void count_on_all(struct ff_trial *e, const struct ff_bucket_build *b, in
 		ff_account_add(e, b->device[d], bytes, first, last);
 }
 
-/* The step that synchronises what `node` closes: it stands behind its last backward. */
-static uint32_t synced_in(const struct ff_program *p, uint32_t node)
-{
-	uint32_t i = ff_program_compute(p, FF_PHASE_BACKWARD, p->micro_batches - 1, node);
-
-	while (p->step[i].kind != FF_STEP_SYNC || p->step[i].id != node)
-		i++;
-	return i;
-}
-
-static void count_bucket(struct ff_trial *e, const struct ff_bucket_build *b, int64_t sign)
+/* Of one micro-batch.  Who reads weights last forward is the first to write gradients, backward. */
+static void count_micro(
+		struct ff_trial *e, const struct ff_bucket_build *b, uint32_t micro, int64_t sign)
 {
 	const struct ff_program *p = &e->order.program;
 	int64_t weights = b->bytes / FF_F32_BYTES * ff_dtype_bytes(e->g->dtype);
 
-	for (uint32_t micro = 0; micro < p->micro_batches; micro++)
-		for (int later = 0; later < 2 && e->order.account.counted[micro]; later++)
-			if (b->opens[later] != FF_NONE)
-				count_on_all(e, b, sign * ff_align64(weights),
-						ff_program_gathers(
-								p, later, micro, b->opens[later]),
-						ff_program_reads(
-								p, later, micro, b->closes[later]));
-	/* who reads last forward is the first to write, backward */
+	for (int later = 0; later < 2; later++)
+		if (b->opens[later] != FF_NONE)
+			count_on_all(e, b, sign * ff_align64(weights),
+					ff_program_gathers(p, later, micro, b->opens[later]),
+					ff_program_reads(p, later, micro, b->closes[later]));
 	count_on_all(e, b, sign * b->bytes,
-			ff_program_compute(p, FF_PHASE_BACKWARD, 0, b->closes[0]),
-			synced_in(p, b->close));
+			ff_program_compute(p, FF_PHASE_BACKWARD, micro, b->closes[0]),
+			ff_program_syncs(p, micro, b->close));
+}
+
+static void count_bucket(struct ff_trial *e, const struct ff_bucket_build *b, int64_t sign)
+{
+	for (uint32_t micro = 0; micro < e->order.program.micro_batches; micro++)
+		if (e->order.account.counted[micro])
+			count_micro(e, b, micro, sign);
 }
 
 static bool are_alike(const struct ff_bucket_build *a, const struct ff_bucket_build *b)

@@ -57,6 +57,8 @@ static uint32_t successor(const struct ff_program *p, uint32_t i)
 		return ff_program_moves(p, s->phase, s->micro + 1, s->id);
 	if (s->kind == FF_STEP_GATHER)
 		return ff_program_gathers(p, s->phase != FF_PHASE_FORWARD, s->micro + 1, s->id);
+	if (s->kind == FF_STEP_SYNC)
+		return ff_program_syncs(p, s->micro + 1, s->id);
 	return s->kind == FF_STEP_COMPUTE ? ff_program_compute(p, s->phase, s->micro + 1, s->id)
 					  : FF_NONE;
 }
@@ -159,7 +161,8 @@ static void list_taken(struct listing *l, uint32_t edge)
 	const struct ff_trial *e = l->e;
 	const struct ff_program *p = &e->order.program;
 	const struct ff_value *v = &e->g->values[e->g->edges[edge].value];
-	uint32_t to = e->g->edges[edge].node, reader = ff_edge_reader(e->g, &e->order.program, edge);
+	uint32_t to = e->g->edges[edge].node,
+		 reader = ff_edge_reader(e->g, &e->order.program, edge);
 	enum ff_phase again = ff_node_reads_in(&e->order.program, reader);
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
@@ -201,7 +204,8 @@ static void list_edge(struct listing *l, uint32_t edge)
 	uint32_t prelude = ff_edge_replaced_by(e->g, edge);
 
 	list_moved(l, FF_PHASE_FORWARD, edge, from, to, FF_PHASE_FORWARD);
-	list_moved(l, FF_PHASE_RECOMPUTE, edge, from, reader, ff_node_reads_in(&e->order.program, reader));
+	list_moved(l, FF_PHASE_RECOMPUTE, edge, from, reader,
+			ff_node_reads_in(&e->order.program, reader));
 	list_taken(l, edge);
 	list_moved(l, FF_PHASE_BACKWARD, edge, to, from, FF_PHASE_BACKWARD);
 	if (prelude != FF_NONE)
@@ -211,7 +215,9 @@ static void list_edge(struct listing *l, uint32_t edge)
 
 static void list_run(struct listing *l)
 {
-	const struct ff_step *step = l->e->order.program.step + l->run->first;
+	const struct ff_trial *e = l->e;
+	const struct ff_program *p = &e->order.program;
+	const struct ff_step *step = p->step + l->run->first;
 
 	l->low = FF_NONE;
 	l->high = l->run->n_live = 0;
@@ -220,8 +226,12 @@ static void list_run(struct listing *l)
 		l->high = step[i].micro > l->high ? step[i].micro : l->high;
 		l->run->limited = l->run->limited || step[i].limited;
 	}
-	for (uint32_t k = 0; k < l->e->g->n_edges; k++)
+	for (uint32_t k = 0; k < e->g->n_edges; k++)
 		list_edge(l, k);
+	for (uint32_t k = 0; k < e->g->n_nodes; k++) /* what completes gradients that are summed */
+		list(l, &e->times.node[FF_PHASE_BACKWARD][k], false,
+				p->compute[FF_PHASE_BACKWARD] + k, p->n_nodes, p->syncs + k,
+				p->n_nodes);
 }
 
 /* Later micro-batches of one node first: they make room for those before. */

@@ -46,7 +46,8 @@ struct ff_gathered {
 	struct ff_timed_bucket {
 		double sync_us, update_us, done_us;
 		double gather_us; /* of a flat one's weights */
-	} * timed;                /* by bucket that is synchronised */
+		double added_us; /* to sum a dropped one's in a micro-batch that is not the first */
+	} * timed;               /* by bucket that is synchronised */
 	uint32_t cap_timed;
 	bool *adds; /* by node: backward of a first micro-batch adds to gradients */
 	bool holds_synced, holds_all; /* of the blocks in place when they were gathered */

@@ -366,7 +366,8 @@ static int find_param(struct ff_trial *e, uint32_t param, const struct ff_config
 	return ff_memo_node(e->memo, param, c, ret, err);
 }
 
-/* What gathers weights, several times (`limited`) or once, is done where there are any. */
+/* What gathers weights, several times (`limited`) or once, is done where there are any, and so is
+ * what sums gradients several times. */
 static void activate_gathers(struct ff_trial *e, bool limited, bool on)
 {
 	uint32_t end = limited ? e->order.program.n : e->order.program.gathers_end;
@@ -375,7 +376,8 @@ static void activate_gathers(struct ff_trial *e, bool limited, bool on)
 		const struct ff_step *s = &e->order.program.step[i];
 		uint64_t bit = (uint64_t)1 << i % 64;
 
-		if (s->kind == FF_STEP_GATHER && s->limited == limited)
+		if ((s->kind == FF_STEP_GATHER && s->limited == limited) ||
+				(s->kind == FF_STEP_SYNC && s->limited && limited))
 			e->order.active[i / 64] = on ? e->order.active[i / 64] | bit
 						     : e->order.active[i / 64] & ~bit;
 	}
@@ -436,8 +438,10 @@ static bool is_active(const struct ff_trial *e, const struct ff_step *s)
 
 	if (s->kind == FF_STEP_MOVES)
 		return e->placed.state[pass][s->id] != FF_EDGE_STILL;
-	if (s->kind == FF_STEP_GATHER)
-		return s->limited ? e->placed.n_dropped > 0 : e->placed.n_flat > 0;
+	if (s->kind == FF_STEP_GATHER && !s->limited)
+		return e->placed.n_flat > 0;
+	if (s->kind == FF_STEP_GATHER || s->kind == FF_STEP_SYNC)
+		return !s->limited || e->placed.n_dropped > 0;
 	return true;
 }
 

@@ -134,7 +134,7 @@ static inline int sink_begin_step(struct ff_trial *e, const struct ff_step *s, s
 		return FF_OK;
 	/* adding to gradients, too, depends on buckets */
 	code = ff_trial_gather(e, s->kind == FF_STEP_UPDATE, &g, err);
-	if (code == FF_OK && s->kind == FF_STEP_SYNC) {
+	if (code == FF_OK && s->kind == FF_STEP_SYNC && !s->limited) {
 		enum ff_phase last = ff_node_ends_in(&e->order.program, s->id);
 		const struct ff_timed_node *t = &e->times.node[last][s->id];
 
@@ -330,11 +330,27 @@ static int64_t added_bytes(const struct ff_trial *e, const struct ff_step *s, ui
 static bool adds_all(const struct ff_trial *e, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &e->g->nodes[node];
-	bool all = !e->placed.n_added[node];
+	bool all = !e->placed.n_added[node], known = micro > 0 && !sink_buckets(e)->n_dropped;
 
-	for (uint32_t i = n->n_data; i < n->n_in && micro == 0; i++)
+	for (uint32_t i = n->n_data; i < n->n_in && !known; i++)
 		all = all && ff_trial_adds(e, n->in + i, micro);
 	return all;
+}
+
+/* Whether it may add to any, of its parameters or of its data. */
+static bool adds_any(const struct ff_trial *e, uint32_t node, uint32_t micro)
+{
+	const struct ff_node *n = &e->g->nodes[node];
+	bool later = micro > 0 && n->n_in > n->n_data;
+
+	if (ff_trial_gathered(e)->adds[node] || (e->placed.n_sums && e->placed.n_added[node]))
+		return true;
+	if (!later || !sink_buckets(e)->n_dropped)
+		return later;
+	for (uint32_t i = n->n_data; i < n->n_in; i++)
+		if (ff_trial_adds(e, n->in + i, micro))
+			return true;
+	return false;
 }
 
 /* Backward that adds to some gradients of its parameters, but not to all, or of its data. */
@@ -357,13 +373,8 @@ static int price_adding(struct ff_trial *e, const struct ff_step *s, struct ff_e
 /* How long the parts of step `s` take: backward longer by the adding, if it adds to gradients. */
 static inline int price_parts(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
-	const struct ff_node *n = &e->g->nodes[s->id];
-
 	e->times.us = e->times.node[s->phase][s->id].us;
-	if (ff_phase_pass(s->phase) != FF_BACKWARD ||
-			!(ff_trial_gathered(e)->adds[s->id] ||
-					(s->micro > 0 && n->n_in > n->n_data) ||
-					(e->placed.n_sums && e->placed.n_added[s->id])))
+	if (ff_phase_pass(s->phase) != FF_BACKWARD || !adds_any(e, s->id, s->micro))
 		return FF_OK;
 	if (e->order.program.halved[s->id] || !adds_all(e, s->id, s->micro))
 		return price_adding(e, s, err);
@@ -429,27 +440,27 @@ static inline struct timed_task sink_begin_sync(
 		struct ff_trial *e, const struct ff_step *s, uint32_t bucket)
 {
 	const struct ff_gathered *g = ff_trial_gathered(e);
+	const struct ff_bucket_build *b = &g->synced.bucket[bucket];
+	const struct ff_timed_bucket *t = &g->timed[bucket];
 
-	(void)s;
 	return (struct timed_task){
-			.bucket = &g->synced.bucket[bucket], .us = g->timed[bucket].sync_us};
+			.bucket = b, .us = b->dropped && s->micro > 0 ? t->added_us : t->sync_us};
 }
 
 static inline struct timed_task sink_begin_gather(
 		struct ff_trial *e, const struct ff_step *s, uint32_t bucket)
 {
-	struct timed_task t = sink_begin_sync(e, s, bucket);
+	const struct ff_gathered *g = ff_trial_gathered(e);
 
-	t.us = ff_trial_gathered(e)->timed[bucket].gather_us;
-	return t;
+	(void)s;
+	return (struct timed_task){
+			.bucket = &g->synced.bucket[bucket], .us = g->timed[bucket].gather_us};
 }
 
 /* Where gradients of parameters are made apart each member has its own time. */
-static void wait_for_each(const struct ff_trial *e, struct timed_task *t,
+static void wait_for_each(const struct ff_trial *e, struct timed_task *t, const struct ff_step *s,
 		const struct ff_bucketing *all, uint32_t bucket)
 {
-	const struct ff_program *p = &e->order.program;
-
 	for (uint32_t i = all->bucket[bucket].first; i != FF_NONE; i = all->member[i].next) {
 		const struct ff_weight_group *group = all->member[i].group;
 		const struct ff_value *v = &e->g->values[e->g->nodes[all->member[i].param].out];
@@ -457,26 +468,25 @@ static void wait_for_each(const struct ff_trial *e, struct timed_task *t,
 		for (uint32_t u = 0; u < v->n_uses; u++) {
 			uint32_t edge = e->g->uses[v->first_use + u];
 			const struct ff_timed_node *node = &e->times.node[ff_edge_made_in(
-					e->g, p, edge)][e->ends[edge].to];
+					e->g, &e->order.program, edge)][e->ends[edge].to];
 
 			for (uint32_t k = 0; k < group->n_devices; k++)
-				t->from = later(t->from,
-						finish_of(node, p->micro_batches -
-										1)[group->part[k]]);
+				t->from = later(t->from, finish_of(node, s->micro)[group->part[k]]);
 		}
 	}
 }
 
 /* They are complete when the node that closes the bucket is done. */
-static inline void sink_wait_members(struct ff_trial *e, struct timed_task *t, uint32_t bucket)
+static inline void sink_wait_members(
+		struct ff_trial *e, struct timed_task *t, const struct ff_step *s, uint32_t bucket)
 {
 	const struct ff_bucketing *all = sink_buckets(e);
 	const struct ff_weight_group *last = all->member[all->bucket[bucket].last].group;
-	const double *finish = finish_of(&e->times.node[FF_PHASE_BACKWARD][t->bucket->close],
-			e->order.program.micro_batches - 1);
+	const double *finish =
+			finish_of(&e->times.node[FF_PHASE_BACKWARD][t->bucket->close], s->micro);
 
 	if (e->order.program.halves) {
-		wait_for_each(e, t, all, bucket);
+		wait_for_each(e, t, s, all, bucket);
 		return;
 	}
 	for (uint32_t k = 0; k < last->n_devices; k++)

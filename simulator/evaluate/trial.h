@@ -86,12 +86,20 @@ struct ff_trial {
 	struct ff_tally tally;
 };
 
+/* The buckets in place: the proposal's, if it changes them. */
+static inline struct ff_gathered *ff_trial_gathered(const struct ff_trial *e)
+{
+	return e->proposal.rebuckets ? e->placed.next : e->placed.now;
+}
+
 /* Whether backward adds to the gradient of a parameter at `edge`: another use or an
- * earlier micro-batch has written it. */
+ * earlier micro-batch has written it.  Buckets are gathered. */
 static inline bool ff_trial_adds(const struct ff_trial *e, uint32_t edge, uint32_t micro)
 {
-	return micro > 0 ||
-	       (!e->order.first_use[edge] && e->placed.synced[ff_edge_source(e->g, edge)]);
+	uint32_t param = ff_edge_source(e->g, edge);
+
+	return (micro > 0 && !ff_trial_gathered(e)->synced.dropped[param]) ||
+	       (!e->order.first_use[edge] && e->placed.synced[param]);
 }
 
 /* `ready` of a node's parts, to which something is about to be moved: it is taken out when the
@@ -133,12 +141,6 @@ static inline uint32_t ff_trial_sent(const struct ff_trial *e, uint32_t edge)
 static inline bool ff_trial_sums(const struct ff_trial *e, uint32_t edge)
 {
 	return e->placed.n_sums && e->placed.sums.added[edge] != FF_NONE;
-}
-
-/* The buckets in place: the proposal's, if it changes them. */
-static inline struct ff_gathered *ff_trial_gathered(const struct ff_trial *e)
-{
-	return e->proposal.rebuckets ? e->placed.next : e->placed.now;
 }
 
 /* Whether more need not be known of the proposal. */

@@ -289,3 +289,13 @@ double ff_price_add(
 	return bytes ? ff_price_on_grid(rate_us(p, g, device, FF_RATE_ACCUMULATE, (double)bytes))
 		     : 0;
 }
+
+double ff_price_flat_added(const struct ff_pricer *p, const struct ff_graph *g, uint32_t n,
+		const uint16_t *device, int64_t bytes)
+{
+	double worst = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		worst = fmax(worst, ff_price_add(p, g, device[i], bytes / n));
+	return ff_price_flat(p, FF_MOVE_REDUCE_SCATTER, n, device, bytes) + worst;
+}

@@ -19,8 +19,8 @@ struct flow {
 	int64_t run, run_end, shard;
 	/* Of a dropped one: where its first element would lie, were there room before the run. */
 	double *summed_at;
-	uint32_t dropped, kinds[8], reductions[FF_REDUCE_COUNT], syncs, gathers, micro_batches,
-			again, brought_again, groups_apart, groups_cut, summed,
+	uint32_t dropped, summed_before, kinds[8], reductions[FF_REDUCE_COUNT], syncs, gathers,
+			micro_batches, again, brought_again, groups_apart, groups_cut, summed,
 			types[FF_DTYPE_COUNT];
 };
 

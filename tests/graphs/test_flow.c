@@ -437,23 +437,27 @@ static void gather_dropped(struct flow *f, uint32_t task)
 	f->dropped++;
 }
 
-/* Every device's gradients of a dropped bucket are summed where they are applied. */
-static void sum_dropped(struct flow *f, const struct ff_bucket *b)
+/* Every device's gradients of a dropped bucket are summed where they are applied, and added to what
+ * was there before.  They are gone then. */
+static void sum_dropped(struct flow *f, const struct ff_bucket *b, uint32_t micro)
 {
 	struct ff_bucket_layout l = layout_of(f, b);
+	const uint32_t *gradients = ff_bucket_gradients(b, micro);
 
 	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++) {
 		uint32_t to = owner(f, b, k);
-		double sum = 0;
+		double *run = f->memory[b->device[to]] + b->offset[to] + l.gradients - to * l.run;
+		double sum = micro ? run[k * FF_F32_BYTES] : 0;
 
 		for (uint32_t d = 0; d < b->n_devices; d++) {
-			const struct ff_buffer *all = &f->s.buffers[b->gradients[d]];
+			const struct ff_buffer *all = &f->s.buffers[gradients[d]];
+			double *at = f->memory[all->device] + all->offset + k * FF_F32_BYTES;
 
 			ck_assert_uint_eq(all->device, b->device[d]);
-			sum += f->memory[all->device][all->offset + k * FF_F32_BYTES];
+			sum += *at;
+			*at = 0.5;
 		}
-		f->memory[b->device[to]]
-			 [b->offset[to] + l.gradients + k * FF_F32_BYTES - to * l.run] = sum;
+		run[k * FF_F32_BYTES] = sum;
 	}
 }
 
@@ -469,7 +473,8 @@ static void run_sync(struct flow *f, uint32_t task)
 		return;
 	}
 	if (b->dropped) {
-		sum_dropped(f, b);
+		sum_dropped(f, b, t->micro);
+		f->summed_before += t->micro > 0;
 		return;
 	}
 	if (t->pass == FF_FORWARD) {
@@ -622,6 +627,7 @@ START_TEST(everything_arrives)
 	ck_assert_uint_gt(f.syncs, 0);
 	ck_assert_uint_gt(f.gathers, 0);
 	ck_assert_uint_gt(f.dropped, 0);
+	ck_assert_uint_gt(f.summed_before, 0);
 	ck_assert_uint_gt(f.micro_batches, 0);
 	ck_assert_uint_gt(f.again, 0);
 	ck_assert_uint_gt(f.brought_again, 0);

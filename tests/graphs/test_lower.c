@@ -169,8 +169,10 @@ static void use_bucket(
 
 	/* of one that is dropped: all weights come, all gradients go */
 	for (uint32_t d = 0; d < b->n_devices && b->dropped && t->kind == FF_TASK_SYNC; d++)
-		use_as(u, t->pass == FF_FORWARD ? t->stage + d : b->gradients[d], task,
-				t->pass == FF_FORWARD);
+		use_as(u,
+				t->pass == FF_FORWARD ? t->stage + d
+						      : ff_bucket_gradients(b, t->micro)[d],
+				task, t->pass == FF_FORWARD);
 	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards && !b->dropped; i++) {
 		const struct ff_node *n = &s->graph->nodes[s->shards[i].node];
 		const struct ff_config *c = &s->config[s->shards[i].node];

@@ -234,6 +234,52 @@ START_TEST(dropped_closed_forms)
 }
 END_TEST
 
+/* Gradients of micro-batch `micro` of the only bucket, which is dropped, are there until task
+ * `sync` has summed them; nobody adds to them what an earlier one has made. */
+static void check_summed(const struct ff_schedule *s, uint32_t sync, uint32_t micro)
+{
+	const struct ff_bucket *b = &s->buckets[0];
+
+	ck_assert_uint_eq(s->tasks[sync].micro, micro);
+	for (uint32_t d = 0; d < b->n_devices; d++) {
+		const struct ff_buffer *all = &s->buffers[ff_bucket_gradients(b, micro)[d]];
+		const struct ff_task *first = &s->tasks[all->first];
+
+		ck_assert_uint_eq(all->device, b->device[d]);
+		ck_assert_int_eq(all->bytes, b->bytes);
+		ck_assert_uint_eq(all->last, sync);
+		ck_assert_int_eq(first->kind, FF_TASK_BACKWARD);
+		ck_assert_uint_eq(first->micro, micro);
+		ck_assert_int_eq(s->workspace_bytes[b->device[d]], 0);
+	}
+}
+
+/* Each micro-batch sends as much as all do where there is one, and between two of them a device has
+ * its run alone. */
+START_TEST(dropped_in_micro_batches)
+{
+	enum ff_dtype type = _i % 2 ? FF_BF16 : FF_F32;
+	struct ff_graph g;
+	struct ff_schedule s;
+	struct ff_arena a;
+	uint32_t n = 0;
+	int64_t bytes;
+
+	ff_arena_init(&a);
+	micro_batches = 1u << _i / 2;
+	lower_updates(DROPPED, type, 2, NULL, &a, &g, &s);
+	bytes = s.buckets[0].bytes;
+	for (uint32_t i = 0; i < s.n_tasks; i++)
+		if (s.tasks[i].kind == FF_TASK_SYNC && s.tasks[i].pass == FF_BACKWARD)
+			check_summed(&s, i, n++);
+	ck_assert_uint_eq(n, micro_batches);
+	ck_assert_int_eq(s.network_bytes,
+			n * (bytes + 2 * (bytes / FF_F32_BYTES * ff_dtype_bytes(type))));
+	micro_batches = 0;
+	ff_arena_finish(&a);
+}
+END_TEST
+
 /* Gradients that wait are needed as they were made, so flat buckets are not dropped then. */
 START_TEST(late_gradients_are_not_dropped)
 {
@@ -615,6 +661,7 @@ static Suite *suite(void)
 	tcase_add_test(c, closed_forms);
 	tcase_add_test(c, flat_closed_forms);
 	tcase_add_test(c, dropped_closed_forms);
+	tcase_add_loop_test(c, dropped_in_micro_batches, 0, 6); /* 1, 2, 4, in both types */
 	tcase_add_test(c, late_gradients_are_not_dropped);
 	tcase_add_test(c, flat_means_nothing);
 	tcase_add_test(c, brought_again);

@@ -5,6 +5,7 @@
 #include <check.h>
 
 #include "ff/block.h"
+#include "ff/micro.h"
 #include "ff/zoo.h"
 
 enum kind {
@@ -16,9 +17,10 @@ enum kind {
 	DROPPED, /* likewise, and of weights and gradients no more is there for good */
 };
 
-/* What gradients are compressed by meanwhile, and how late they are. */
+/* What gradients are compressed by meanwhile, how late they are, and in how many micro-batches they
+ * are made (0: one). */
 static const struct ff_codec *codec;
-static uint32_t staleness;
+static uint32_t staleness, micro_batches;
 
 /* Data parallelism over `p` devices with an update of the given kind. */
 static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
@@ -30,12 +32,16 @@ static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 	const char *const sets[] = {"layers=1", "hidden=64", "image=8", "classes=16",
 			type == FF_BF16 ? "dtype=bfloat16" : "dtype=float32"};
 	static struct ff_machine m;
+	struct ff_graph micro;
 	static struct ff_strategy s;
 	struct ff_error err = {0};
 
 	ck_assert_int_eq(ff_zoo_build("mlp", 8, sets, 5, a, g, &err), FF_OK);
 	ck_assert_int_eq(ff_machine_load("cpu8", a, &m, &err), FF_OK);
-	ck_assert_int_eq(ff_strategy_data_parallel(g, p, a, &s, &err), FF_OK);
+	ck_assert_int_eq(ff_graph_micro(g, micro_batches ? micro_batches : 1, a, &micro, &err),
+			FF_OK);
+	ck_assert_int_eq(ff_strategy_data_parallel(&micro, p, a, &s, &err), FF_OK);
+	s.micro_batches = micro_batches ? micro_batches : 1;
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		struct ff_config *c = &s.config[i];
 

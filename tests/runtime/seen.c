@@ -65,6 +65,8 @@ static void look(struct seen *seen, const struct scene *s)
 		const struct ff_move *mv = t->move;
 
 		seen->syncs += t->kind == FF_TASK_SYNC;
+		seen->summed_again += t->kind == FF_TASK_SYNC && t->pass == FF_BACKWARD &&
+				      lowered.buckets[t->bucket].dropped && t->micro > 0;
 		if (t->kind == FF_TASK_FORWARD) {
 			seen->op[s->graph.nodes[t->node].op]++;
 			seen->groups_apart += t->micro > 0 && s->graph.nodes[t->node].kept_apart;
@@ -131,6 +133,7 @@ static const struct {
 		KIND(replicated),
 		KIND(flat),
 		KIND(dropped),
+		KIND(summed_again),
 		KIND(summed),
 		KIND(added),
 		KIND(tied_synced),

@@ -13,6 +13,7 @@
 
 struct seen {
 	uint32_t deep, folded, stages, again, gpipe, live, limited, fits, misfits, slower, kept;
+	uint32_t summed;         /* gradients in what was folded */
 	uint32_t tried, in_vain; /* trials that were right, that were not */
 };
 
@@ -179,6 +180,17 @@ static void set(struct pair *w)
 	same_lanes(w);
 }
 
+/* Whether gradients are summed in each micro-batch of a run. */
+static bool sums(const struct ff_order *o, const struct ff_run *r)
+{
+	bool any = false;
+
+	for (uint32_t i = r->first; i < r->first + r->period; i++)
+		any = any || (o->program.step[i].kind == FF_STEP_SYNC &&
+					     (o->active[i / 64] >> i % 64 & 1));
+	return any;
+}
+
 static void look(const struct pair *w, struct seen *seen)
 {
 	const struct ff_folding *f = &w->folds->now->fold;
@@ -194,6 +206,7 @@ static void look(const struct pair *w, struct seen *seen)
 	for (uint32_t i = 0; i < o->n_runs; i++) {
 		seen->live += f->n_folded > 0 && o->run[i].n_live > 0;
 		seen->limited += f->n_folded > 0 && o->run[i].limited;
+		seen->summed += f->n_folded > 0 && sums(o, &o->run[i]);
 	}
 	seen->tried += f->n_trials > f->n_in_vain;
 	seen->in_vain += f->n_in_vain > 0;

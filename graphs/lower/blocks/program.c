@@ -63,6 +63,8 @@ static void put(struct writer *w, struct ff_step step)
 	else if (step.kind == FF_STEP_GATHER && step.limited)
 		w->p.gathers[step.phase != FF_PHASE_FORWARD]
 			    [(size_t)step.micro * w->g->n_nodes + step.id] = at;
+	else if (step.kind == FF_STEP_SYNC && step.limited)
+		w->p.syncs[(size_t)step.micro * w->g->n_nodes + step.id] = at;
 }
 
 /* All parts, and what they carry. */
@@ -162,15 +164,22 @@ static void put_gathers(struct writer *w)
 	}
 }
 
-/* What is brought several times is gathered as often, just before it is read. */
-static void put_gather(struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t node)
+/* Whether a node reads weights that are brought several times. */
+static bool reads_again(const struct writer *w, uint32_t node)
 {
 	const struct ff_node *n = &w->g->nodes[node];
 	bool again = false;
 
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
 		again = again || w->p.again[ff_edge_source(w->g, k)];
-	if (again && ff_program_gathers(&w->p, phase != FF_PHASE_FORWARD, micro, node) == FF_NONE)
+	return again;
+}
+
+/* These are gathered as often, just before they are read. */
+static void put_gather(struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t node)
+{
+	if (reads_again(w, node) && ff_program_gathers(&w->p, phase != FF_PHASE_FORWARD, micro,
+						    node) == FF_NONE)
 		put(w, (struct ff_step){FF_STEP_GATHER, phase, micro, node, true});
 }
 
@@ -326,6 +335,8 @@ static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 	for (uint32_t k = n->in; k < n->in + n->n_data; k++)
 		if (ff_edge_needs_grad(g, k))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);
+	if (reads_again(w, node))
+		put(w, (struct ff_step){FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node, true});
 	if (!w->p.halved[node])
 		put_params(w, FF_PHASE_BACKWARD, node, micro);
 	if (!w->p.halves && n->n_in > n->n_data && micro + 1 == w->s->micro_batches)
@@ -593,8 +604,10 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, bool **h
 {
 	const struct ff_graph *g = w->g;
 	size_t m = w->s->micro_batches;
-	/* compute, synchronisation and gathers; moves forward, again and backward; flat weights */
-	size_t bound = m * (7 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) + g->n_nodes + 1;
+	/* compute, synchronisation and gathers; moves forward, again and backward; flat weights,
+	 * and what is synchronised once */
+	size_t bound = m * (7 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) +
+		       2 * (size_t)g->n_nodes + 1;
 	bool failed = false;
 
 	if (bound >= FF_NONE)
@@ -618,8 +631,9 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, bool **h
 		w->p.gathers[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
 		failed = failed || !w->p.gathers[k];
 	}
-	if (failed || !w->step || !w->late || !w->held || !w->stage || !w->rank || !w->stack ||
-			!*again || !*halved)
+	w->p.syncs = ff_arena_array(a, m * g->n_nodes, sizeof(*w->p.syncs));
+	if (failed || !w->p.syncs || !w->step || !w->late || !w->held || !w->stage || !w->rank ||
+			!w->stack || !*again || !*halved)
 		return ff_fail_memory(err);
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		memset(w->p.compute[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
@@ -627,6 +641,7 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, bool **h
 	}
 	for (int k = 0; k < 2; k++)
 		memset(w->p.gathers[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
+	memset(w->p.syncs, 0xff, m * g->n_nodes * sizeof(*w->p.syncs));
 	return FF_OK;
 }
 

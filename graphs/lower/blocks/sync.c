@@ -25,7 +25,8 @@ int ff_bucketing_init(struct ff_bucketing *b, const struct ff_graph *g, int64_t 
 	*b = (struct ff_bucketing){.n_nodes = g->n_nodes, .type = g->dtype};
 	b->bucket_bytes = bucket_bytes;
 	b->first_at = malloc((3 * (size_t)g->n_nodes + 1) * sizeof(*b->first_at));
-	if (!b->first_at)
+	b->dropped = malloc((size_t)g->n_nodes + 1);
+	if (!b->first_at || !b->dropped)
 		return ff_fail_memory(err);
 	b->first_opened[0] = b->first_at + g->n_nodes;
 	b->first_opened[1] = b->first_at + 2 * (size_t)g->n_nodes;
@@ -37,6 +38,7 @@ void ff_bucketing_finish(struct ff_bucketing *b)
 	free(b->bucket);
 	free(b->member);
 	free(b->first_at);
+	free(b->dropped);
 	free(b->newest);
 	ff_table_finish(&b->sets);
 }
@@ -46,6 +48,7 @@ void ff_bucketing_begin(struct ff_bucketing *b)
 	b->n_buckets = b->n_members = b->n_dropped = 0;
 	b->round++;
 	memset(b->first_at, 0xff, b->n_nodes * sizeof(*b->first_at));
+	memset(b->dropped, 0, b->n_nodes * sizeof(*b->dropped));
 	ff_table_clear(&b->sets);
 }
 
@@ -184,6 +187,7 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 		if (at == FF_NONE)
 			return ff_fail_memory(err);
 		b->bucket[at].close = node;
+		b->dropped[param] = w.dropped;
 		append(b, &b->bucket[at],
 				(struct ff_bucket_member){.param = param, .cell = i, .group = g});
 	}

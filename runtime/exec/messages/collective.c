@@ -50,7 +50,8 @@ static void sync_ends(const struct ff_transfer *t, uint32_t i, char **all, char 
 	at += gathers ? layout.readers : layout.gradients;
 	*all = *own = at;
 	if (b->dropped)
-		*all = ff_address_buffer(t->x, gathers ? t->task->stage + i : b->gradients[i]);
+		*all = ff_address_buffer(t->x, gathers ? t->task->stage + i
+						       : ff_bucket_gradients(b, t->task->micro)[i]);
 	else if (b->flat)
 		*own += i * (layout.run / FF_F32_BYTES) * ff_dtype_bytes(t->collective.type);
 }
@@ -74,6 +75,23 @@ static void clear_gaps(struct ff_transfer *t, float *all)
 	}
 }
 
+/* What earlier micro-batches have left in a device's run is summed with this one's. */
+static void add_earlier(struct ff_transfer *t, float *own, float *chunk, int64_t n)
+{
+	static const uint8_t order[] = {0};
+	const struct ff_region run = {.rank = 1, .hi = {(int32_t)n}};
+
+	t->before[t->n_before++] = (struct ff_copy){.source = own,
+			.sink = chunk,
+			.order = order,
+			.source_region = run,
+			.sink_region = run,
+			.region = run,
+			.type = FF_F32,
+			.add = true,
+			.reduce = FF_REDUCE_SUM};
+}
+
 /* All in place, but for dropped buckets: of a flat bucket a device's run is its chunk. */
 int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 {
@@ -87,7 +105,8 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 	int code = alloc_arrays(t, b->n_devices, b->device, &send, &recv, &count, &offset, err);
 
 	t->fill = ff_arena_array(&t->x->arena, gaps, sizeof(*t->fill));
-	if (code < 0 || !t->fill)
+	t->before = ff_arena_array(&t->x->arena, clears ? t->x->n_hosts : 0, sizeof(*t->before));
+	if (code < 0 || !t->fill || !t->before)
 		return code < 0 ? code : ff_fail_memory(err);
 	t->collective.type = gathers ? s->graph->dtype : FF_F32;
 	for (uint32_t i = 0; i < b->n_devices; i++) {
@@ -100,6 +119,9 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 		recv[i] = gathers ? all : own;
 		if (all && clears)
 			clear_gaps(t, (float *)(void *)all);
+		if (all && clears && t->task->micro > 0)
+			add_earlier(t, (float *)(void *)own, (float *)(void *)all + offset[i],
+					count[i]);
 	}
 	return FF_OK;
 }
