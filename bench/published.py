@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Predicted beside published times of whole training steps on GPUs.
 
-usage: bench/published.py FOLDER [--build build] [--out out] [--costs analytic] [--rows 250 | --all]
+usage: bench/published.py FOLDER [--build build] [--out out] [--costs analytic] [--rows 250 | --all] [--jobs 1]
                           [--machine GPU=MACHINE]... [--framework NAME]... [--clusters] [--svg FILE]
                           [--verbose]
 
@@ -42,6 +42,7 @@ import os
 import statistics
 import subprocess
 import sys
+from concurrent import futures
 from typing import NamedTuple
 
 import compared
@@ -304,9 +305,11 @@ class Predictor:
 def predict_all(rows, options):
     """Rows that cannot be predicted are told."""
     predictor, points, why = Predictor(options), [], {}
-    groups = compared.by_key(rows, lambda r: (r.gpu, r.gpus, r.zoo, r.tf32, r.optimizer, r.framework)).values()
-    for i, some in enumerate(groups):
-        for r, x in zip(some, predictor.predict(some)):
+    groups = list(compared.by_key(rows, lambda r: (r.gpu, r.gpus, r.zoo, r.tf32, r.optimizer, r.framework)).values())
+    for some in groups:  # what jobs share is made before
+        predictor.graph(some[0].zoo), predictor.machine(some[0])
+    for i, found in enumerate(futures.ThreadPoolExecutor(options.jobs).map(predictor.predict, groups)):
+        for r, x in zip(groups[i], found):
             if isinstance(x, str):
                 why.setdefault(x, []).append(r)
             else:
@@ -410,6 +413,7 @@ def main():
     p.add_argument("--costs", default="analytic", choices=("analytic", "peak"), help="ffsearch's (preset analytic)")
     p.add_argument("--rows", type=int, default=250, help="of a table, about (preset 250)")
     p.add_argument("--all", action="store_true", help="all rows")
+    p.add_argument("--jobs", type=int, default=1, help="graphs at once (preset 1)")
     p.add_argument("--machine", action="append", default=[], metavar="GPU=MACHINE", help="what a GPU is of")
     p.add_argument("--framework", action="append", choices=tuple(FRAMEWORKS),
                    help="its rows alone (preset: all but those in TF32, which analytic costs do not know)")
