@@ -1,9 +1,9 @@
 /* Prints what steps of frameworks take: of each line of standard input, "tuned STRATEGY" or "whole
  * STRATEGY" (as ffsearch --simulate has them by name; gradients in the best buckets, or all at
  * once), a line of JSON with the step and the tasks' classes in microseconds, as our runtime would
- * execute it and as each framework given does. One process has the graph, the machine and the
- * prices of all.  bench/published.py compares them with published steps.  SPDX-License-Identifier:
- * Apache-2.0 */
+ * execute it and as each framework given does; or a sentence that says why not.  One process has
+ * the graph, the machine and the prices of all.  bench/published.py compares them with published
+ * steps.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

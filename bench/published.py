@@ -24,7 +24,8 @@ a GPU is in a machine made of its datasheet (below), or in what --machine says, 
 in several of them.  Memory is no limit: what was measured did fit.
 
 Printed are, by GPU, network and number of GPUs, the mean absolute and signed errors of predicted against
-published steps, Kendall's tau of pairs with the same network, GPUs and batch, and the term that errs most:
+published steps, Kendall's tau of pairs with the same network, GPUs and batch, the same without pairs whose
+published steps are less than 2 % apart, and the term that errs most:
 of compute, communication and waits (what is left of the step) it is the one whose factor is furthest
 from one, by its share of the step, where factors are fitted to the group's rows by least squares, drawn
 towards one.  First as our runtime would execute the steps; then as their frameworks do (ffsearch
@@ -355,9 +356,12 @@ def worst_term(some):
     return f"{TERMS[worst]} {100 * off[worst]:+.0f} %"
 
 
-def tau(some):
+TIE = 0.02  # of a published step: what two runs of one differ by
+
+
+def tau(some, tie=0):
     groups = compared.by_key(some, lambda x: comparable(x.row)).values()
-    return compared.kendall([[point(x) for x in g] for g in groups])
+    return compared.kendall([[point(x) for x in g] for g in groups], tie)
 
 
 def mean_error(some):
@@ -365,14 +369,14 @@ def mean_error(some):
 
 
 def line(title, some):
-    order = tau(some)
+    orders = ["" if math.isnan(t) else f"{t:.3f}" for t in (tau(some), tau(some, TIE))]
     print(f"{title:48} {len(some):4} {100 * mean_error(some):8.1f} % "
           f"{100 * statistics.mean(x.error for x in some):+8.1f} % "
-          f"{'' if math.isnan(order) else f'{order:.3f}':>8}  {worst_term(some)}")
+          f"{orders[0]:>8} {orders[1]:>8}  {worst_term(some)}")
 
 
 def table(points):
-    print(f"\n{'':48} {'n':>4} {'mean |e|':>10} {'mean e':>10} {'tau':>8}  errs most")
+    print(f"\n{'':48} {'n':>4} {'mean |e|':>10} {'mean e':>10} {'tau':>8} {'no ties':>8}  errs most")
     for key, some in sorted(compared.by_key(points, lambda x: (x.row.gpu, x.row.network, x.row.gpus)).items()):
         line(f"{key[0]}, {key[1]}, {key[2]} GPU{'s' if key[2] > 1 else ''}", some)
     for framework, some in sorted(compared.by_key(points, lambda x: x.row.framework).items()):
