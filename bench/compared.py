@@ -22,20 +22,23 @@ class Point(NamedTuple):
         return (self.predicted - self.measured) / self.measured
 
 
-def agreement(points):
-    """Pairs in the same order less pairs in another one, and how many pairs there are."""
+def agreement(points, tie=0):
+    """Pairs in the same order less pairs in another one, and how many pairs there are.  Pairs that were measured
+    less than `tie` of the shorter time apart are none."""
     score = total = 0
     for i, a in enumerate(points):
         for b in points[:i]:
+            if abs(a.measured - b.measured) < tie * min(a.measured, b.measured):
+                continue
             total += 1
             score += (((a.predicted > b.predicted) - (a.predicted < b.predicted)) *
                       ((a.measured > b.measured) - (a.measured < b.measured)))
     return score, total
 
 
-def kendall(groups):
+def kendall(groups, tie=0):
     """Kendall's tau-a, of pairs within each of the groups of points."""
-    counts = [agreement(points) for points in groups]
+    counts = [agreement(points, tie) for points in groups]
     total = sum(c[1] for c in counts)
     return sum(c[0] for c in counts) / total if total else float("nan")
 

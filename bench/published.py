@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Predicted beside published times of whole training steps on GPUs.
 
-usage: bench/published.py FOLDER [--build build] [--out out] [--costs analytic] [--rows 250 | --all]
+usage: bench/published.py FOLDER [--build build] [--out out] [--costs analytic] [--rows 250 | --all] [--jobs 1]
                           [--machine GPU=MACHINE]... [--framework NAME]... [--clusters] [--svg FILE]
                           [--verbose]
 
@@ -18,12 +18,14 @@ FOLDER has tables of what others measured, as CSV with a header.  Those that are
 With --clusters also three steps on 4 to 16 nodes (Narayanan et al., "Efficient Large-Scale Language Model Training on
 GPU Clusters Using Megatron-LM", SC 2021, table 1), by the micro-batches that are predicted fastest, as it names none.
 
-Of each table about --rows are taken, evenly, or --all.  Networks are ffzoo's, priced by ffsearch --simulate;
+Of each table about --rows are taken, evenly, or --all.  Networks are ffzoo's, priced by bench-frameworks, as ffsearch
+--simulate has them;
 a GPU is in a machine made of its datasheet (below), or in what --machine says, a100_sxm40=dgx-a100-40, of many GPUs
 in several of them.  Memory is no limit: what was measured did fit.
 
 Printed are, by GPU, network and number of GPUs, the mean absolute and signed errors of predicted against
-published steps, Kendall's tau of pairs with the same network, GPUs and batch, and the term that errs most:
+published steps, Kendall's tau of pairs with the same network, GPUs and batch, the same without pairs whose
+published steps are less than 2 % apart, and the term that errs most:
 of compute, communication and waits (what is left of the step) it is the one whose factor is furthest
 from one, by its share of the step, where factors are fitted to the group's rows by least squares, drawn
 towards one.  First as our runtime would execute the steps; then as their frameworks do (ffsearch
@@ -35,15 +37,17 @@ SPDX-License-Identifier: Apache-2.0
 """
 import argparse
 import csv
+import json
 import math
 import os
 import statistics
 import subprocess
 import sys
+from concurrent import futures
 from typing import NamedTuple
 
 import compared
-from commands import load, run, save
+from commands import run, save
 
 # What a kind of device is called in graphs/machines, and of datasheets, dense: TFLOP/s float32 without tensor cores,
 # with TF32, 16 bit; GB/s; GiB; GB/s to others of the host in each direction.  V100 has no bfloat16: its float16 stands
@@ -231,11 +235,11 @@ class Predicted(NamedTuple):
 
 def take_apart(r, plan):
     """The step and its terms; what is updated is left out where the published step ends before."""
-    n, tasks = plan["devices"], plan.get("predicted_tasks", {})
+    n, tasks = r.gpus, plan["tasks"]
     update = 0 if r.optimizer else tasks.get("update", 0) / n
     moved = sum(us for name, us in tasks.items() if is_communication(name)) / n
     done = sum(us for name, us in tasks.items() if not is_communication(name)) / n - update
-    us = plan["predicted_us"] - update
+    us = plan["us"] - update
     return us, (done, moved, max(0, us - done - moved))
 
 
@@ -265,62 +269,54 @@ class Predictor:
             write_machine(path, r.gpu, r.gpus, r.tf32)
         return [path]
 
-    def simulate(self, r, strategy, to, *more):
-        """Why not; or None."""
-        command = [f"{self.o.build}/planner/ffsearch", self.graph(r.zoo), "--machine", *self.machine(r), "--costs",
-                   self.o.costs, "--optimizer", r.optimizer or "sgd", "--memory", "4TiB", "-o", to, "--simulate"]
-        done = subprocess.run([*command, strategy, *more], capture_output=True, text=True, check=False)
-        return done.stderr.strip() if done.returncode else None
+    def steps(self, rows, numbers):
+        """Of rows that share a graph, a machine and an optimizer, a list of plans each: of our runtime and of the
+        framework by each number; or a sentence that says why not."""
+        r = rows[0]
+        command = [f"{self.o.build}/bench/bench-frameworks", self.graph(r.zoo), "--machine", *self.machine(r),
+                   "--costs", self.o.costs, "--optimizer", r.optimizer or "sgd"]
+        command += [w for n in numbers for w in ("--framework", f"{FRAMEWORKS[r.framework]}:{n}")]
+        lines = [f"{'whole' if x.whole and x.gpus > 1 else 'tuned'} {x.strategy}\n" for x in rows]
+        done = subprocess.run(command, input="".join(lines), capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}\n{done.stderr}")
+        return [json.loads(line) if line.startswith("[") else line for line in done.stdout.splitlines()]
 
-    def predict(self, r):
-        """By our runtime and by its framework; or None, and why."""
-        made, plan = (os.path.join(self.folder, name) for name in ("made.json", "plan.json"))
-        why = self.make(r, made) or self.simulate(r, made, plan)
-        if why:
-            return None, why
-        us, terms = take_apart(r, load(plan))
-        numbers = NUMBERS[r.framework] if self.o.costs == "analytic" else ()
-        try:
-            return Predicted(r, us, terms, tuple((n, *self.by_number(r, made, plan, n)) for n in numbers)), ""
-        except ValueError as e:
-            return None, str(e)
-
-    def make(self, r, to):
-        """Its strategy; why not, or None."""
-        why = self.simulate(r, r.strategy, to)
-        if not why and r.whole and r.gpus > 1:
-            save(to, dict(load(to), bucket_bytes=WHOLE))
-        return why
-
-    def by_number(self, r, made, plan, number):
-        """The step and its terms, as its framework with that number."""
-        why = self.simulate(r, made, plan, "--framework", f"{FRAMEWORKS[r.framework]}:{number}")
-        if why:
-            raise ValueError(why)
-        return take_apart(r, load(plan))
+    def predict(self, rows):
+        """By our runtime and by their framework: of each row that, or why not."""
+        numbers, found = NUMBERS[rows[0].framework] if self.o.costs == "analytic" else (), []
+        for r, plans in zip(rows, self.steps(rows, numbers)):
+            if isinstance(plans, str):
+                found.append(plans)
+                continue
+            (us, terms), *by = (take_apart(r, p) for p in plans)
+            found.append(Predicted(r, us, terms, tuple((n, *x) for n, x in zip(numbers, by))))
+        return found
 
     def fastest(self, rows, number):
         """Of rows that were measured as one, by that number."""
-        made, plan, points = *(os.path.join(self.folder, name) for name in ("made.json", "plan.json")), []
-        for r in rows:
-            why = self.make(r, made)
-            if why:
-                sys.exit(why)
-            points.append(Predicted(r, *self.by_number(r, made, plan, number)))
+        points = []
+        for r, plans in zip(rows, self.steps(rows, (number,))):
+            if isinstance(plans, str):
+                sys.exit(plans)
+            points.append(Predicted(r, *take_apart(r, plans[1])))
         return min(points, key=lambda x: x.us)
 
 
 def predict_all(rows, options):
     """Rows that cannot be predicted are told."""
     predictor, points, why = Predictor(options), [], {}
-    for i, r in enumerate(rows):
-        x, reason = predictor.predict(r)
+    groups = list(compared.by_key(rows, lambda r: (r.gpu, r.gpus, r.zoo, r.tf32, r.optimizer, r.framework)).values())
+    for some in groups:  # what jobs share is made before
+        predictor.graph(some[0].zoo), predictor.machine(some[0])
+    for i, found in enumerate(futures.ThreadPoolExecutor(options.jobs).map(predictor.predict, groups)):
+        for r, x in zip(groups[i], found):
+            if isinstance(x, str):
+                why.setdefault(x, []).append(r)
+            else:
+                points.append(x)
         if sys.stderr.isatty():
-            print(f"\r{i + 1} of {len(rows)}", end="", file=sys.stderr)
-        if x is None:
-            why.setdefault(reason, []).append(r)
-        else:
-            points.append(x)
+            print(f"\r{i + 1} of {len(groups)}", end="", file=sys.stderr)
     for reason, some in why.items():
         print(f"{len(some)} rows are left out, {some[0].network} on {some[0].gpus} {some[0].gpu} first: {reason}")
     return points
@@ -360,9 +356,12 @@ def worst_term(some):
     return f"{TERMS[worst]} {100 * off[worst]:+.0f} %"
 
 
-def tau(some):
+TIE = 0.02  # of a published step: what two runs of one differ by
+
+
+def tau(some, tie=0):
     groups = compared.by_key(some, lambda x: comparable(x.row)).values()
-    return compared.kendall([[point(x) for x in g] for g in groups])
+    return compared.kendall([[point(x) for x in g] for g in groups], tie)
 
 
 def mean_error(some):
@@ -370,14 +369,14 @@ def mean_error(some):
 
 
 def line(title, some):
-    order = tau(some)
+    orders = ["" if math.isnan(t) else f"{t:.3f}" for t in (tau(some), tau(some, TIE))]
     print(f"{title:48} {len(some):4} {100 * mean_error(some):8.1f} % "
           f"{100 * statistics.mean(x.error for x in some):+8.1f} % "
-          f"{'' if math.isnan(order) else f'{order:.3f}':>8}  {worst_term(some)}")
+          f"{orders[0]:>8} {orders[1]:>8}  {worst_term(some)}")
 
 
 def table(points):
-    print(f"\n{'':48} {'n':>4} {'mean |e|':>10} {'mean e':>10} {'tau':>8}  errs most")
+    print(f"\n{'':48} {'n':>4} {'mean |e|':>10} {'mean e':>10} {'tau':>8} {'no ties':>8}  errs most")
     for key, some in sorted(compared.by_key(points, lambda x: (x.row.gpu, x.row.network, x.row.gpus)).items()):
         line(f"{key[0]}, {key[1]}, {key[2]} GPU{'s' if key[2] > 1 else ''}", some)
     for framework, some in sorted(compared.by_key(points, lambda x: x.row.framework).items()):
@@ -415,9 +414,10 @@ def main():
     p.add_argument("folder", help="of the tables")
     p.add_argument("--build", default="build", help="with the commands (preset build)")
     p.add_argument("--out", default="out", help="what is written goes there (preset out)")
-    p.add_argument("--costs", default="analytic", help="ffsearch's (preset analytic)")
+    p.add_argument("--costs", default="analytic", choices=("analytic", "peak"), help="ffsearch's (preset analytic)")
     p.add_argument("--rows", type=int, default=250, help="of a table, about (preset 250)")
     p.add_argument("--all", action="store_true", help="all rows")
+    p.add_argument("--jobs", type=int, default=1, help="graphs at once (preset 1)")
     p.add_argument("--machine", action="append", default=[], metavar="GPU=MACHINE", help="what a GPU is of")
     p.add_argument("--framework", action="append", choices=tuple(FRAMEWORKS),
                    help="its rows alone (preset: all but those in TF32, which analytic costs do not know)")

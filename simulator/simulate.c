@@ -10,15 +10,19 @@
 #include "ff/task_class.h"
 
 /* A backward pass that adds to gradients writes its own aside and adds them. */
-static int64_t added_bytes(
-		const struct ff_schedule *s, const struct ff_task *t, const struct ff_work *w)
+static int64_t added_bytes(const struct ff_schedule *s, const struct ff_task *t,
+		const struct ff_work *w, const struct ff_framework *f)
 {
 	int64_t bytes = 0;
 
-	for (uint32_t i = 0; i < w->node->n_in; i++)
+	for (uint32_t i = 0; i < w->node->n_in; i++) {
+		enum ff_dtype type = (enum ff_dtype)w->node->in_map[i].gradient;
+
 		if (w->need_din[i] && (ff_task_adds(s, t, i) || ff_task_sum(s, t, i)))
-			bytes += ff_region_volume(&w->in[i]) *
-				 ff_dtype_bytes((enum ff_dtype)w->node->in_map[i].gradient);
+			bytes += (int64_t)((double)(ff_region_volume(&w->in[i]) *
+							   ff_dtype_bytes(type)) *
+					   ff_framework_narrowed(f, s->graph, type));
+	}
 	return bytes;
 }
 
@@ -34,7 +38,8 @@ static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct 
 	ff_work_keep(&work, t->grads);
 	code = ff_price_part(p, &work, t->node, s->config[t->node].n_parts, t->device, us, err);
 	if (code == FF_OK)
-		*us += ff_price_add(p, s->graph, t->device, added_bytes(s, t, &work));
+		*us += ff_price_add(p, s->graph, t->device,
+				added_bytes(s, t, &work, ff_price_framework(p)));
 	return code;
 }
 

@@ -17,12 +17,15 @@ struct ff_framework {
 	double times;  /* what kernels are told to take, for all that is in a step beside them */
 	bool waits;    /* hosts wait until messages between stages have arrived */
 	bool whole;    /* what is recomputed is recomputed up to what is kept, needed or not */
-	bool narrow;   /* gradients are summed in the type that is computed in */
+	bool narrow;   /* gradients are kept and summed in the type that is computed in */
 	bool products; /* attention is two products and what lies between, each a kernel */
 	bool causal;   /* what lies between is one kernel, which does not read masked scores */
 	bool copies;   /* what attention's products read and make is brought in order for them */
 	bool sums;     /* a gradient of a bias is a kernel of its own */
 	double passes; /* over all scores beside softmax and dropout: scaled, masked */
+	/* The loss is several kernels in float32: bytes of logits that they read and write, of
+	 * each, forward and backward; 0: it is one kernel each way, and one for its statistics. */
+	double loss[2];
 };
 
 /* The row whose name `text` is; "NAME:NUMBER" with that in place of the number that was fitted.
@@ -36,6 +39,9 @@ void ff_framework_list(char buf[FF_FRAMEWORK_TEXT]);
 #define FF_FRAMEWORK_KERNELS (9 * FF_MOST_KERNELS)
 uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work *w,
 		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS]);
+/* Of the bytes of a parameter's gradient of `type`, how many there are there. */
+double ff_framework_narrowed(
+		const struct ff_framework *f, const struct ff_graph *g, enum ff_dtype type);
 /* What the host of one of its devices takes to issue task `t`. */
 double ff_framework_issue_us(
 		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t);

@@ -29,7 +29,8 @@ static const struct ff_framework rows[] = {
 				.narrow = true,
 				.products = true,
 				.causal = true,
-				.sums = true},
+				.sums = true,
+				.loss = {38, 14}},
 		{.name = "examples",
 				.summary = "NVIDIA's DeepLearningExamples",
 				.times = 1.2,
@@ -172,18 +173,70 @@ static uint32_t sums(const struct ff_work *w, struct ff_kernel_shape *ret)
 	return 1;
 }
 
+/* A loss, or what gathers what it must know of all classes. */
+static bool is_loss(const struct ff_work *w)
+{
+	const struct ff_graph *g = w->graph;
+	bool any = ff_op_row(w->node->op)->flags & FF_OP_LOSS;
+
+	for (uint32_t i = 0; i < g->n_losses && !any; i++)
+		any = ff_op_row(g->nodes[g->loss[i]].op)->prelude == w->node->op;
+	return any;
+}
+
+/* Megatron-LM casts logits to float32, takes their maximum, subtracts it, takes exponentials, sums
+ * them and divides, each in memory; backward it multiplies and casts
+ * (megatron/mpu/cross_entropy.py). */
+static uint32_t losses(
+		const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	bool loss = ff_op_row(w->node->op)->flags & FF_OP_LOSS;
+
+	ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
+			.type = ff_work_type(w),
+			.bytes = (double)ff_region_volume(&w->in[0]) *
+				 f->loss[w->pass == FF_BACKWARD]};
+	return loss;
+}
+
+double ff_framework_narrowed(
+		const struct ff_framework *f, const struct ff_graph *g, enum ff_dtype type)
+{
+	double own = (double)ff_dtype_bytes(type), narrow = (double)ff_dtype_bytes(g->dtype);
+
+	return f && f->narrow && narrow < own ? narrow / own : 1;
+}
+
+/* Gradients of what a table's rows are looked up in are narrower there. */
+static void narrow(const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *k)
+{
+	const struct ff_node *n = w->node;
+
+	for (uint32_t i = n->n_data; i < n->n_in && k->class == FF_KERNEL_LOOKUP; i++) {
+		enum ff_dtype type = (enum ff_dtype)n->in_map[i].gradient;
+
+		if (w->need_din[i])
+			k->bytes -= (double)(ff_region_volume(&w->in[i]) * ff_dtype_bytes(type)) *
+				    (1 - ff_framework_narrowed(f, w->graph, type));
+	}
+}
+
 uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work *w,
 		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS])
 {
 	struct ff_kernel_shape own[FF_MOST_KERNELS];
 	uint32_t n_own = ff_work_kernels(w, own), n = 0;
 
+	if (f->loss[0] > 0 && n_own == 1 && is_loss(w))
+		return losses(f, w, ret);
 	for (uint32_t i = 0; i < n_own; i++) {
 		if (f->products && own[i].class == FF_KERNEL_ATTENTION)
 			n += as_products(f, &own[i], w->node->attrs.attention.dropout > 0, ret + n);
 		else
 			ret[n++] = own[i];
 	}
+	for (uint32_t i = 0; i < n && f->narrow && w->pass == FF_BACKWARD; i++)
+		narrow(f, w, &ret[i]);
 	if (f->sums && n_own > 0 &&
 			(own[0].class == FF_KERNEL_PRODUCT ||
 					own[0].class == FF_KERNEL_CONVOLUTION))

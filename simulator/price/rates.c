@@ -254,14 +254,24 @@ static double load_us(const struct ff_pricer *p, const struct ff_graph *g, const
 	return slowest_us(p, mv, r, memory_passes[FF_RATE_LOAD], bytes);
 }
 
+/* Of parameters' gradients, as a framework has them. */
+static int64_t narrowed(const struct ff_pricer *p, const struct ff_graph *g,
+		const struct ff_move *mv, int64_t bytes)
+{
+	return mv->gradients ? (int64_t)((double)bytes *
+					       ff_framework_narrowed(p->framework, g, mv->type))
+			     : bytes;
+}
+
 double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv)
 {
 	double us;
 
 	if (mv->kind == FF_MOVE_LOAD)
 		return ff_price_on_grid(load_us(p, g, mv));
-	us = local_us(p, g, mv, FF_RATE_COPY, mv->copied_bytes) +
-	     local_us(p, g, mv, FF_RATE_ADD, mv->added_bytes) + messages_coding_us(p, g, mv);
+	us = local_us(p, g, mv, FF_RATE_COPY, narrowed(p, g, mv, mv->copied_bytes)) +
+	     local_us(p, g, mv, FF_RATE_ADD, narrowed(p, g, mv, mv->added_bytes)) +
+	     messages_coding_us(p, g, mv);
 	us += ff_move_is_messages(mv->kind) ? ff_links_messages_us(&p->links, mv)
 					    : collective_us(p, mv);
 	return ff_price_on_grid(us);

@@ -124,6 +124,25 @@ def test_gradients():
         assert share - 0.02 < us[1] / us[0] < share + 0.15, (dtype, us)
 
 
+def test_accumulated():
+    """So do they where those of a micro-batch are added to them: two reads and a write, of half of the bytes."""
+    gpt("gpt.json", width=1024, heads=16)
+    theirs, others = (tasks_us(simulate("gpt.json", "megatron:1,1,1,8", f)[0], "linear backward")
+                      for f in ("megatron:0", "pytorch:0"))
+    parameters = 4 * 12 * 1024 ** 2 + 512 * 1024  # of products
+    saved = 7 * parameters * 2 * 3 / 1555e9 * 1e6
+    assert 0.95 * saved < others - theirs < 1.1 * saved, (others - theirs, saved)
+
+
+def test_loss():
+    """Logits cross the memory bus 52 bytes each, 14 of them backward: Megatron computes the loss in float32, by parts."""
+    gpt("gpt.json", vocabulary=51200)
+    for name, each in (("softmax_cross_entropy backward", 14), ("softmax_", 52)):
+        us = tasks_us(simulate("gpt.json", "single", "megatron:0")[0], name)
+        least = 8 * 128 * 51200 * each / 1555e9 * 1e6
+        assert least < us < 1.15 * least, (name, us, least)
+
+
 def test_times():
     """All that is computed takes so many times as long."""
     make("mlp.json", "mlp", "--batch", "1024")
