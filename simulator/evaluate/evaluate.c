@@ -9,6 +9,7 @@
 
 #include "account.h"
 #include "busy.h"
+#include "columns.h"
 #include "dropped.h"
 #include "early.h"
 #include "fold.h"
@@ -302,7 +303,7 @@ static void account_touched(struct ff_trial *e, int64_t sign)
 
 static void restore(struct ff_trial *e)
 {
-	bool undone = ff_account_undo(e);
+	bool undone = ff_columns_undo(e);
 
 	if (!undone)
 		account_touched(e, -1);
@@ -412,11 +413,11 @@ int ff_trial_propose(struct ff_trial *e, const struct ff_change *change, uint32_
 		e->proposal.rebuckets = false;
 		return code;
 	}
-	ff_account_note(e, true);
+	ff_columns_note(e, true);
 	account_touched(e, -1);
 	ff_place_exchange(e);
 	account_touched(e, 1);
-	ff_account_note(e, false);
+	ff_columns_note(e, false);
 	e->proposal.timed = true;
 	ff_trial_conclude(e, step_us, ret);
 	ff_early_end(e, ret->fits);
