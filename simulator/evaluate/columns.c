@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_NOTED 65536 /* changes of a proposal that are noted: more are counted again */
+#define MOST_NOTED (1 << 18) /* changes of a proposal that are noted: more are counted again */
 
 int ff_columns_create(struct ff_trial *e, struct ff_error *err)
 {
