@@ -51,6 +51,11 @@ int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change,
  * looked at. */
 int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err);
+/* The same, but where devices lack more than so many bytes *worse is true: memory is looked at
+ * first, and only what is not forgotten for that is timed. */
+int ff_evaluator_propose_lacking(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
+		int64_t most_over_bytes, bool *worse, struct ff_evaluation *ret,
+		struct ff_error *err);
 /* The same of the current strategy with other priorities, by node. */
 int ff_evaluator_reorder(struct ff_evaluator *e, const int32_t *priority, double limit_us,
 		bool *slower, struct ff_evaluation *ret, struct ff_error *err);

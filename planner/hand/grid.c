@@ -21,10 +21,12 @@ struct place {
 	uint8_t at[AXES];
 };
 
-/* A place that is to be tried; of several the one of least `key`, and of those the first. */
+/* A place that is to be tried; of several the one of least `key`, and of those the first.  Keys of
+ * where to begin are negative. */
 struct due {
 	struct place place;
 	double key;
+	bool fits; /* what it is a neighbour of */
 };
 
 struct walk {
@@ -37,6 +39,7 @@ struct walk {
 	bool *seen;      /* by number of a place: it is due, or was */
 	struct due *due; /* room for one a place */
 	uint32_t n_due;
+	double memory_bytes; /* of all devices together */
 };
 
 static bool stopped(const struct walk *x)
@@ -47,7 +50,8 @@ static bool stopped(const struct walk *x)
 }
 
 /* How the start called `name` does, if it is there; a better one than the best that fits becomes
- * that.  A layout takes ten times as long as the step's time, so only what is faster is laid out.
+ * that.  A layout takes ten times as long as the step's time, so only what is faster is laid out,
+ * and where memory is scarce.
  * at->fits: it is there and fits, with a layout if it is faster. */
 static int try_here(
 		struct walk *x, const char *name, struct ff_evaluation *at, struct ff_error *err)
@@ -64,7 +68,8 @@ static int try_here(
 	}
 	if (code == FF_E_INPUT)
 		return FF_OK; /* not for this network, or nobody has measured it */
-	if (code == FF_OK && at->fits && (on->visit || at->step_us < x->at_best.step_us))
+	if (code == FF_OK && at->fits && at->tight &&
+			(on->visit || at->step_us < x->at_best.step_us))
 		code = ff_evaluator_lays_out(on->evaluator, &at->fits, &why);
 	if (code < 0) {
 		*err = why;
@@ -143,14 +148,14 @@ static bool is_there(const struct walk *x, const struct place *p)
 	return has_micro(x, 1u << p->at[MICRO], (uint32_t)on->graph->batch / (n / each));
 }
 
-static void make_due(struct walk *x, const struct place *p, double key)
+static void make_due(struct walk *x, const struct place *p, double key, bool fits)
 {
 	uint32_t number = number_of(p);
 
 	if (x->seen[number] || !is_there(x, p))
 		return;
 	x->seen[number] = true;
-	x->due[x->n_due++] = (struct due){*p, key};
+	x->due[x->n_due++] = (struct due){*p, key, fits};
 }
 
 /* What helps only where memory lacks is no neighbour of what fits, and what needs more memory none
@@ -187,7 +192,7 @@ static void make_neighbours_due(
 		struct place next = *p;
 
 		if (step(&next, axis, up) && is_promising(p, axis, up, at))
-			make_due(x, &next, key);
+			make_due(x, &next, key, at->fits);
 	}
 }
 
@@ -202,7 +207,7 @@ static void make_first_due(struct walk *x)
 
 				for (; !is_there(x, &at) && at.at[MICRO]; at.at[MICRO]--)
 					continue;
-				make_due(x, &at, -1);
+				make_due(x, &at, -1, true);
 			}
 }
 
@@ -214,30 +219,46 @@ static void make_all_due(struct walk *x)
 
 		for (uint32_t i = AXES; i-- > 0; rest /= sizes[i])
 			p.at[i] = (uint8_t)(rest % sizes[i]);
-		make_due(x, &p, -1);
+		make_due(x, &p, -1, true);
 	}
 }
 
+/* The due place of least key, of those next to what fits or to what does not; FF_NONE: there is
+ * none. */
+static uint32_t find_due(const struct walk *x, bool fits)
+{
+	uint32_t least = FF_NONE;
+
+	for (uint32_t i = 0; i < x->n_due; i++)
+		if (x->due[i].fits == fits &&
+				(least == FF_NONE || x->due[i].key < x->due[least].key))
+			least = i;
+	return least;
+}
+
+/* Where to begin, then in turn the neighbour of what fits and of what does not: on from the one it
+ * becomes faster, on from the other the fastest may come to fit. */
 static struct place take_due(struct walk *x)
 {
+	uint32_t fitting = find_due(x, true), other = find_due(x, false), at = fitting;
+	bool begins = fitting != FF_NONE && x->due[fitting].key < 0;
 	struct place place;
-	uint32_t least = 0;
 
-	for (uint32_t i = 1; i < x->n_due; i++)
-		if (x->due[i].key < x->due[least].key)
-			least = i;
-	place = x->due[least].place;
+	if (fitting == FF_NONE || (other != FF_NONE && !begins && x->tried % 2))
+		at = other;
+	place = x->due[at].place;
 	x->n_due--;
-	memmove(&x->due[least], &x->due[least + 1], (x->n_due - least) * sizeof(*x->due));
+	memmove(&x->due[at], &x->due[at + 1], (x->n_due - at) * sizeof(*x->due));
 	return place;
 }
 
 /* ---- the walk ---- */
 
-/* What fits before what does not, and of that what lacks least. */
-static double key_of(const struct ff_evaluation *at)
+/* What lacks memory is the slower by what share of it all devices together lack: something has to
+ * be done about that. */
+static double key_of(const struct walk *x, const struct ff_evaluation *at)
 {
-	return at->fits ? at->step_us : 1e30 + (double)at->over_bytes;
+	return at->step_us * (1 + (double)at->over_bytes / x->memory_bytes);
 }
 
 static int try_place(struct walk *x, const struct place *p, struct ff_error *err)
@@ -253,7 +274,7 @@ static int try_place(struct walk *x, const struct place *p, struct ff_error *err
 			chunks[p->at[CHUNKS]]);
 	code = try(x, name, &at, err);
 	if (code == FF_OK && !x->grid->whole && at.step_us > 0)
-		make_neighbours_due(x, p, &at, key_of(&at));
+		make_neighbours_due(x, p, &at, key_of(x, &at));
 	return code;
 }
 
@@ -278,6 +299,8 @@ static int create(struct walk *x, struct ff_error *err)
 	if (!x->seen || !x->due)
 		return ff_fail_memory(err);
 	memset(x->seen, 0, n * sizeof(*x->seen));
+	for (uint32_t d = 0; d < x->grid->machine->n_devices; d++)
+		x->memory_bytes += (double)ff_device_kind(x->grid->machine, d)->memory_bytes;
 	return ff_strategy_create(x->grid->graph, x->a, &x->best, err);
 }
 

@@ -299,6 +299,30 @@ static double limit_us(const struct ff_chain *c, double patience)
 	return c->at.fits && !c->opt->visit ? c->at.step_us * (1 + patience) : INFINITY;
 }
 
+/* Rounding must not decide: by so much more they may lack, and are compared then. */
+#define MARGIN_BYTES 4096
+
+/* How many bytes it may lack at most, where the current strategy lacks some. */
+static int64_t limit_over(const struct ff_chain *c, double patience)
+{
+	double most = (double)c->at.over_bytes * (1 + patience) + MARGIN_BYTES;
+
+	return most < (double)(INT64_MAX / 2) ? (int64_t)most : INT64_MAX;
+}
+
+/* Asks the evaluator for what is proposed; *worse: it is not accepted, and forgotten. */
+static int propose(struct ff_chain *c, double patience, bool *worse, struct ff_evaluation *e,
+		struct ff_error *err)
+{
+	const struct ff_transaction *t = &c->proposed;
+
+	if (c->at.fits || c->opt->visit)
+		return ff_evaluator_propose_within(c->evaluator, t->change, t->n,
+				limit_us(c, patience), worse, e, err);
+	return ff_evaluator_propose_lacking(
+			c->evaluator, t->change, t->n, limit_over(c, patience), worse, e, err);
+}
+
 /* How many proposals go by until the next leap, on average. */
 static uint32_t leap_every(const struct ff_chain *c)
 {
@@ -453,8 +477,7 @@ static int step(struct ff_chain *c, struct ff_error *err)
 		ff_chain_look(c);
 		return FF_OK;
 	}
-	code = ff_evaluator_propose_within(c->evaluator, c->proposed.change, c->proposed.n,
-			limit_us(c, patience), &slower, &e, err);
+	code = propose(c, patience, &slower, &e, err);
 	if (code < 0)
 		return code;
 	return decide(c, &as_splits, patience, slower, e, err);

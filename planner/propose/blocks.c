@@ -277,27 +277,29 @@ void ff_proposer_find_forks(struct ff_proposer *p)
 	}
 }
 
-/* Puts all that lies behind `node` and before `end` on the stack, after the `n` that
- * are there; `node` first. */
+/* Puts `node` on the stack, behind the `n` that are there, unless it is, or lies from `end` on. */
+static uint32_t push(struct ff_proposer *p, uint32_t node, uint32_t end, uint32_t n)
+{
+	if (node >= end || p->on_stack[node] == p->stamp)
+		return n;
+	p->on_stack[node] = p->stamp;
+	p->stack[n] = node;
+	return n + 1;
+}
+
+/* The same of `node` and all that lies behind it. */
 static uint32_t collect(struct ff_proposer *p, uint32_t node, uint32_t end, uint32_t n)
 {
 	const struct ff_graph *g = p->graph;
-	uint32_t from = n;
+	uint32_t i = n;
 
-	p->stack[n++] = node;
-	for (uint32_t i = from; i < n; i++) {
+	for (n = push(p, node, end, n); i < n; i++) {
 		const struct ff_node *at = &g->nodes[p->stack[i]];
 
 		for (uint32_t k = at->out; k < at->out + ff_node_outputs(at); k++)
-			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
-				uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node;
-				bool known = to >= end;
-
-				for (uint32_t j = 0; j < n && !known; j++)
-					known = p->stack[j] == to;
-				if (!known)
-					p->stack[n++] = to;
-			}
+			for (uint32_t u = 0; u < g->values[k].n_uses; u++)
+				n = push(p, g->edges[g->uses[g->values[k].first_use + u]].node, end,
+						n);
 	}
 	return n;
 }
@@ -358,17 +360,15 @@ static void place_branches(
 	uint32_t end = p->join[fork], branch = turn, count = 0;
 	bool by_sample = draw(p, 2);
 
+	p->stamp++;
 	for (uint32_t k = at->out; k < at->out + ff_node_outputs(at) && end != FF_NONE; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 			uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node,
 				 from = count;
-			bool known = to >= end;
 
-			for (uint32_t j = 0; j < count && !known; j++)
-				known = p->stack[j] == to;
-			if (known)
-				continue;
 			count = collect(p, to, end, count);
+			if (count == from)
+				continue;
 			branch++;
 			if (all || draw(p, 3) == 0)
 				place_branch(p, from, count, set_at(p, like.n, like.stride, branch),

@@ -44,7 +44,8 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 	p.join = ff_arena_array(a, g->n_nodes, sizeof(*p.join));
 	p.next_like = ff_arena_array(a, g->n_nodes, sizeof(*p.next_like));
 	p.stack = ff_arena_array(a, g->n_nodes, sizeof(*p.stack));
-	if (!p.all || !p.fork || !p.join || !p.next_like || !p.stack)
+	p.on_stack = ff_arena_array(a, g->n_nodes, sizeof(*p.on_stack));
+	if (!p.all || !p.fork || !p.join || !p.next_like || !p.stack || !p.on_stack)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_space_count(s, i) > 1)

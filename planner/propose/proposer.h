@@ -47,7 +47,8 @@ struct ff_proposer {
 	uint32_t n_layers;              /* blocks that are repeated; 0: none are */
 	uint32_t *reader, n_readers;    /* those with parameters */
 	int64_t *reader_bytes;          /* by reader: of its parameters */
-	uint32_t *stack;                /* scratch: n_nodes */
+	uint32_t *stack;                /* scratch: n_nodes; */
+	uint32_t *on_stack, stamp;      /* by node: the stamp of when it was put there */
 	struct ff_transaction *t;       /* the one in the making */
 	const struct ff_strategy *base; /* what it changes */
 	struct ff_kind_record record[FF_PROPOSAL_KINDS];

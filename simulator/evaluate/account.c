@@ -2,7 +2,7 @@
  * each device in each step of the order.  A buffer adds its bytes at the first
  * step that uses it and takes them away behind the last; a proposal takes the
  * buffers of the values it touches out and puts them back as they are then; a
- * running sum over the steps tells the peaks.  ff_lower counts the same.
+ * running sum over the steps tells the peaks (columns.c).  ff_lower counts the same.
  *
  * Where steps repeat for one micro-batch after another (fold.c) so does what comes and goes
  * in them: the third time and those that follow have no rows, and micro-batches that live in
@@ -10,11 +10,11 @@
  * second time as well: the first begins with what goes away of the steps before it.)
  * SPDX-License-Identifier: Apache-2.0 */
 #include "account.h"
-#include "ff/backward.h"
 
 #include <string.h>
 
-#define MOST_NOTED 16384 /* changes of a proposal that are noted: more are counted again */
+#include "columns.h"
+#include "ff/backward.h"
 
 int ff_account_create(struct ff_trial *e, struct ff_error *err)
 {
@@ -24,14 +24,8 @@ int ff_account_create(struct ff_trial *e, struct ff_error *err)
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
 		e->tally.has_kept = e->tally.has_kept || e->g->nodes[i].n_kept > 0;
 	e->tally.pinned = ff_arena_array(a, devices, sizeof(*e->tally.pinned));
-	e->tally.live = ff_arena_array(a, devices, sizeof(*e->tally.live));
 	e->tally.peak = ff_arena_array(a, devices, sizeof(*e->tally.peak));
-	e->tally.before = ff_arena_array(a, devices, sizeof(*e->tally.before));
-	e->tally.noted = ff_arena_array(a, MOST_NOTED, sizeof(*e->tally.noted));
-	return e->tally.pinned && e->tally.live && e->tally.peak && e->tally.before &&
-					       e->tally.noted
-			       ? FF_OK
-			       : ff_fail_memory(err);
+	return e->tally.pinned && e->tally.peak ? ff_columns_create(e, err) : ff_fail_memory(err);
 }
 
 /* The first step of run `r` that has no row: when it has been gone through twice. */
@@ -74,7 +68,6 @@ static void list_counted(struct ff_trial *e)
 int ff_account_reset(struct ff_trial *e, struct ff_error *err)
 {
 	struct ff_arena *a = &e->order.account.arena;
-	size_t n;
 
 	ff_arena_rewind(a, (struct ff_arena_mark){0});
 	e->order.account.row = ff_arena_array(
@@ -85,10 +78,7 @@ int ff_account_reset(struct ff_trial *e, struct ff_error *err)
 		return ff_fail_memory(err);
 	number_rows(e);
 	list_counted(e);
-	n = (size_t)e->order.account.n_rows * e->m->n_devices;
-	e->order.account.change_bytes =
-			ff_arena_array(a, n, sizeof(*e->order.account.change_bytes));
-	return e->order.account.change_bytes ? FF_OK : ff_fail_memory(err);
+	return ff_columns_reset(e, err);
 }
 
 /* One instance of a value while it is counted. */
@@ -99,46 +89,35 @@ struct counted {
 	int64_t sign;
 };
 
-static void add(struct ff_trial *e, uint32_t row, uint32_t device, int64_t bytes)
+/* A buffer of the bundle that `count` tells the steps of. */
+static void put(const struct counted *c, uint32_t device, int64_t bytes)
 {
-	size_t at = (size_t)row * e->m->n_devices + device;
-
-	e->order.account.change_bytes[at] += bytes;
-	if (e->tally.notes && e->tally.n_noted++ < MOST_NOTED)
-		e->tally.noted[e->tally.n_noted - 1] = (struct ff_noted){at, bytes};
+	ff_columns_put(c->e, device, c->sign * bytes);
 }
 
-void ff_account_add(
-		struct ff_trial *e, uint32_t device, int64_t bytes, uint32_t first, uint32_t last)
+static void count(const struct counted *c, uint32_t first, uint32_t last)
 {
-	uint32_t comes = e->order.account.row[first], goes = e->order.account.row[last + 1];
-
-	if (comes != FF_NONE)
-		add(e, comes, device, bytes);
-	if (goes != FF_NONE)
-		add(e, goes, device, -bytes);
+	ff_columns_add(c->e, first, last);
 }
 
-static void count(const struct counted *c, uint32_t device, int64_t bytes, uint32_t first,
-		uint32_t last)
+/* Buffers of a node's parts, each from step `from` to `to[part]`, or, where that comes earlier, the
+ * other way round; FF_NONE: there is none.  `to` is lost. */
+static void count_parts(const struct counted *c, const struct ff_node_block *b,
+		const int64_t *bytes, uint32_t from, uint32_t *to)
 {
-	ff_account_add(c->e, device, c->sign * bytes, first, last);
-}
+	for (uint32_t k = 0; k < b->n_parts; k++) {
+		uint32_t other = to[k];
 
-void ff_account_note(struct ff_trial *e, bool on)
-{
-	e->tally.notes = on;
-	if (on)
-		e->tally.n_noted = 0;
-}
-
-bool ff_account_undo(struct ff_trial *e)
-{
-	if (e->tally.n_noted > MOST_NOTED)
-		return false;
-	for (uint32_t i = 0; i < e->tally.n_noted; i++)
-		e->order.account.change_bytes[e->tally.noted[i].at] -= e->tally.noted[i].bytes;
-	return true;
+		if (other == FF_NONE)
+			continue;
+		for (uint32_t i = k; i < b->n_parts; i++) {
+			if (to[i] != other)
+				continue;
+			put(c, b->device[i], bytes[i]);
+			to[i] = FF_NONE;
+		}
+		count(c, from < other ? from : other, from < other ? other : from);
+	}
 }
 
 static void count_stages(const struct counted *c, const struct ff_redistribution *r, uint32_t step)
@@ -147,9 +126,9 @@ static void count_stages(const struct counted *c, const struct ff_redistribution
 		const struct ff_move *mv = r->move[i].n_devices ? &r->move[i] : NULL;
 
 		for (uint32_t k = 0; mv && k < mv->n_devices; k++)
-			if (mv->stage_bytes[k])
-				count(c, mv->device[k], mv->stage_bytes[k], step, step);
+			put(c, mv->device[k], mv->stage_bytes[k]);
 	}
+	count(c, step, step);
 }
 
 /* What is not sent of gradients that are compressed is there in all steps. */
@@ -159,9 +138,9 @@ static void count_residual(const struct counted *c, const struct ff_redistributi
 		const struct ff_move *mv = &r->move[i];
 
 		for (uint32_t k = 0; mv->codec && k < mv->n_devices; k++)
-			count(c, mv->device[k], mv->traffic[k].encoded, 0,
-					c->e->order.program.n - 1);
+			put(c, mv->device[k], mv->traffic[k].encoded);
 	}
+	count(c, 0, c->e->order.program.n - 1);
 }
 
 static enum ff_phase made_in(const struct counted *c)
@@ -232,9 +211,9 @@ static void count_moved(const struct counted *c, uint32_t edge)
 		for (uint32_t k = 0; k < r->move[i].n_sinks; k++) {
 			uint32_t p = r->move[i].sink[k];
 
-			count(c, to->block->device[p], to->rest->shape->in_bytes[x->slot][p], first,
-					last);
+			put(c, to->block->device[p], to->rest->shape->in_bytes[x->slot][p]);
 		}
+	count(c, first, last);
 	count_stages(c, r, first);
 }
 
@@ -282,7 +261,8 @@ static void count_added(const struct counted *c, uint32_t edge, uint32_t made)
 	const struct ff_memo_node *to = c->e->placed.node[x->node];
 
 	for (uint32_t p = 0; p < to->block->n_parts; p++)
-		count(c, to->block->device[p], to->rest->shape->din_bytes[x->slot][p], made, made);
+		put(c, to->block->device[p], to->rest->shape->din_bytes[x->slot][p]);
+	count(c, made, made);
 }
 
 /* Gradients at one edge: the consumer's own shards until they are moved or added to others', and,
@@ -326,10 +306,7 @@ static void count_gradient(
 		if (first)
 			first[k] = made;
 	}
-	for (uint32_t p = 0; p < to->block->n_parts; p++)
-		if (scratch[p] != FF_NONE)
-			count(c, to->block->device[p], to->rest->shape->din_bytes[x->slot][p], made,
-					scratch[p]);
+	count_parts(c, to->block, to->rest->shape->din_bytes[x->slot], made, scratch);
 	count_stages(c, r, moved);
 	count_residual(c, r);
 }
@@ -351,24 +328,16 @@ static uint32_t last_gradient(const struct counted *c)
 
 /* What the producer has: shards, and their gradients (of a first instance) from the
  * first that is written until its backward. */
-static void count_own(const struct counted *c, const uint32_t *last, const uint32_t *first_gradient)
+static void count_own(const struct counted *c, uint32_t *last, uint32_t *first_gradient)
 {
-	const struct ff_program *p = &c->e->order.program;
 	const struct ff_value *v = &c->e->g->values[c->value];
 	const struct ff_memo_node *mn = c->e->placed.node[v->producer];
 	const int64_t *bytes = mn->rest->shape->out_bytes[v->port];
-	uint32_t made = ff_program_compute(p, made_in(c), c->micro, v->producer);
-	uint32_t read = last_gradient(c);
 
-	for (uint32_t k = 0; k < mn->block->n_parts; k++) {
-		uint32_t device = mn->block->device[k];
-
-		if (!bytes[k])
-			continue;
-		count(c, device, bytes[k], made, last[k]);
-		if (first_gradient[k] != FF_NONE)
-			count(c, device, bytes[k], first_gradient[k], read);
-	}
+	count_parts(c, mn->block, bytes,
+			ff_program_compute(&c->e->order.program, made_in(c), c->micro, v->producer),
+			last);
+	count_parts(c, mn->block, bytes, last_gradient(c), first_gradient);
 }
 
 /* One instance: shards, what was moved of them, and, with the one of forward, the
@@ -477,62 +446,12 @@ static void count_pinned(struct ff_trial *e)
 	ff_updates_count(e, e->tally.pinned);
 }
 
-/* Running sums and their largest, all devices side by side. */
-FF_CLONES static void sum_steps(uint32_t devices, uint32_t steps, const int64_t *change,
-		int64_t *restrict live, int64_t *restrict peak)
-{
-	for (uint32_t s = 0; s < steps; s++, change += devices)
-		for (uint32_t d = 0; d < devices; d++) {
-			live[d] += change[d];
-			peak[d] = live[d] > peak[d] ? live[d] : peak[d];
-		}
-}
-
-static void sum_rows(struct ff_trial *e, uint32_t row, uint32_t n)
-{
-	sum_steps(e->m->n_devices, n, e->order.account.change_bytes + (size_t)row * e->m->n_devices,
-			e->tally.live, e->tally.peak);
-}
-
-/* What lives grows or shrinks by the same each time: of those without rows the last has the
- * highest peak, if not the second of all. */
-static void sum_run(struct ff_trial *e, const struct ff_run *r)
-{
-	uint32_t second = e->order.account.row[r->first + r->period], n = e->m->n_devices;
-
-	memcpy(e->tally.before, e->tally.live, n * sizeof(*e->tally.live));
-	sum_rows(e, second, r->period);
-	if (r->n < 3)
-		return;
-	for (uint32_t d = 0; d < n; d++)
-		e->tally.live[d] += (r->n - 3) * (e->tally.live[d] - e->tally.before[d]);
-	sum_rows(e, second, r->period);
-}
-
-static void sum_all(struct ff_trial *e)
-{
-	const struct ff_order *f = &e->order;
-	uint32_t row = 0;
-
-	for (uint32_t i = 0; i < f->n_runs; i++) {
-		const struct ff_run *r = &f->run[i];
-		uint32_t second = e->order.account.row[r->first + r->period];
-
-		sum_rows(e, row, second - row);
-		sum_run(e, r);
-		row = second + r->period;
-	}
-	sum_rows(e, row, e->order.account.n_rows - row);
-}
-
 void ff_account_over(struct ff_trial *e, struct ff_evaluation *ret)
 {
 	uint32_t n = e->m->n_devices;
 
 	count_pinned(e);
-	memset(e->tally.live, 0, n * sizeof(*e->tally.live));
-	memset(e->tally.peak, 0, n * sizeof(*e->tally.peak));
-	sum_all(e);
+	ff_columns_peak(e, e->tally.peak);
 	ret->tight = false;
 	ret->over_bytes = 0;
 	ret->spare_bytes = INT64_MAX;

@@ -11,13 +11,6 @@ int ff_account_reset(struct ff_trial *e, struct ff_error *err);
 /* Adds (sign 1) or takes away (-1) all buffers of one value: its shards, their
  * gradients, what was moved of either, and stages. */
 void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign);
-/* Adds a buffer that comes with step `first` and goes behind step `last`. */
-void ff_account_add(
-		struct ff_trial *e, uint32_t device, int64_t bytes, uint32_t first, uint32_t last);
-/* From when it is `on` until it is not all that is added is noted; and takes that away.  False:
- * it is too much to have been noted. */
-void ff_account_note(struct ff_trial *e, bool on);
-bool ff_account_undo(struct ff_trial *e);
 /* What devices lack and have left, and whether some device is more than half full. */
 void ff_account_over(struct ff_trial *e, struct ff_evaluation *ret);
 

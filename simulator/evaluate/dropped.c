@@ -5,13 +5,14 @@
 
 #include <string.h>
 
-#include "account.h"
+#include "columns.h"
 
 static void count_on_all(struct ff_trial *e, const struct ff_bucket_build *b, int64_t bytes,
 		uint32_t first, uint32_t last)
 {
 	for (uint32_t d = 0; d < b->n_devices; d++)
-		ff_account_add(e, b->device[d], bytes, first, last);
+		ff_columns_put(e, b->device[d], bytes);
+	ff_columns_add(e, first, last);
 }
 
 /* Of one micro-batch.  Who reads weights last forward is the first to write gradients, backward. */

@@ -9,6 +9,7 @@
 
 #include "account.h"
 #include "busy.h"
+#include "columns.h"
 #include "dropped.h"
 #include "early.h"
 #include "fold.h"
@@ -302,7 +303,7 @@ static void account_touched(struct ff_trial *e, int64_t sign)
 
 static void restore(struct ff_trial *e)
 {
-	bool undone = ff_account_undo(e);
+	bool undone = ff_columns_undo(e);
 
 	if (!undone)
 		account_touched(e, -1);
@@ -386,38 +387,91 @@ static int prepare(struct ff_trial *e, struct ff_error *err)
 	return code;
 }
 
-int ff_trial_propose(struct ff_trial *e, const struct ff_change *change, uint32_t n,
-		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
+/* The proposal, which is in place, is moved in the account. */
+static void account_proposal(struct ff_trial *e)
 {
-	int code = prepare(e, err);
-	double step_us = 0;
+	ff_place_exchange(e);
+	ff_columns_note(e, true);
+	account_touched(e, -1);
+	ff_place_exchange(e);
+	account_touched(e, 1);
+	ff_columns_note(e, false);
+	e->proposal.timed = true;
+}
+
+/* Where it has to lack no more than so much memory that is looked at first: it takes less time than
+ * the pass does, and most lack more. */
+static int check_memory(struct ff_trial *e, int64_t most_over_bytes, bool *lacks,
+		struct ff_evaluation *ret, struct ff_error *err)
+{
+	struct ff_gathered *b;
+	int code = ff_place_resolve_touched(e, err);
 
 	if (code == FF_OK)
-		code = copy_changes(e, change, n, err);
+		code = ff_trial_gather(e, false, &b, err);
+	if (code == FF_OK)
+		code = ff_updates_find(e, err);
 	if (code < 0)
 		return code;
+	account_proposal(e);
+	ff_account_over(e, ret);
+	*lacks = ret->over_bytes > most_over_bytes;
+	return FF_OK;
+}
+
+/* Puts what is proposed in place, as far as it is not rejected, and times it. */
+static int look_at(struct ff_trial *e, double limit_us, int64_t most_over_bytes, bool *lacks,
+		double *step_us, struct ff_evaluation *ret, struct ff_error *err)
+{
+	int code;
+
 	list_touched(e);
 	ff_busy_begin(e, limit_us);
 	ff_early_begin(e, limit_us, FF_EARLY_BEHIND);
 	code = ff_place_changes(e, err);
 	if (code == FF_OK && !ff_is_rejected(e))
 		code = ff_early_check_sync(e, err);
-	if (code == FF_OK && !ff_is_rejected(e))
-		code = time_changes(e, limit_us, &step_us, err);
-	*slower = code == FF_OK && ff_is_rejected(e);
+	if (code == FF_OK && !ff_is_rejected(e) && most_over_bytes < INT64_MAX)
+		code = check_memory(e, most_over_bytes, lacks, ret, err);
+	if (code == FF_OK && !ff_is_rejected(e) && !*lacks)
+		code = time_changes(e, limit_us, step_us, err);
+	return code;
+}
+
+/* What is in place of it is taken out again. */
+static void forget_proposal(struct ff_trial *e)
+{
+	ff_early_end(e, false);
+	if (e->proposal.timed) {
+		restore(e);
+		return;
+	}
 	ff_place_exchange(e);
-	if (code < 0 || *slower) {
-		ff_early_end(e, false);
-		e->proposal.n_changes = 0;
-		e->proposal.rebuckets = false;
+	e->proposal.n_changes = 0;
+	e->proposal.rebuckets = false;
+}
+
+int ff_trial_propose(struct ff_trial *e, const struct ff_change *change, uint32_t n,
+		double limit_us, int64_t most_over_bytes, bool *worse, struct ff_evaluation *ret,
+		struct ff_error *err)
+{
+	struct ff_evaluation found;
+	bool lacks = false;
+	double step_us = 0;
+	int code = prepare(e, err);
+
+	if (code == FF_OK)
+		code = copy_changes(e, change, n, err);
+	if (code < 0)
+		return code;
+	code = look_at(e, limit_us, most_over_bytes, &lacks, &step_us, &found, err);
+	*worse = code == FF_OK && (lacks || ff_is_rejected(e));
+	if (code < 0 || *worse) {
+		forget_proposal(e);
 		return code;
 	}
-	ff_account_note(e, true);
-	account_touched(e, -1);
-	ff_place_exchange(e);
-	account_touched(e, 1);
-	ff_account_note(e, false);
-	e->proposal.timed = true;
+	if (!e->proposal.timed)
+		account_proposal(e);
 	ff_trial_conclude(e, step_us, ret);
 	ff_early_end(e, ret->fits);
 	return FF_OK;

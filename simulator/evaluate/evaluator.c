@@ -175,13 +175,20 @@ int ff_evaluator_propose(struct ff_evaluator *h, const struct ff_change *change,
 {
 	bool slower;
 
-	return ff_trial_propose(h->now, change, n, INFINITY, &slower, ret, err);
+	return ff_trial_propose(h->now, change, n, INFINITY, INT64_MAX, &slower, ret, err);
 }
 
 int ff_evaluator_propose_within(struct ff_evaluator *h, const struct ff_change *change, uint32_t n,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
 {
-	return ff_trial_propose(h->now, change, n, limit_us, slower, ret, err);
+	return ff_trial_propose(h->now, change, n, limit_us, INT64_MAX, slower, ret, err);
+}
+
+int ff_evaluator_propose_lacking(struct ff_evaluator *h, const struct ff_change *change, uint32_t n,
+		int64_t most_over_bytes, bool *worse, struct ff_evaluation *ret,
+		struct ff_error *err)
+{
+	return ff_trial_propose(h->now, change, n, INFINITY, most_over_bytes, worse, ret, err);
 }
 
 int ff_evaluator_reorder(struct ff_evaluator *h, const int32_t *priority, double limit_us,

@@ -11,10 +11,15 @@ struct ff_param_use {
 	uint32_t node, slot, param;
 };
 
-/* account.c: bytes that come (and, behind their last step, go), by step and device. */
+/* columns.c: bytes that come and, behind their last step, go, by device and step.  A column says
+ * what changes on a device beyond what changes on the one before it. */
 struct ff_account {
 	struct ff_arena arena;
-	int64_t *change_bytes; /* [rows][devices] */
+	int64_t *change_bytes; /* [devices][rows] */
+	size_t cap;            /* room for so many */
+	bool *is_used;         /* by device: its column is not what was there before */
+	uint32_t *n_set; /* by device: what is not 0 in its column; 0: it equals the one before */
+	int64_t *sum;    /* scratch: a row each */
 	uint32_t *row, n_rows; /* by step, and behind the last; FF_NONE: as a time before */
 	bool *counted;         /* by micro-batch: it has such steps */
 };

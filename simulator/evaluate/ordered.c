@@ -81,6 +81,8 @@ void ff_reorder_finish(struct ff_trial *e)
 	ff_arena_finish(&e->other->arena);
 	ff_arena_finish(&e->order.account.arena);
 	ff_arena_finish(&e->other->account.arena);
+	free(e->order.account.change_bytes);
+	free(e->other->account.change_bytes);
 }
 
 /* ---- programs ---- */

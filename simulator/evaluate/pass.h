@@ -106,6 +106,8 @@ int ff_trial_record(struct ff_trial *e, struct ff_error *err);
  * gradients and states take, added up by device. */
 int ff_updates_create(struct ff_trial *e, struct ff_error *err);
 int ff_updates_time(struct ff_trial *e, struct ff_error *err);
+/* Which there are, where nothing was timed yet. */
+int ff_updates_find(struct ff_trial *e, struct ff_error *err);
 void ff_updates_count(const struct ff_trial *e, int64_t *bytes);
 /* The scratch of kernels, by device, becomes at least that of the gradients' norm. */
 void ff_updates_scratch(const struct ff_trial *e, int64_t *bytes);

@@ -53,10 +53,11 @@ struct ff_snapshots {
 struct ff_tally {
 	bool has_kept;    /* some operator keeps something from step to step */
 	bool has_scratch; /* some parameter has several readers */
-	int64_t *pinned, *live, *peak;
-	int64_t *before; /* `live`, a time before */
+	int64_t *pinned, *peak;
+	int64_t *bundle;      /* by device: what comes and goes together */
+	uint32_t first, last; /* devices of the bundle; first > last: there are none */
 	struct ff_noted {
-		size_t at;
+		uint32_t device, row;
 		int64_t bytes;
 	} * noted; /* what the proposal has added, to be taken back if it is dropped */
 	uint32_t n_noted;

@@ -309,9 +309,17 @@ static double sink_sum_norms(struct ff_trial *e)
 	return at;
 }
 
+int ff_updates_find(struct ff_trial *e, struct ff_error *err)
+{
+	struct ff_gathered *g;
+	int code = ff_trial_gather(e, true, &g, err);
+
+	return code == FF_OK ? find_singles(e, g->brought.bucket_bytes, err) : code;
+}
+
 int ff_updates_time(struct ff_trial *e, struct ff_error *err)
 {
-	int code = find_singles(e, ff_trial_gathered(e)->brought.bucket_bytes, err);
+	int code = ff_updates_find(e, err);
 
 	if (code == FF_OK)
 		walk_updates(e);

@@ -25,6 +25,7 @@ struct seen {
 	uint32_t summed, summed_apart, summed_at_once; /* gradients of data; in micro-batches */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed, moved_compressed, moved_plain;
 	uint32_t rejected, in_vain; /* early; of them, wrongly */
+	uint32_t lacking, not_lacking;
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
 	uint32_t reorders_rejected;
 	uint32_t reorders_resumed, reorders_recounted, snapshots_left;
@@ -383,9 +384,44 @@ static bool is_slower(
 	return slower;
 }
 
+/* Says that the proposal w->s lacks more than so many bytes exactly where it does, and then
+ * forgets it. */
+static bool is_lacking(
+		struct walk *w, const struct ff_change *change, uint32_t n, struct ff_evaluation *v)
+{
+	static const double share[] = {0, 0.5, 1, 1, 2};
+	int64_t layout;
+	struct ff_evaluation x = fresh(w, &layout);
+	int64_t most = (int64_t)((double)x.over_bytes * share[ff_random_below(w->r, 5)]) -
+		       ff_random_below(w->r, 2);
+	bool lacks;
+
+	ck_assert_msg(ff_evaluator_propose_lacking(w->e, change, n, most, &lacks, v, &w->err) ==
+					FF_OK,
+			"%s", w->err.text);
+	ck_assert_int_eq(lacks, x.over_bytes > most);
+	w->seen->lacking += lacks;
+	w->seen->not_lacking += !lacks && x.over_bytes > 0;
+	return lacks;
+}
+
+/* The proposal w->s, now and then within a limit; whether it is beyond that. */
+static bool is_beyond(
+		struct walk *w, const struct ff_change *change, uint32_t n, struct ff_evaluation *v)
+{
+	uint32_t what = ff_random_below(w->r, 4);
+
+	if (what == 0)
+		return is_slower(w, change, n, v);
+	if (what == 1)
+		return is_lacking(w, change, n, v);
+	ck_assert_msg(ff_evaluator_propose(w->e, change, n, v, &w->err) == FF_OK, "%s",
+			w->err.text);
+	return false;
+}
+
 static void propose(struct walk *w)
 {
-	bool limited = ff_random_below(w->r, 3) == 0;
 	struct ff_change change[MAX_CHANGES];
 	struct ff_config was[MAX_CHANGES];
 	uint32_t n = draw_changes(w, change);
@@ -406,16 +442,13 @@ static void propose(struct walk *w)
 		w->seen->forgotten++;
 	}
 	w->seen->resumed += w->e->now->snapshots.recorded;
-	if (limited && is_slower(w, change, n, &v)) {
+	if (is_beyond(w, change, n, &v)) {
 		for (uint32_t i = 0; i < n; i++)
 			w->s.config[change[i].node] = was[i];
 		fresh(w, &layout);
 		holds(w, layout);
 		return;
 	}
-	if (!limited)
-		ck_assert_msg(ff_evaluator_propose(w->e, change, n, &v, &w->err) == FF_OK, "%s",
-				w->err.text);
 	same(w, v, &layout);
 	w->seen->changes[n - 1]++;
 	if (ff_random_below(w->r, 2)) {

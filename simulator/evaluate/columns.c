@@ -1,0 +1,189 @@
+/* Bytes by device and step, as differences along both: a row says what comes with its step and goes
+ * behind the step before, a column how far that is another change than on the device before.  So
+ * buffers of equal bytes on neighbours take two entries, however many devices there are; and
+ * where a column is empty its device holds what the one before it does, step by step, and is not
+ * summed again.  In most strategies that is nearly all of them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "columns.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_NOTED (1 << 18) /* changes of a proposal that are noted: more are counted again */
+
+int ff_columns_create(struct ff_trial *e, struct ff_error *err)
+{
+	struct ff_tally *t = &e->tally;
+
+	t->bundle = ff_arena_array(&e->arena, e->m->n_devices, sizeof(*t->bundle));
+	t->noted = ff_arena_array(&e->arena, MOST_NOTED, sizeof(*t->noted));
+	t->first = FF_NONE;
+	return t->bundle && t->noted ? FF_OK : ff_fail_memory(err);
+}
+
+int ff_columns_reset(struct ff_trial *e, struct ff_error *err)
+{
+	struct ff_account *a = &e->order.account;
+	size_t n = (size_t)a->n_rows * e->m->n_devices;
+
+	a->is_used = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->is_used));
+	a->n_set = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->n_set));
+	a->sum = ff_arena_array(&a->arena, a->n_rows, sizeof(*a->sum));
+	if (!a->is_used || !a->n_set || !a->sum)
+		return ff_fail_memory(err);
+	if (n <= a->cap)
+		return FF_OK;
+	free(a->change_bytes);
+	a->change_bytes = malloc(n * sizeof(*a->change_bytes));
+	a->cap = a->change_bytes ? n : 0;
+	return a->change_bytes ? FF_OK : ff_fail_memory(err);
+}
+
+static int64_t *column(const struct ff_account *a, uint32_t device)
+{
+	return a->change_bytes + (size_t)device * a->n_rows;
+}
+
+/* Most columns are never written to, so none is cleared before. */
+static void begin_column(struct ff_account *a, uint32_t device)
+{
+	memset(column(a, device), 0, a->n_rows * sizeof(*a->change_bytes));
+	a->is_used[device] = true;
+}
+
+static void change(struct ff_account *a, uint32_t device, uint32_t row, int64_t bytes)
+{
+	int64_t *at = column(a, device) + row, was;
+
+	if (!a->is_used[device])
+		begin_column(a, device);
+	was = *at;
+	*at += bytes;
+	a->n_set[device] = a->n_set[device] + (was == 0) - (*at == 0);
+}
+
+static void add(struct ff_trial *e, uint32_t device, uint32_t row, int64_t bytes)
+{
+	if (row == FF_NONE)
+		return;
+	change(&e->order.account, device, row, bytes);
+	if (e->tally.notes && e->tally.n_noted++ < MOST_NOTED)
+		e->tally.noted[e->tally.n_noted - 1] = (struct ff_noted){device, row, bytes};
+}
+
+void ff_columns_put(struct ff_trial *e, uint32_t device, int64_t bytes)
+{
+	struct ff_tally *t = &e->tally;
+
+	if (t->first == FF_NONE || device < t->first)
+		t->first = device;
+	if (device > t->last)
+		t->last = device;
+	t->bundle[device] += bytes;
+}
+
+void ff_columns_add(struct ff_trial *e, uint32_t first, uint32_t last)
+{
+	struct ff_tally *t = &e->tally;
+	uint32_t comes, goes;
+	int64_t before = 0;
+
+	if (t->first == FF_NONE)
+		return; /* and there may be no such steps */
+	comes = e->order.account.row[first];
+	goes = e->order.account.row[last + 1];
+	for (uint32_t d = t->first; d <= t->last + 1 && d < e->m->n_devices; d++) {
+		int64_t more = t->bundle[d] - before;
+
+		before = t->bundle[d];
+		t->bundle[d] = 0;
+		if (!more)
+			continue;
+		add(e, d, comes, more);
+		add(e, d, goes, -more);
+	}
+	t->first = FF_NONE;
+	t->last = 0;
+}
+
+void ff_columns_note(struct ff_trial *e, bool on)
+{
+	e->tally.notes = on;
+	if (on)
+		e->tally.n_noted = 0;
+}
+
+bool ff_columns_undo(struct ff_trial *e)
+{
+	if (e->tally.n_noted > MOST_NOTED)
+		return false;
+	for (uint32_t i = 0; i < e->tally.n_noted; i++) {
+		const struct ff_noted *n = &e->tally.noted[i];
+
+		change(&e->order.account, n->device, n->row, -n->bytes);
+	}
+	return true;
+}
+
+/* ---- the most that lives ---- */
+
+/* A running sum and its largest. */
+struct lives {
+	int64_t live, peak;
+};
+
+static struct lives sum_rows(const int64_t *change_bytes, uint32_t n, struct lives x)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		x.live += change_bytes[i];
+		x.peak = x.live > x.peak ? x.live : x.peak;
+	}
+	return x;
+}
+
+/* What lives grows or shrinks by the same each time: of those without rows the last has the
+ * highest peak, if not the second of all. */
+static struct lives sum_run(const int64_t *change_bytes, uint32_t second, const struct ff_run *r,
+		struct lives x)
+{
+	int64_t before = x.live;
+
+	x = sum_rows(change_bytes + second, r->period, x);
+	if (r->n < 3)
+		return x;
+	x.live += (r->n - 3) * (x.live - before);
+	return sum_rows(change_bytes + second, r->period, x);
+}
+
+static int64_t peak_of(const struct ff_order *f, const int64_t *change_bytes)
+{
+	struct lives x = {0, 0};
+	uint32_t row = 0;
+
+	for (uint32_t i = 0; i < f->n_runs; i++) {
+		const struct ff_run *r = &f->run[i];
+		uint32_t second = f->account.row[r->first + r->period];
+
+		x = sum_rows(change_bytes + row, second - row, x);
+		x = sum_run(change_bytes, second, r, x);
+		row = second + r->period;
+	}
+	return sum_rows(change_bytes + row, f->account.n_rows - row, x).peak;
+}
+
+void ff_columns_peak(const struct ff_trial *e, int64_t *peak)
+{
+	const struct ff_account *a = &e->order.account;
+
+	memset(a->sum, 0, a->n_rows * sizeof(*a->sum));
+	for (uint32_t d = 0; d < e->m->n_devices; d++) {
+		const int64_t *more = column(a, d);
+
+		peak[d] = d ? peak[d - 1] : 0;
+		if (!a->n_set[d])
+			continue;
+		for (uint32_t i = 0; i < a->n_rows; i++)
+			a->sum[i] += more[i];
+		peak[d] = peak_of(&e->order, a->sum);
+	}
+}
