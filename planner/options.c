@@ -245,7 +245,7 @@ static int check_oracle(const struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_job_options *o = &j->opt;
 
-	if (o->simulate || o->strategy_path || o->report_path || o->beside.trace_path || o->list ||
+	if (o->simulate || o->strategy_path || o->beside.trace_path || o->list ||
 			o->beside.certificate_path || o->explain || o->vary.n || o->init.n ||
 			o->seconds >= 0 || o->proposals != FF_NOT_GIVEN)
 		return ff_fail(err, FF_E_INPUT,

@@ -120,8 +120,8 @@ static void print_path(const struct ff_facts *f, FILE *to)
 	}
 	if (p->n > MOST_PARTS) {
 		ff_time_text(rest, us);
-		fprintf(to, "%u others%*s %6.1f %% %12s\n", p->n - MOST_PARTS, 46, "",
-				100 * rest / f->step_us, us);
+		snprintf(line, LINE, "%u others", p->n - MOST_PARTS);
+		fprintf(to, "%-56s %6.1f %% %12s\n", line, 100 * rest / f->step_us, us);
 	}
 	for (uint32_t k = 0; k < FF_CRITICAL_KINDS; k++)
 		if (p->us[k] > 0)
