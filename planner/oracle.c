@@ -143,7 +143,7 @@ static void say_why(const struct point *p, const struct point *next, char *line,
 		snprintf(line, size, "on %u communication is %.0f %% of the step", next->devices,
 				100 * more / next->step_us);
 	else if (next->stages > 1)
-		snprintf(line, size, "on %u %u stages wait for each other, with %u micro-batch%s",
+		snprintf(line, size, "on %u, %u stages wait for each other, with %u micro-batch%s",
 				next->devices, next->stages, next->micro,
 				next->micro == 1 ? "" : "es");
 	else
