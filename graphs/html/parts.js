@@ -186,7 +186,7 @@ function times() {
   if (report.critical_path && report.critical_path.length) {
     make("p", s, "The longest chain of tasks, by what is on it:", "quiet");
     longTable(s, ["what", "on", "tasks", "time", "of the step"], report.critical_path.map(c =>
-      [c.what, c.on, c.tasks, time(c.us), percent(c.us / report.predicted_us)]), 10);
+      [c.what, c.on, c.tasks, time(c.us), percent(c.us / report.predicted_us)]), 10).className = "path";
   }
 }
 
