@@ -328,6 +328,8 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 
 int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err)
 {
+	static const char *const costs[] = {"analytic", "peak", NULL};
+	const char *optimizer_names[FF_OPTIMIZER_COUNT + 1] = {NULL};
 	char names[FF_OPTIMIZER_TEXT], optimizers[FF_OPTIMIZER_TEXT + 96];
 	char codecs[FF_CODEC_TEXT], compress[FF_CODEC_TEXT + 160];
 	char frameworks[FF_FRAMEWORK_TEXT], framework[FF_FRAMEWORK_TEXT + 160];
@@ -339,14 +341,16 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			{"--costs", FF_OPTION_TEXT, &o->costs_path, "COSTS",
 					"file that ffprof wrote; or analytic: by models of devices "
 					"that were fitted to measurements; or peak: by their peak "
-					"rates"},
+					"rates",
+					.words = costs},
 			{"--by-nodes", FF_OPTION_FLAG, &o->by_nodes, NULL,
 					"analytic or peak prices of collectives in stages, as "
 					"FF_NCCL_NODES=1 "
 					"has them"},
 			{"--devices", FF_OPTION_COUNT, &o->devices, "N",
 					"use only the machine's first N devices"},
-			{"--optimizer", FF_OPTION_TEXT, &o->optimizer_name, "NAME", optimizers},
+			{"--optimizer", FF_OPTION_TEXT, &o->optimizer_name, "NAME", optimizers,
+					.words = optimizer_names},
 			{"--clip", FF_OPTION_FLAG, &o->clip, NULL,
 					"gradients are clipped by their global norm (as ffrun "
 					"--clip does), which takes time"},
@@ -385,7 +389,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"elimination, pipeline, pipeline-N (N stages), zero-1, "
 					"zero-3, frugal or megatron (what saves memory); may be "
 					"repeated "
-					"(preset: all but pipeline-N)"},
+					"(preset: all but pipeline-N)",
+					.words = ff_starts},
 			{"--jobs", FF_OPTION_COUNT, &o->jobs, "N",
 					"walk in so many threads, which share the best (preset 1)"},
 			{"--beta", FF_OPTION_REAL, &o->choice.beta, "B",
@@ -397,7 +402,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"degrees of tensor, data and "
 					"pipeline parallelism and micro-batches, with any of "
 					"zero-1, zero-3, recompute, recompute=light, interleave=V, "
-					"sequence, experts and even behind them"},
+					"sequence, experts and even behind them",
+					.words = ff_starts},
 			{"--pin", FF_OPTION_TEXTS, &o->limits.pin,
 					"PATTERN:DIM=N[,DIM=N][@DEVICES]",
 					"operators whose names match (as in a shell) and that have "
@@ -455,6 +461,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 	uint32_t n_args;
 	int code;
 
+	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++)
+		optimizer_names[i] = ff_optimizer((enum ff_optimizer_id)i)->name;
 	ff_optimizer_list(true, names);
 	snprintf(optimizers, sizeof(optimizers),
 			"what updates the parameters: %s; else what --simulate's file says, else "
