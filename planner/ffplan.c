@@ -104,8 +104,8 @@ static int run(struct ff_ask *ask, const char *const *args, uint32_t n, struct f
 
 	if (code == FF_OK && n - 1 != v->operands)
 		code = ff_fail(err, FF_E_INPUT,
-				"ffplan %s: expected %u operand%s, not %u; see ffplan --help",
-				v->name, v->operands, v->operands == 1 ? "" : "s", n - 1);
+				"%s: expected %u operand%s, not %u; see ffplan --help", v->name,
+				v->operands, v->operands == 1 ? "" : "s", n - 1);
 	if (code == FF_OK)
 		code = check(v, ask, err);
 	if (code == FF_OK && ask->output)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "explain/text.h"
+#include "ff/nearest.h"
 
 #define NAME_WIDTH 32
 #define LINE 512 /* bytes of a paragraph */
@@ -18,6 +19,18 @@ static bool is_listed(const char *name, const char *pattern)
 	if (!strpbrk(pattern, "*?["))
 		return strstr(name, pattern);
 	return !fnmatch(pattern, name, 0);
+}
+
+static int fail_unknown(const struct ff_graph *g, const char *pattern, struct ff_error *err)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, pattern);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		ff_nearest_try(&near, g->nodes[i].name);
+	return ff_fail(err, FF_E_INPUT,
+			"option --list: no operator of graph %s is called \"%.100s\"%s", g->name,
+			pattern, ff_nearest_hint(&near));
 }
 
 int ff_summary_list(const struct ff_summary *s, const char *pattern, FILE *to, struct ff_error *err)
@@ -49,10 +62,7 @@ int ff_summary_list(const struct ff_summary *s, const char *pattern, FILE *to, s
 					devices);
 		}
 		if (!found)
-			return ff_fail(err, FF_E_INPUT,
-					"option --list: no operator of graph %s is called "
-					"\"%.100s\"",
-					g->name, pattern);
+			return fail_unknown(g, pattern, err);
 	}
 	fprintf(to, "\n");
 	return FF_OK;

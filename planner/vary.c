@@ -8,6 +8,7 @@
 #include "explain/text.h"
 #include "ff/block.h"
 #include "ff/micro.h"
+#include "ff/nearest.h"
 #include "hand/buckets.h"
 #include "hand/carry.h"
 
@@ -175,17 +176,27 @@ int ff_vary(struct ff_job *j, const struct ff_variation *v, double seconds, uint
 
 /* ---- --vary ---- */
 
+enum key { KEY_BATCH, KEY_MEMORY, KEY_DEVICES, KEY_NETWORK, KEYS };
+static const char *const keys[KEYS] = {"batch", "memory", "devices", "network"};
+
 static int fail_value(const char *word, struct ff_error *err)
 {
+	struct ff_nearest near;
+	char key[FF_NEAREST_LENGTH];
+
+	snprintf(key, sizeof(key), "%.*s", (int)strcspn(word, "="), word);
+	ff_nearest_init(&near, key);
+	for (uint32_t i = 0; i < KEYS; i++)
+		ff_nearest_try(&near, keys[i]);
+	for (uint32_t i = 0; i < KEYS; i++)
+		if (!strcmp(keys[i], key)) /* the key is right, and its value wrong */
+			ff_nearest_init(&near, key);
 	return ff_fail(err, FF_E_INPUT,
 			"option --vary: expected batch=N,.. (samples), memory=N,.. (GiB a "
 			"device), devices=N,.. or network=N,.. (Gbit/s a node), with whole "
-			"numbers above 0, not \"%.100s\"",
-			word);
+			"numbers above 0, not \"%.100s\"%s",
+			word, ff_nearest_hint(&near));
 }
-
-enum key { KEY_BATCH, KEY_MEMORY, KEY_DEVICES, KEY_NETWORK, KEYS };
-static const char *const keys[KEYS] = {"batch", "memory", "devices", "network"};
 
 static void set(struct ff_variation *v, enum key key, uint32_t value)
 {

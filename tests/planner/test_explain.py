@@ -222,6 +222,9 @@ def test_list():
     p = run(FFSEARCH, "gpt.json", *ON_64[:2], "--devices", "2", *ON_64[4:], "--simulate", "data-parallel", "--list",
             "convolution", status=2)
     say("no operator of graph gpt2 is called" in p.stderr, "nobody is called so", p.stderr)
+    p = run(FFSEARCH, "gpt.json", *ON_64[:2], "--devices", "2", *ON_64[4:], "--simulate", "data-parallel", "--list",
+            "block0.mpl.up", status=2)
+    say("did you mean block0.mlp.up?" in p.stderr, "but nearly", p.stderr)
 
 
 def test_why():
@@ -292,7 +295,7 @@ def test_vary():
     rows = table(p.stdout)
     say(len(rows) == 4 and all(r[5].endswith("ms") for r in rows[2:]) and rows[1][4] == "no memory", "searched again",
         p.stdout)
-    for wrong, word in ((["--vary", "color=3"], "batch=N"), (["--vary", "batch=0"], "batch=N"),
+    for wrong, word in ((["--vary", "color=3"], "batch=N"), (["--vary", "bach=3"], "did you mean batch?"), (["--vary", "batch=0"], "batch=N"),
                         (["--vary", "batch=1,x"], "batch=N"), (["extra"], "one operand"),
                         (["--vary", "batch=" + ",".join("123456789"), "memory=" + ",".join("12345678")], "at most 64")):
         p = run(FFSEARCH, "gpt.json", *on, "--simulate", "single", *wrong, status=2)
