@@ -300,10 +300,7 @@ static void print_row(const struct ff_variation *v, const struct ff_answer *a, F
 	else
 		fprintf(to, " %10s\n", "-");
 	if (best) {
-		char shape[FF_TEXT];
-
-		ff_shape_words(&a->shape, shape, sizeof(shape));
-		ff_text_wrap("           ", shape, to);
+		ff_shape_print(&a->shape, "           ", to);
 	} else {
 		ff_text_wrap("           ", a->why, to);
 	}

@@ -226,7 +226,7 @@ function whatIf() {
   table(s, keys.map(k => k[1]).concat(["carried", "searched", "samples a second", "memory", "shape"]), report.vary.map(v => {
     const best = v.searched || v.carried;
     return keys.map(k => known(v.with[k[0]]) ? k[2](v.with[k[0]]) : "-").concat([step(v.carried), step(v.searched),
-      best ? v.samples_per_s.toFixed(0) : "-", best ? bytes(best.memory_bytes) : "-", best ? shapeWords(v.shape) : v.why]);
+      best ? v.samples_per_s.toFixed(0) : "-", best ? bytes(best.memory_bytes) : "-", best ? shapeWords(v.shape) + (v.shape.dropped ? ", ZeRO-3" : v.shape.updated_flat ? ", ZeRO-1" : "") : v.why]);
   })).className = "words";
 }
 

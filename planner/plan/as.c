@@ -66,8 +66,11 @@ static void write_fsdp(const struct ff_megatron *h, const struct ff_graph *g, FI
 				"    fully_shard(block, mesh=mesh, reshard_after_forward=%s)\n"
 				"fully_shard(model, mesh=mesh, reshard_after_forward=%s)\n",
 				reshard, reshard);
-	fprintf(to, "# %u samples a device at a time, an optimizer step behind every %u of them\n",
-			share_of(h, g), h->micro);
+	fprintf(to, "# %u sample%s a device at a time", share_of(h, g),
+			share_of(h, g) == 1 ? "" : "s");
+	if (h->micro > 1)
+		fprintf(to, ", an optimizer step behind each %u of these micro-batches", h->micro);
+	fprintf(to, "\n");
 }
 
 /* Its configuration; stages are PipelineModule(num_stages=...) in the model's code. */
