@@ -227,8 +227,7 @@ function memory() {
   if (report.memory) held(s);
   const tools = make("div", s, null, "tools"), choose = make("select", tools), place = make("div", s);
   choose.setAttribute("aria-label", "devices");
-  plan.memory.forEach((m, i) => make("option", choose, "device" + (/[-,]/.test(m.devices) ? "s " : " ") + m.devices + ": " +
-    bytes(m.allocated)).value = i);
+  plan.memory.forEach((m, i) => make("option", choose, deviceWords(m.devices) + ": " + bytes(m.allocated)).value = i);
   function show() {
     place.textContent = "";
     curve(place, plan.memory[choose.value], us);

@@ -92,7 +92,7 @@ function bars(parent, rows) {
 
 function card(parent, value, what) {
   const c = make("div", parent, null, "card");
-  make("b", c, value);
+  make("b", c, value, String(value).length > 10 ? "long" : null);
   make("span", c, what);
 }
 function spread(list) {
@@ -119,7 +119,6 @@ function summary() {
     if (report.tokens_per_s > 0) card(c, Math.round(report.tokens_per_s).toLocaleString("en"), "tokens a second");
     if (known(report.mfu)) card(c, percent(report.mfu), "MFU");
     if (known(report.lower_bound_us)) card(c, time(report.lower_bound_us), "no strategy is faster");
-    if (report.bound_by) card(c, report.bound_by, "bounds the step");
   }
   if (report.memory_bytes) card(c, spread(report.memory_bytes), "memory of a device");
   if (known(report.comm_bytes)) card(c, bytes(report.comm_bytes), "moved a step");
@@ -127,10 +126,11 @@ function summary() {
     const h = report.shape;
     make("p", s, "Shape: " + shapeWords(h) + "; " +
       h.updated_flat + " of " + h.parameters + " parameters updated in shares; " + h.recomputed + " of " + h.operators +
-      " operators computed again.");
+      " operators computed again" + (report.bound_by ? "; bound by " + report.bound_by : "") + ".");
   }
   if (report.baselines) rivals(s);
 }
+const deviceWords = devices => (/[-,]/.test(devices) ? "Devices " : "Device ") + devices;
 function rivals(s) {
   const own = {name: "this plan", predicted_us: report.predicted_us, memory_bytes: Math.max(...report.memory_bytes),
     comm_bytes: report.comm_bytes, fits: report.fits};
@@ -179,7 +179,7 @@ function times() {
     for (let i = 0; i < spans.length; i += 5) sum[spans[i + 3]] += spans[i + 1] / plan.per_us;
     const step = stepOf(plan.timelines[0]);
     rows = sum.map((us, i) => [plan.colours[i], us / step, time(us) + "  " + percent(us / step), i]).filter(r => r[1] > 0);
-    make("p", s, "Devices " + plan.timelines[0].groups[0].devices +
+    make("p", s, deviceWords(plan.timelines[0].groups[0].devices) +
       " in one step; communication may run beside computing.", "quiet");
   }
   bars(s, rows);
@@ -218,7 +218,7 @@ function shapeWords(h) {
 function whatIf() {
   const s = part("vary");
   if (!report.vary) { s.remove(); return; }
-  const keys = [["batch", "batch", v => v], ["memory_bytes", "memory", bytes], ["devices", "devices", v => v],
+  const keys = [["batch", "batch", v => v], ["memory_bytes", "memory limit", bytes], ["devices", "devices", v => v],
     ["network_bytes_per_s", "network", v => Number((v * 8 / 1e9).toPrecision(6)) + " Gbit/s"]]
     .filter(k => report.vary.some(v => known(v.with[k[0]])));
   const step = r => !r ? "-" : r.fits ? time(r.predicted_us) : "no memory";
