@@ -6,8 +6,8 @@ usage: bench/cluster.py [--build build] [--out out/cluster] [--hosts 2] [--bandw
 
 At each bandwidth ffprof measures the links between the hosts, and of each network the
 kernels, once; ffsearch searches a plan; ffrun trains the plan and data parallelism in
-turns, one rank a host, --steps of each, fewer where they are long.  Prints a line each, and the mean absolute percentage error;
-OUT/cluster.svg is a scatter plot.
+turns, one rank a host, --steps of each, fewer where they are long.  Prints a line each, and the mean
+absolute percentage error; OUT/cluster.svg is a scatter plot.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -74,9 +74,9 @@ class Figure:
             self.out += [f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>',
                          f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{v:g}</text>']
         middle = (TOP + bottom) / 2
-        self.out += [f'<text class="quiet" x="{(LEFT + right) / 2}" y="{bottom + 38}" text-anchor="middle">{escape(x_says)}</text>',
-                     f'<text class="quiet" x="16" y="{middle}" text-anchor="middle" transform="rotate(-90 16 {middle})">'
-                     f"{escape(y_says)}</text>"]
+        quiet = '<text class="quiet" text-anchor="middle"'
+        self.out += [f'{quiet} x="{(LEFT + right) / 2}" y="{bottom + 38}">{escape(x_says)}</text>',
+                     f'{quiet} x="16" y="{middle}" transform="rotate(-90 16 {middle})">{escape(y_says)}</text>']
 
     def rule(self, a, b):
         (x1, y1), (x2, y2) = self.place(*a), self.place(*b)

@@ -129,7 +129,8 @@ def draw(rows, folder):
                      "lower bound": row.get("bound_us")}
             for name, us in steps.items() if (row["network"], row["machine"]) == (network, machine) else ():
                 if us:
-                    lines.setdefault(name, []).append((row["devices"], us / 1e3, f"{name}, {row['devices']}: {us / 1e3:.1f} ms"))
+                    said = f"{name}, {row['devices']}: {us / 1e3:.1f} ms"
+                    lines.setdefault(name, []).append((row["devices"], us / 1e3, said))
         if lines:
             figures.curves(os.path.join(folder, f"{network}-{machine}.svg"), f"{network}, {machine}", lines,
                            f"{machine}, {NETWORKS[network][0]} samples each", "step, ms")

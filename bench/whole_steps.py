@@ -86,7 +86,8 @@ def main():
             peak, _ = predict(options.build, Path(name), row, "peak")
             us, inferred = predict(options.build, Path(name), row, "analytic")
             rows.append((f"{source}, {dtype}", us / published))
-            points.setdefault(kind, []).append((published, us, f"{network} {dtype}, batch {batch}: {published:.1f} published"))
+            said = f"{network} {dtype}, batch {batch}: {published:.1f} published"
+            points.setdefault(kind, []).append((published, us, said))
             print(f"{kind:15} {network:12} {dtype:9} {batch:5} {published:8.1f} {peak:8.1f} {us:8.1f} "
                   f"{us / published:6.2f} {100 * inferred:4.0f} %", flush=True)
     if options.svg:

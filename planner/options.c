@@ -241,16 +241,17 @@ static int check_framework(struct ff_job *j, struct ff_error *err)
 	return FF_OK;
 }
 
-static int check_oracle(const struct ff_job *j, struct ff_error *err)
+static int check_oracle(struct ff_job *j, struct ff_error *err)
 {
-	const struct ff_job_options *o = &j->opt;
+	struct ff_job_options *o = &j->opt;
 
 	if (o->simulate || o->strategy_path || o->beside.trace_path || o->list ||
 			o->beside.certificate_path || o->explain || o->vary.n || o->init.n ||
-			o->seconds >= 0 || o->proposals != FF_NOT_GIVEN)
+			o->seconds >= 0 || o->proposals != FF_NOT_GIVEN || is_choosy(o))
 		return ff_fail(err, FF_E_INPUT,
 				"option --oracle prints a table of its own: expected no plan, and "
 				"nothing that is asked about one, beside it");
+	o->choice = (struct ff_job_choice){.top = 1};
 	return FF_OK;
 }
 

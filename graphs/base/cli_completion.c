@@ -117,8 +117,8 @@ static void put_zsh_value(const struct ff_command *c, const struct ff_option *o)
 	put_quoted(o->argument ? o->argument : "value", "[]:\\", "'\\''");
 	printf(":");
 	if (o->list) {
-		printf("{ compadd ${${(f)\"$(%s %s list 2>/dev/null)\"}%%%% *}; _files }",
-				c->name, o->name);
+		printf("{ compadd ${${(f)\"$(%s %s list 2>/dev/null)\"}%%%% *}; _files }", c->name,
+				o->name);
 	} else if (o->words) {
 		printf("{ compadd ");
 		put_words(o->words, "");

@@ -327,8 +327,8 @@ function scaling() {
     one && (n => one.predicted_us / n));
   scalingChart(charts, "Communication, share of the step", p => p.communication_us / p.predicted_us,
     {unit: 0.01, label: v => Math.round(100 * v) + " %"}, false);
-  scalingChart(charts, "Memory of the device that needs most", p => p.memory_bytes, {label: v => bytesUnit(v).label(v), binary: true}, true,
-    report.memory_limit_bytes);
+  scalingChart(charts, "Memory of the device that needs most", p => p.memory_bytes,
+    {label: v => bytesUnit(v).label(v), binary: true}, true, report.memory_limit_bytes);
   const best = r => r.points.filter(p => p.fits).reduce((a, p) => a && a.predicted_us <= p.predicted_us ? a : p, null);
   table(s, ["strategy: what is split", "fastest that fits", "on devices", "scales to", "fits from", "why no further"],
     list.map(r => [r.name + ": " + r.splits, best(r) ? time(best(r).predicted_us) : "-", best(r) ? best(r).devices : "-",

@@ -215,6 +215,7 @@ function shapeWords(h) {
   return "data " + h.data + (h.spatial > 1 ? ", spatial " + h.spatial : "") + ", tensor " + h.tensor + ", pipeline " +
     h.pipeline + ", " + h.micro_batches + " micro-batch" + (h.micro_batches > 1 ? "es" : "");
 }
+const zero = h => h.dropped ? ", ZeRO-3" : h.updated_flat ? ", ZeRO-1" : "";
 function whatIf() {
   const s = part("vary");
   if (!report.vary) { s.remove(); return; }
@@ -226,7 +227,7 @@ function whatIf() {
   table(s, keys.map(k => k[1]).concat(["carried", "searched", "samples a second", "memory", "shape"]), report.vary.map(v => {
     const best = v.searched || v.carried;
     return keys.map(k => known(v.with[k[0]]) ? k[2](v.with[k[0]]) : "-").concat([step(v.carried), step(v.searched),
-      best ? v.samples_per_s.toFixed(0) : "-", best ? bytes(best.memory_bytes) : "-", best ? shapeWords(v.shape) + (v.shape.dropped ? ", ZeRO-3" : v.shape.updated_flat ? ", ZeRO-1" : "") : v.why]);
+      best ? v.samples_per_s.toFixed(0) : "-", best ? bytes(best.memory_bytes) : "-", best ? shapeWords(v.shape) + zero(v.shape) : v.why]);
   })).className = "words";
 }
 

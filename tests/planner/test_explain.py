@@ -78,7 +78,8 @@ def missing(text, r):
     want.append(f"tensor {shape['tensor']}, pipeline {shape['pipeline']}")
     if shape["updated_flat"]:
         want.append(f"{shape['updated_flat']} of {shape['parameters']} parameters updated in shares")
-    for b in r["baselines"] + [{"name": r["strategy"] if len(r["strategy"]) <= 34 else "..." + r["strategy"][-31:], "predicted_us": step, "memory_bytes": max(r["memory_bytes"]),
+    name = r["strategy"] if len(r["strategy"]) <= 34 else "..." + r["strategy"][-31:]
+    for b in r["baselines"] + [{"name": name, "predicted_us": step, "memory_bytes": max(r["memory_bytes"]),
                                 "comm_bytes": r["comm_bytes"], "fits": r["fits"]}]:
         want.append(f"{b['name']} {time_text(b['predicted_us'])} {bytes_text(b['memory_bytes'])} "
                     f"{bytes_text(b['comm_bytes'])} {'yes' if b['fits'] else 'no'}")
@@ -295,7 +296,8 @@ def test_vary():
     rows = table(p.stdout)
     say(len(rows) == 4 and all(r[5].endswith("ms") for r in rows[2:]) and rows[1][4] == "no memory", "searched again",
         p.stdout)
-    for wrong, word in ((["--vary", "color=3"], "batch=N"), (["--vary", "bach=3"], "did you mean batch?"), (["--vary", "batch=0"], "batch=N"),
+    for wrong, word in ((["--vary", "color=3"], "batch=N"), (["--vary", "bach=3"], "did you mean batch?"),
+                        (["--vary", "batch=0"], "batch=N"),
                         (["--vary", "batch=1,x"], "batch=N"), (["extra"], "one operand"),
                         (["--vary", "batch=" + ",".join("123456789"), "memory=" + ",".join("12345678")], "at most 64")):
         p = run(FFSEARCH, "gpt.json", *on, "--simulate", "single", *wrong, status=2)
@@ -350,6 +352,10 @@ def test_oracle():
         say(not bad, f"{graph}: parts and reasons", bad)
     p = run(FFSEARCH, "gpt.json", *ON_64, "--oracle", "-o", "x.json", status=2)
     say("a table of its own" in p.stderr, "it has no plan", p.stderr)
+    p = run(FFSEARCH, "gpt.json", *on, "--devices", "2", "--oracle", "--report", "-")
+    say(json.loads(p.stdout)["devices"] == 2 and p.stderr.startswith("pure strategies"), "its report may go to a pipe", p.stderr)
+    p = run(FFSEARCH, "gpt.json", *ON_64, "--oracle", "--pin", "logits:sample=2", status=2)
+    say("a table of its own" in p.stderr, "nor limits to what plans are like", p.stderr)
 
 
 TESTS = {"screen": [test_a_screen, test_odd_screens], "questions": [test_of_all_sorts, test_list, test_why, test_vary, test_oracle]}
