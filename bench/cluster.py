@@ -6,13 +6,15 @@ usage: bench/cluster.py [--build build] [--out out/cluster] [--hosts 2] [--bandw
 
 At each bandwidth ffprof measures the links between the hosts, and of each network the
 kernels, once; ffsearch searches a plan; ffrun trains the plan and data parallelism in
-turns, one rank a host, --steps of each, fewer where they are long.  Prints a line each, and the mean absolute percentage error.
+turns, one rank a host, --steps of each, fewer where they are long.  Prints a line each, and the mean
+absolute percentage error; OUT/cluster.svg is a scatter plot.
 
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
 import os
 
+import figures
 from commands import load, on_hosts, profile_hosts, run, save
 
 NETWORKS = {
@@ -36,8 +38,9 @@ MOST_US, FEWEST = 30e6, 4  # predicted of all steps measured, but so many at lea
 class Bench:
     """Commands on hosts that are joined by one kind of link."""
 
-    def __init__(self, options, bandwidth):
+    def __init__(self, options, bandwidth, points):
         self.options = options
+        self.points = points  # by network and link, for the figure
         self.bandwidth = bandwidth
         self.machine = f"{options.out}/hosts-{bandwidth}.json"
         self.links = None
@@ -96,6 +99,8 @@ class Bench:
             error = 100 * (predicted - measured) / measured
             print(f"{self.bandwidth:9} {name:10} {what:14} {predicted / 1e3:12.3f} "
                   f"{measured / 1e3:12.3f} {error:+9.1f} %", flush=True)
+            self.points.setdefault(f"{name}, {self.bandwidth}", []).append(
+                (measured / 1e3, predicted / 1e3, f"{name} {what}, {self.bandwidth}: {error:+.1f} %"))
             yield abs(error)
         print(f"{self.bandwidth:9} {name:10} {'speedup':14} {data_us / plan_us:12.2f} "
               f"{data_measured / plan_measured:12.2f}", flush=True)
@@ -116,13 +121,14 @@ def main():
     options.out = os.path.abspath(options.out)
     os.makedirs(options.out, exist_ok=True)
     os.environ["OMP_NUM_THREADS"] = "1"
-    errors = []
+    errors, points = [], {}
     print(f"{'link':9} {'network':10} {'strategy':14} {'predicted ms':>12} {'measured ms':>12} "
           f"{'error':>11}", flush=True)
     for bandwidth in options.bandwidth or ["1gbit", "100mbit"]:
-        bench = Bench(options, bandwidth)
+        bench = Bench(options, bandwidth, points)
         for name in options.network or PRESET:
             errors += bench.lines(name)
+    figures.scatter(f"{options.out}/cluster.svg", "steps between hosts, predicted and measured", points)
     print(f"mean absolute percentage error of {len(errors)}: {sum(errors) / len(errors):.1f} %")
 
 

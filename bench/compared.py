@@ -6,6 +6,8 @@ import math
 import statistics
 from typing import NamedTuple
 
+import figures
+
 
 class Point(NamedTuple):
     """A strategy; times in microseconds, those of tasks by class, waits for other devices left out."""
@@ -111,51 +113,8 @@ def show(points, verbose):
 
 # ---- plot ----
 
-COLOURS = ("#1b6ca8", "#d1495b", "#2e933c", "#8f5ca8", "#e08e1b", "#3a3a3a", "#18a3a3", "#a0522d")
-SIZE, MARGIN = 560, 60
-
-
-def plot(points, path):
-    """A scatter plot with logarithmic axes and lines at 10 % beside the diagonal, as SVG."""
-    least = 0.8 * min(min(p.predicted, p.measured) for p in points)
-    most = 1.25 * max(max(p.predicted, p.measured) for p in points)
-    scale = (SIZE - 2 * MARGIN) / math.log(most / least)
-
-    def x(us):
-        return MARGIN + math.log(max(us, least) / least) * scale
-
-    def y(us):
-        return SIZE - x(us)
-
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{SIZE + 110}" height="{SIZE}" '
-           'font-family="sans-serif" font-size="12">',
-           f'<rect width="{SIZE + 110}" height="{SIZE}" fill="white"/>']
-    for factor, dash in ((0.9, "4 4"), (1, ""), (1.1, "4 4")):
-        low, high = max(least, least / factor), min(most, most / factor)
-        out.append(f'<line x1="{x(low):.1f}" y1="{y(low * factor):.1f}" x2="{x(high):.1f}" '
-                   f'y2="{y(high * factor):.1f}" stroke="#999" stroke-dasharray="{dash}"/>')
-    out.append(f'<rect x="{MARGIN}" y="{MARGIN}" width="{SIZE - 2 * MARGIN}" '
-               f'height="{SIZE - 2 * MARGIN}" fill="none" stroke="black"/>')
-    for k in range(int(math.floor(math.log10(least))), int(math.log10(most)) + 1):
-        for digit in (1, 2, 5):
-            us = digit * 10.0 ** k
-            if not least <= us <= most:
-                continue
-            out.append(f'<text x="{x(us):.1f}" y="{SIZE - MARGIN + 18}" text-anchor="middle">'
-                       f'{us / 1e3:g}</text>')
-            out.append(f'<text x="{MARGIN - 6}" y="{y(us) + 4:.1f}" text-anchor="end">'
-                       f'{us / 1e3:g}</text>')
-    out.append(f'<text x="{SIZE / 2}" y="{SIZE - 16}" text-anchor="middle">measured, ms</text>')
-    out.append(f'<text x="16" y="{SIZE / 2}" text-anchor="middle" '
-               f'transform="rotate(-90 16 {SIZE / 2})">predicted, ms</text>')
-    for i, (network, some) in enumerate(sorted(by_key(points, lambda p: p.network).items())):
-        colour = COLOURS[i % len(COLOURS)]
-        out += [f'<circle cx="{x(p.measured):.1f}" cy="{y(p.predicted):.1f}" r="3.5" '
-                f'fill="{colour}" fill-opacity="0.7"><title>{p.network} {p.name}: '
-                f'{p.measured / 1e3:.2f} ms, {100 * p.error:+.1f} %</title></circle>'
-                for p in some]
-        out.append(f'<circle cx="{SIZE - 40}" cy="{MARGIN + 18 * i}" r="4" fill="{colour}"/>')
-        out.append(f'<text x="{SIZE - 30}" y="{MARGIN + 4 + 18 * i}">{network}</text>')
-    out.append("</svg>\n")
-    with open(path, "w", encoding="utf-8") as f:
-        f.write("\n".join(out))
+def plot(points, path, title="steps, predicted and measured"):
+    """A scatter plot, a series a network, with lines at 10 % beside the diagonal."""
+    figures.scatter(path, title, {network: [
+        (p.measured / 1e3, p.predicted / 1e3, f"{p.network} {p.name}: {p.measured / 1e3:.2f} ms, {100 * p.error:+.1f} %")
+        for p in some] for network, some in by_key(points, lambda p: p.network).items()})

@@ -3,7 +3,7 @@
 fits, and the lower bound.
 
 usage: bench/plans.py [--build build] [--networks gpt2_xl,llama,...] [--devices 8,64,256,1024]
-                      [--machines A100,H100] [--budget 60s] [--seeds 3] [--hand 600] [--json FILE]
+                      [--machines A100,H100] [--budget 60s] [--seeds 3] [--hand 600] [--json FILE] [--svg FOLDER]
 
 One line for each network, number of devices and kind of GPU, in Markdown: the step of the search's plan, least and
 most of the seeds, and by how much these differ; the best of the grid by hand (ffsearch --simulate megatron), and
@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 
+import figures
 from commands import load, run
 
 MOST_BYTES = 4 << 30
@@ -118,6 +119,23 @@ def show(row):
           flush=True)
 
 
+def draw(rows, folder):
+    """Steps over devices, each strategy a curve."""
+    for network, machine in dict.fromkeys((r["network"], r["machine"]) for r in rows):
+        lines = {}
+        for row in rows:
+            steps = {"plan": min(row["seeds_us"], default=None), "best by hand": row["hand_us"],
+                     "data parallelism": row.get("baseline_us") if row.get("baseline_fits") else None,
+                     "lower bound": row.get("bound_us")}
+            for name, us in steps.items() if (row["network"], row["machine"]) == (network, machine) else ():
+                if us:
+                    said = f"{name}, {row['devices']}: {us / 1e3:.1f} ms"
+                    lines.setdefault(name, []).append((row["devices"], us / 1e3, said))
+        if lines:
+            figures.curves(os.path.join(folder, f"{network}-{machine}.svg"), f"{network}, {machine}", lines,
+                           f"{machine}, {NETWORKS[network][0]} samples each", "step, ms")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", default="build")
@@ -128,6 +146,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--hand", type=float, default=600)
     parser.add_argument("--json")
+    parser.add_argument("--svg", metavar="FOLDER", help="write curves over devices there, a figure a network and GPU")
     args = parser.parse_args()
     unknown = set(args.networks.split(",")) - set(NETWORKS) | set(args.machines.split(",")) - set(MACHINES)
     if unknown:
@@ -143,6 +162,9 @@ def main():
                     rows.append(measure(args, folder, network, devices, kind))
                     show(rows[-1])
     print(f"{len(rows)} cells in {(time.monotonic() - from_s) / 60:.0f} minutes", file=sys.stderr)
+    if args.svg:
+        os.makedirs(args.svg, exist_ok=True)
+        draw(rows, args.svg)
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump(rows, f, indent=1)

@@ -9,6 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import figures
+
 ROOT = Path(__file__).resolve().parent.parent
 
 TF = "tensorflow/benchmarks, published results of 2017, synthetic data"
@@ -74,8 +76,9 @@ def predict(build, folder, row, costs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--svg", metavar="FILE", help="write a scatter plot there")
     options = parser.parse_args()
-    rows = []
+    rows, points = [], {}
     print("samples a second             published    peak  models  models / published  inferred")
     with tempfile.TemporaryDirectory() as name:
         for row in PUBLISHED:
@@ -83,8 +86,12 @@ def main():
             peak, _ = predict(options.build, Path(name), row, "peak")
             us, inferred = predict(options.build, Path(name), row, "analytic")
             rows.append((f"{source}, {dtype}", us / published))
+            said = f"{network} {dtype}, batch {batch}: {published:.1f} published"
+            points.setdefault(kind, []).append((published, us, said))
             print(f"{kind:15} {network:12} {dtype:9} {batch:5} {published:8.1f} {peak:8.1f} {us:8.1f} "
                   f"{us / published:6.2f} {100 * inferred:4.0f} %", flush=True)
+    if options.svg:
+        figures.scatter(options.svg, "whole steps, predicted and published", points, "samples a second", off=0.15)
     for source in dict.fromkeys(r[0] for r in rows):
         ratios = [ratio for s, ratio in rows if s == source]
         factor = math.exp(sum(map(math.log, ratios)) / len(ratios))

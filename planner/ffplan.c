@@ -104,8 +104,8 @@ static int run(struct ff_ask *ask, const char *const *args, uint32_t n, struct f
 
 	if (code == FF_OK && n - 1 != v->operands)
 		code = ff_fail(err, FF_E_INPUT,
-				"ffplan %s: expected %u operand%s, not %u; see ffplan --help",
-				v->name, v->operands, v->operands == 1 ? "" : "s", n - 1);
+				"%s: expected %u operand%s, not %u; see ffplan --help", v->name,
+				v->operands, v->operands == 1 ? "" : "s", n - 1);
 	if (code == FF_OK)
 		code = check(v, ask, err);
 	if (code == FF_OK && ask->output)
@@ -122,6 +122,7 @@ static int run(struct ff_ask *ask, const char *const *args, uint32_t n, struct f
 
 int main(int argc, char **argv)
 {
+	static const char *const costs[] = {"analytic", "peak", NULL};
 	struct ff_arena arena;
 	struct ff_ask ask = {.a = &arena};
 	const struct ff_option options[] = {
@@ -132,12 +133,14 @@ int main(int argc, char **argv)
 					ff_machine_list},
 			{"--costs", FF_OPTION_TEXT, &ask.costs, "COSTS",
 					"by a file that ffprof wrote, or by one of the words "
-					"analytic and peak (preset: analytic)"},
+					"analytic and peak (preset: analytic)",
+					.words = costs},
 			{"--list", FF_OPTION_TEXT, &ask.list, "PATTERN",
 					"show: one line for each operator so called, * and ? "
 					"stand for letters"},
 			{"-o", FF_OPTION_TEXT, &ask.output, "PLAN", "rebase: the file to write"},
 	};
+	const char *tools[FF_MOST_TOOLS + 1] = {NULL};
 	struct ff_command command = about;
 	struct ff_error err = {0};
 	const char *args[3];
@@ -145,6 +148,8 @@ int main(int argc, char **argv)
 	uint32_t n = 0;
 	int code;
 
+	ff_as_tools(tools);
+	command.words = tools;
 	command.options = options;
 	command.n_options = sizeof(options) / sizeof(options[0]);
 	ff_process_begin(command.name);

@@ -430,13 +430,13 @@ static int answer(struct ff_job *j, FILE *table, struct ff_error *err)
 	return code;
 }
 
-static int oracle(struct ff_job *j, struct ff_error *err)
+static int oracle(struct ff_job *j, FILE *table, struct ff_error *err)
 {
 	sigset_t old;
 	int code;
 
 	ff_job_hold(&old);
-	code = ff_oracle_print(j, stdout, err);
+	code = ff_oracle_tell(j, table, err);
 	ff_job_release(&old);
 	return code;
 }
@@ -467,10 +467,11 @@ static int run(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK && j->opt.choice.top > 1 && ff_paths_piped(out, COUNT(out)))
 		code = ff_fail(err, FF_E_INPUT,
 				"option --top: expected files, as a pipe takes one plan");
+	table = ff_paths_piped(out, COUNT(out)) ? stderr : stdout;
 	if (code == FF_OK)
 		code = load(j, err);
 	if (code == FF_OK && j->opt.oracle)
-		return oracle(j, err);
+		return oracle(j, table, err);
 	if (code == FF_OK)
 		code = ff_job_find_baseline(j, err);
 	if (code == FF_OK)
@@ -505,7 +506,6 @@ static int run(struct ff_job *j, struct ff_error *err)
 	warn_if_unsteady(j);
 	warn_of_communication(j);
 	warn_of_models(j);
-	table = ff_paths_piped(out, COUNT(out)) ? stderr : stdout;
 	if (j->opt.list)
 		code = ff_summary_list(s, j->opt.list, table, err);
 	else

@@ -241,16 +241,17 @@ static int check_framework(struct ff_job *j, struct ff_error *err)
 	return FF_OK;
 }
 
-static int check_oracle(const struct ff_job *j, struct ff_error *err)
+static int check_oracle(struct ff_job *j, struct ff_error *err)
 {
-	const struct ff_job_options *o = &j->opt;
+	struct ff_job_options *o = &j->opt;
 
-	if (o->simulate || o->strategy_path || o->report_path || o->beside.trace_path || o->list ||
+	if (o->simulate || o->strategy_path || o->beside.trace_path || o->list ||
 			o->beside.certificate_path || o->explain || o->vary.n || o->init.n ||
-			o->seconds >= 0 || o->proposals != FF_NOT_GIVEN)
+			o->seconds >= 0 || o->proposals != FF_NOT_GIVEN || is_choosy(o))
 		return ff_fail(err, FF_E_INPUT,
 				"option --oracle prints a table of its own: expected no plan, and "
 				"nothing that is asked about one, beside it");
+	o->choice = (struct ff_job_choice){.top = 1};
 	return FF_OK;
 }
 
@@ -328,6 +329,8 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 
 int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err)
 {
+	static const char *const costs[] = {"analytic", "peak", NULL};
+	const char *optimizer_names[FF_OPTIMIZER_COUNT + 1] = {NULL};
 	char names[FF_OPTIMIZER_TEXT], optimizers[FF_OPTIMIZER_TEXT + 96];
 	char codecs[FF_CODEC_TEXT], compress[FF_CODEC_TEXT + 160];
 	char frameworks[FF_FRAMEWORK_TEXT], framework[FF_FRAMEWORK_TEXT + 160];
@@ -339,14 +342,16 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			{"--costs", FF_OPTION_TEXT, &o->costs_path, "COSTS",
 					"file that ffprof wrote; or analytic: by models of devices "
 					"that were fitted to measurements; or peak: by their peak "
-					"rates"},
+					"rates",
+					.words = costs},
 			{"--by-nodes", FF_OPTION_FLAG, &o->by_nodes, NULL,
 					"analytic or peak prices of collectives in stages, as "
 					"FF_NCCL_NODES=1 "
 					"has them"},
 			{"--devices", FF_OPTION_COUNT, &o->devices, "N",
 					"use only the machine's first N devices"},
-			{"--optimizer", FF_OPTION_TEXT, &o->optimizer_name, "NAME", optimizers},
+			{"--optimizer", FF_OPTION_TEXT, &o->optimizer_name, "NAME", optimizers,
+					.words = optimizer_names},
 			{"--clip", FF_OPTION_FLAG, &o->clip, NULL,
 					"gradients are clipped by their global norm (as ffrun "
 					"--clip does), which takes time"},
@@ -385,7 +390,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"elimination, pipeline, pipeline-N (N stages), zero-1, "
 					"zero-3, frugal or megatron (what saves memory); may be "
 					"repeated "
-					"(preset: all but pipeline-N)"},
+					"(preset: all but pipeline-N)",
+					.words = ff_starts},
 			{"--jobs", FF_OPTION_COUNT, &o->jobs, "N",
 					"walk in so many threads, which share the best (preset 1)"},
 			{"--beta", FF_OPTION_REAL, &o->choice.beta, "B",
@@ -397,7 +403,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"degrees of tensor, data and "
 					"pipeline parallelism and micro-batches, with any of "
 					"zero-1, zero-3, recompute, recompute=light, interleave=V, "
-					"zb-h1, sequence, experts and even behind them"},
+					"zb-h1, sequence, experts and even behind them",
+					.words = ff_starts},
 			{"--pin", FF_OPTION_TEXTS, &o->limits.pin,
 					"PATTERN:DIM=N[,DIM=N][@DEVICES]",
 					"operators whose names match (as in a shell) and that have "
@@ -455,6 +462,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 	uint32_t n_args;
 	int code;
 
+	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++)
+		optimizer_names[i] = ff_optimizer((enum ff_optimizer_id)i)->name;
 	ff_optimizer_list(true, names);
 	snprintf(optimizers, sizeof(optimizers),
 			"what updates the parameters: %s; else what --simulate's file says, else "

@@ -9,9 +9,11 @@
 #include "hand/pure.h"
 
 #include "ff/block.h"
+#include "ff/html.h"
 
 #define MOST_DEVICES 1024
 #define MOST_POINTS 16 /* powers of two up to that */
+#define MOST_CURVES 16
 #define SCALES 0.9     /* of the step before: with twice the devices at most so long */
 #define FREE_LINK 1e15 /* bytes a microsecond: what they carry takes no time */
 
@@ -134,17 +136,14 @@ static void say_why(const struct point *p, const struct point *next, char *line,
 {
 	double moving = p->step_us - p->computing_us, more = next->step_us - next->computing_us;
 	double lacks = next->computing_us - p->computing_us / 2, lost = more - moving / 2;
-	int n = snprintf(line, size, "stops at %u devices: ", p->devices);
 
-	line += n;
-	size -= (size_t)n;
 	if (!next->made)
 		snprintf(line, size, "%s", next->why);
 	else if (lost > lacks)
 		snprintf(line, size, "on %u communication is %.0f %% of the step", next->devices,
 				100 * more / next->step_us);
 	else if (next->stages > 1)
-		snprintf(line, size, "on %u %u stages wait for each other, with %u micro-batch%s",
+		snprintf(line, size, "on %u, %u stages wait for each other, with %u micro-batch%s",
 				next->devices, next->stages, next->micro,
 				next->micro == 1 ? "" : "es");
 	else
@@ -154,50 +153,149 @@ static void say_why(const struct point *p, const struct point *next, char *line,
 				next->devices, 100 * next->computing_us / p->computing_us);
 }
 
-static void print_strategy(uint32_t which, const struct point *p, uint32_t n, FILE *to)
-{
-	uint32_t stop = 0, first = 0, fit = FF_NONE;
-	char line[2 * FF_TEXT];
+/* One strategy on all numbers of devices. */
+struct curve {
+	const struct point *p;
+	uint32_t n;
+	uint32_t first, stop, fits; /* points: the first that is made, the last that twice the
+				     * devices help, the first that fits; FF_NONE */
+	char why[2 * FF_TEXT];      /* no more devices help, or none is made */
+};
 
-	fprintf(to, "\n%s: %s\n", ff_pure_row(which)->name, ff_pure_row(which)->summary);
-	while (first < n && !p[first].made)
-		first++;
-	if (first == n) {
-		ff_text_wrap("  ", n ? p[n - 1].why : "", to);
+static void find_curve(const struct point *p, uint32_t n, struct curve *ret)
+{
+	struct curve c = {.p = p, .n = n, .first = FF_NONE, .stop = FF_NONE, .fits = FF_NONE};
+
+	for (uint32_t i = n; i-- > 0;) {
+		if (p[i].made)
+			c.first = i;
+		if (p[i].made && p[i].fits)
+			c.fits = i;
+	}
+	if (c.first == FF_NONE) {
+		snprintf(c.why, sizeof(c.why), "%s", n ? p[n - 1].why : "");
+	} else {
+		for (c.stop = c.first; c.stop + 1 < n && p[c.stop + 1].made &&
+				       p[c.stop + 1].step_us <= SCALES * p[c.stop].step_us;)
+			c.stop++;
+		if (c.stop + 1 < n)
+			say_why(&p[c.stop], &p[c.stop + 1], c.why, sizeof(c.why));
+	}
+	*ret = c;
+}
+
+static void print_curve(const struct ff_pure *row, const struct curve *c, FILE *to)
+{
+	char line[3 * FF_TEXT];
+
+	fprintf(to, "\n%s: %s\n", row->name, row->summary);
+	if (c->first == FF_NONE) {
+		ff_text_wrap("  ", c->why, to);
 		return;
 	}
-	for (uint32_t i = first; i < n; i++) {
-		if (p[i].made)
-			print_point(&p[i], to);
-		if (p[i].made && p[i].fits && fit == FF_NONE)
-			fit = i;
-	}
-	for (stop = first; stop + 1 < n && p[stop + 1].made &&
-			   p[stop + 1].step_us <= SCALES * p[stop].step_us;)
-		stop++;
-	if (stop + 1 < n)
-		say_why(&p[stop], &p[stop + 1], line, sizeof(line));
+	for (uint32_t i = c->first; i < c->n; i++)
+		if (c->p[i].made)
+			print_point(&c->p[i], to);
+	if (c->stop + 1 < c->n)
+		snprintf(line, sizeof(line), "stops at %u device%s: %s", c->p[c->stop].devices,
+				c->p[c->stop].devices == 1 ? "" : "s", c->why);
 	else
-		snprintf(line, sizeof(line), "scales up to all %u devices", p[stop].devices);
+		snprintf(line, sizeof(line), "scales up to all %u devices", c->p[c->stop].devices);
 	ff_text_wrap("  ", line, to);
-	if (fit == FF_NONE)
+	if (c->fits == FF_NONE)
 		ff_text_wrap("  ", "fits in memory on none of them", to);
-	else if (fit > first) {
-		snprintf(line, sizeof(line), "fits in memory from %u devices on", p[fit].devices);
+	else if (c->fits > c->first) {
+		snprintf(line, sizeof(line), "fits in memory from %u devices on",
+				c->p[c->fits].devices);
 		ff_text_wrap("  ", line, to);
 	}
 }
 
-int ff_oracle_print(struct ff_job *j, FILE *to, struct ff_error *err)
+/* ---- as JSON ---- */
+
+static void write_point(const struct point *p, struct ff_out *o)
 {
-	struct point all[MOST_POINTS][16] = {0}, of[MOST_POINTS];
+	ff_out_object(o, NULL);
+	ff_out_int(o, "devices", p->devices);
+	ff_out_real(o, "predicted_us", p->step_us);
+	ff_out_real(o, "computing_us", p->computing_us);
+	ff_out_real(o, "communication_us", p->step_us - p->computing_us);
+	ff_out_int(o, "memory_bytes", p->memory_bytes);
+	ff_out_bool(o, "fits", p->fits);
+	ff_out_int(o, "stages", p->stages);
+	ff_out_int(o, "micro_batches", p->micro);
+	ff_out_close(o);
+}
+
+static void write_curve(const struct ff_pure *row, const struct curve *c, struct ff_out *o)
+{
+	ff_out_object(o, NULL);
+	ff_out_string(o, "name", row->name);
+	ff_out_string(o, "splits", row->summary);
+	ff_out_array(o, "points");
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->p[i].made)
+			write_point(&c->p[i], o);
+	ff_out_close(o);
+	if (c->stop != FF_NONE)
+		ff_out_int(o, "scales_to", c->p[c->stop].devices);
+	if (c->fits != FF_NONE)
+		ff_out_int(o, "fits_from", c->p[c->fits].devices);
+	if (c->why[0])
+		ff_out_string(o, "why", c->why);
+	ff_out_close(o);
+}
+
+static void write_report(const struct ff_job *j, const struct curve *c, struct ff_out *o)
+{
+	ff_out_object(o, NULL);
+	ff_out_string(o, "format", "ffsoap-oracle-report");
+	ff_out_int(o, "version", 1);
+	ff_out_string(o, "graph", j->in.graph.name);
+	ff_out_int(o, "batch", j->in.graph.batch);
+	ff_out_string(o, "machine", j->in.machine.name);
+	ff_out_int(o, "devices", j->in.machine.n_devices);
+	ff_out_string(o, "costs", j->opt.costs_path);
+	ff_out_string(o, "optimizer", j->in.optimizer->name);
+	ff_out_int(o, "memory_limit_bytes", ff_job_memory(j, 0));
+	ff_out_array(o, "strategies");
+	for (uint32_t i = 0; ff_pure_row(i); i++)
+		write_curve(ff_pure_row(i), &c[i], o);
+	ff_out_close(o);
+	ff_out_close(o);
+}
+
+/* The report, and the page that shows it. */
+static int save(const struct ff_job *j, const struct curve *c, struct ff_error *err)
+{
+	char title[512];
+	struct ff_out report;
+	const struct ff_html page = {.title = title, .report = &report};
+	int code = FF_OK;
+
+	snprintf(title, sizeof(title), "Pure strategies: %s on %s", j->in.graph.name,
+			j->in.machine.name);
+	ff_out_init(&report);
+	write_report(j, c, &report);
+	if (j->opt.report_path)
+		code = ff_out_save(&report, j->opt.report_path, err);
+	if (code == FF_OK && j->opt.beside.html_path)
+		code = ff_html_save(&page, j->opt.beside.html_path, err);
+	ff_out_finish(&report);
+	return code;
+}
+
+int ff_oracle_tell(struct ff_job *j, FILE *to, struct ff_error *err)
+{
+	struct point at[MOST_POINTS][MOST_CURVES] = {0}, of[MOST_CURVES][MOST_POINTS];
+	struct curve curve[MOST_CURVES];
 	uint32_t n = 0;
 	int code = FF_OK;
 
 	for (uint32_t devices = 1; devices <= j->in.machine.n_devices && devices <= MOST_DEVICES &&
 				   code == FF_OK && !ff_job_interrupted(j);
 			devices *= 2) {
-		code = look_at_all(j, devices, all[n], err);
+		code = look_at_all(j, devices, at[n], err);
 		n += !ff_job_interrupted(j); /* else some were not looked at */
 	}
 	if (code < 0)
@@ -211,8 +309,10 @@ int ff_oracle_print(struct ff_job *j, FILE *to, struct ff_error *err)
 			"memory", "fits");
 	for (uint32_t i = 0; ff_pure_row(i); i++) {
 		for (uint32_t k = 0; k < n; k++)
-			of[k] = all[k][i];
-		print_strategy(i, of, n, to);
+			of[i][k] = at[k][i];
+		find_curve(of[i], n, &curve[i]);
+		print_curve(ff_pure_row(i), &curve[i], to);
 	}
-	return FF_OK;
+	fflush(to);
+	return save(j, curve, err);
 }

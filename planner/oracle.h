@@ -4,8 +4,9 @@
 
 #include "job.h"
 
-/* Prints, for each pure strategy on 1, 2, 4 and so on devices, what of its step is computing and
- * what communication, its memory, and where it stops scaling and why. */
-int ff_oracle_print(struct ff_job *j, FILE *to, struct ff_error *err);
+/* Tells, for each pure strategy on 1, 2, 4 and so on devices, what of its step is computing and
+ * what communication, its memory, and where it stops scaling and why: as a table on
+ * `to`, and as the report and the page that were asked for. */
+int ff_oracle_tell(struct ff_job *j, FILE *to, struct ff_error *err);
 
 #endif

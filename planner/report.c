@@ -116,5 +116,7 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_rivals_write(s->rivals, s->n_rivals, o);
 	if (s->why.asked)
 		ff_why_write(s, o);
+	if (s->varied)
+		ff_varied_write(s, o);
 	ff_out_close(o);
 }

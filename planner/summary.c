@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "explain/text.h"
+#include "ff/nearest.h"
 
 #define NAME_WIDTH 32
 #define LINE 512 /* bytes of a paragraph */
@@ -18,6 +19,18 @@ static bool is_listed(const char *name, const char *pattern)
 	if (!strpbrk(pattern, "*?["))
 		return strstr(name, pattern);
 	return !fnmatch(pattern, name, 0);
+}
+
+static int fail_unknown(const struct ff_graph *g, const char *pattern, struct ff_error *err)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, pattern);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		ff_nearest_try(&near, g->nodes[i].name);
+	return ff_fail(err, FF_E_INPUT,
+			"option --list: no operator of graph %s is called \"%.100s\"%s", g->name,
+			pattern, ff_nearest_hint(&near));
 }
 
 int ff_summary_list(const struct ff_summary *s, const char *pattern, FILE *to, struct ff_error *err)
@@ -49,10 +62,7 @@ int ff_summary_list(const struct ff_summary *s, const char *pattern, FILE *to, s
 					devices);
 		}
 		if (!found)
-			return ff_fail(err, FF_E_INPUT,
-					"option --list: no operator of graph %s is called "
-					"\"%.100s\"",
-					g->name, pattern);
+			return fail_unknown(g, pattern, err);
 	}
 	fprintf(to, "\n");
 	return FF_OK;
@@ -106,16 +116,21 @@ static void print_changes(const struct ff_summary *s, FILE *to)
 static void print_head(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_machine *m = s->machine;
+	char line[4 * LINE];
 
-	fprintf(to, "graph %s (batch %d, %u operators, %lld parameters)\n", s->graph->name,
-			s->graph->batch, count_operators(s->graph),
+	snprintf(line, sizeof(line), "graph %s (batch %d, %u operators, %lld parameters)",
+			s->graph->name, s->graph->batch, count_operators(s->graph),
 			(long long)ff_graph_parameters(s->graph));
-	fprintf(to, "on machine %s (%u device%s), costs %s, optimizer %s%s\n", m->name,
-			m->n_devices, m->n_devices == 1 ? "" : "s", s->costs,
+	ff_text_wrap("", line, to);
+	snprintf(line, sizeof(line), "on machine %s (%u device%s), costs %s, optimizer %s%s",
+			m->name, m->n_devices, m->n_devices == 1 ? "" : "s", s->costs,
 			s->plan.schedule.optimizer->name,
 			s->plan.schedule.clip == FF_NONE ? "" : ", clipped");
-	if (s->framework)
-		fprintf(to, "times are as %s would take\n", s->framework->summary);
+	ff_text_wrap("", line, to);
+	if (s->framework) {
+		snprintf(line, sizeof(line), "times are as %s would take", s->framework->summary);
+		ff_text_wrap("", line, to);
+	}
 	print_changes(s, to);
 	fprintf(to, "\n");
 }
@@ -134,22 +149,26 @@ static void print_rate(const struct ff_summary *s, FILE *to)
 			f->samples_per_s < 10 ? 2 : 0, f->samples_per_s, tokens, 100 * f->mfu);
 }
 
+#define NAME 34 /* columns; of longer ones, which are paths, the end */
+
 static void print_rival(const char *name, const struct ff_rival *r, FILE *to)
 {
 	char step[FF_TEXT], memory[FF_TEXT], sent[FF_TEXT];
+	size_t n = strlen(name);
 
 	ff_time_text(r->step_us, step);
 	ff_bytes_text(r->memory_bytes, memory);
 	ff_bytes_text(r->sent_bytes, sent);
-	fprintf(to, "%-34.34s %12.12s %11.11s %11.11s  %s\n", name, step, memory, sent,
-			r->fits ? "yes" : "no");
+	fprintf(to, "%s%-*s %12.12s %11.11s %11.11s  %s\n", n > NAME ? "..." : "",
+			n > NAME ? NAME - 3 : NAME, n > NAME ? name + n - (NAME - 3) : name, step,
+			memory, sent, r->fits ? "yes" : "no");
 }
 
 static void print_rivals(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_rival plan = ff_rival_of(s->title, &s->plan);
 
-	fprintf(to, "\n%-34s %12s %11s %11s  %s\n", "", "step", "memory", "sent", "fits");
+	fprintf(to, "\n%-*s %12s %11s %11s  %s\n", NAME, "", "step", "memory", "sent", "fits");
 	print_rival(s->title, &plan, to);
 	for (uint32_t i = 0; i < s->n_rivals; i++)
 		print_rival(s->rivals[i].name, &s->rivals[i], to);

@@ -52,6 +52,8 @@ struct ff_summary {
 	struct ff_rival rivals[FF_MOST_RIVALS];
 	uint32_t n_rivals;
 	struct ff_why why;
+	struct ff_varied *varied; /* --vary (vary.h) */
+	uint32_t n_varied;
 };
 
 /* Of the step, what rests on kernels that were not measured on such devices. */
@@ -66,6 +68,7 @@ void ff_summary_print(const struct ff_summary *s, FILE *to);
 int ff_summary_list(
 		const struct ff_summary *s, const char *pattern, FILE *to, struct ff_error *err);
 void ff_why_write(const struct ff_summary *s, struct ff_out *o);
+void ff_varied_write(const struct ff_summary *s, struct ff_out *o);
 /* report.c: docs/schema/search-report.schema.json */
 void ff_summary_write(const struct ff_summary *s, struct ff_out *o);
 

@@ -8,6 +8,7 @@
 #include "explain/text.h"
 #include "ff/block.h"
 #include "ff/micro.h"
+#include "ff/nearest.h"
 #include "hand/buckets.h"
 #include "hand/carry.h"
 
@@ -175,17 +176,27 @@ int ff_vary(struct ff_job *j, const struct ff_variation *v, double seconds, uint
 
 /* ---- --vary ---- */
 
+enum key { KEY_BATCH, KEY_MEMORY, KEY_DEVICES, KEY_NETWORK, KEYS };
+static const char *const keys[KEYS] = {"batch", "memory", "devices", "network"};
+
 static int fail_value(const char *word, struct ff_error *err)
 {
+	struct ff_nearest near;
+	char key[FF_NEAREST_LENGTH];
+
+	snprintf(key, sizeof(key), "%.*s", (int)strcspn(word, "="), word);
+	ff_nearest_init(&near, key);
+	for (uint32_t i = 0; i < KEYS; i++)
+		ff_nearest_try(&near, keys[i]);
+	for (uint32_t i = 0; i < KEYS; i++)
+		if (!strcmp(keys[i], key)) /* the key is right, and its value wrong */
+			ff_nearest_init(&near, key);
 	return ff_fail(err, FF_E_INPUT,
 			"option --vary: expected batch=N,.. (samples), memory=N,.. (GiB a "
 			"device), devices=N,.. or network=N,.. (Gbit/s a node), with whole "
-			"numbers above 0, not \"%.100s\"",
-			word);
+			"numbers above 0, not \"%.100s\"%s",
+			word, ff_nearest_hint(&near));
 }
-
-enum key { KEY_BATCH, KEY_MEMORY, KEY_DEVICES, KEY_NETWORK, KEYS };
-static const char *const keys[KEYS] = {"batch", "memory", "devices", "network"};
 
 static void set(struct ff_variation *v, enum key key, uint32_t value)
 {
@@ -289,10 +300,7 @@ static void print_row(const struct ff_variation *v, const struct ff_answer *a, F
 	else
 		fprintf(to, " %10s\n", "-");
 	if (best) {
-		char shape[FF_TEXT];
-
-		ff_shape_words(&a->shape, shape, sizeof(shape));
-		ff_text_wrap("           ", shape, to);
+		ff_shape_print(&a->shape, "           ", to);
 	} else {
 		ff_text_wrap("           ", a->why, to);
 	}
@@ -301,21 +309,66 @@ static void print_row(const struct ff_variation *v, const struct ff_answer *a, F
 int ff_vary_print(struct ff_job *j, FILE *to, struct ff_error *err)
 {
 	struct ff_variation v[FF_MOST_VARIATIONS];
+	struct ff_summary *s = &j->summary;
 	uint64_t proposals = j->opt.simulate ? 0 : j->opt.proposals;
 	uint32_t n;
 	int code = ff_variations_parse(&j->opt.vary, v, &n, err);
 
+	if (code == FF_OK) {
+		s->varied = ff_arena_array(&j->arena, n, sizeof(*s->varied));
+		code = s->varied ? FF_OK : ff_fail_memory(err);
+	}
 	if (code == FF_OK)
 		fprintf(to, "\n%8s%8s%8s%8s %11s %11s %10s %10s\n%8s%8s%8s%8s\n", "batch", "memory",
 				"devices", "network", "carried", "searched", "memory", "samples/s",
 				"", "GiB", "", "Gbit/s");
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_job_interrupted(j); i++) {
-		struct ff_answer answer;
+		struct ff_varied *row = &s->varied[i];
 
-		code = ff_vary(j, &v[i], ff_job_left_s(j, n - i), proposals, &answer, err);
-		if (code == FF_OK)
-			print_row(&v[i], &answer, to);
+		row->with = v[i];
+		code = ff_vary(j, &v[i], ff_job_left_s(j, n - i), proposals, &row->answer, err);
+		if (code == FF_OK) {
+			print_row(&row->with, &row->answer, to);
+			s->n_varied++;
+		}
 		fflush(to);
 	}
 	return code;
+}
+
+static void write_with(const struct ff_variation *v, struct ff_out *o)
+{
+	ff_out_object(o, "with");
+	if (v->batch)
+		ff_out_int(o, "batch", v->batch);
+	if (v->memory_bytes)
+		ff_out_int(o, "memory_bytes", v->memory_bytes);
+	if (v->devices)
+		ff_out_int(o, "devices", v->devices);
+	if (v->network_bytes_per_us > 0)
+		ff_out_real(o, "network_bytes_per_s", 1e6 * v->network_bytes_per_us);
+	ff_out_close(o);
+}
+
+void ff_varied_write(const struct ff_summary *s, struct ff_out *o)
+{
+	ff_out_array(o, "vary");
+	for (uint32_t i = 0; i < s->n_varied; i++) {
+		const struct ff_answer *a = &s->varied[i].answer;
+
+		ff_out_object(o, NULL);
+		write_with(&s->varied[i].with, o);
+		if (a->carried)
+			ff_rival_write("carried", &a->plan, o);
+		if (a->searched)
+			ff_rival_write("searched", &a->best, o);
+		if (a->carried || a->searched) {
+			ff_out_real(o, "samples_per_s", a->samples_per_s);
+			ff_shape_write(&a->shape, o);
+		} else {
+			ff_out_string(o, "why", a->why);
+		}
+		ff_out_close(o);
+	}
+	ff_out_close(o);
 }

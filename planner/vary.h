@@ -25,6 +25,12 @@ struct ff_answer {
 	char why[FF_ERROR_TEXT]; /* neither: a sentence */
 };
 
+/* A row of --vary. */
+struct ff_varied {
+	struct ff_variation with;
+	struct ff_answer answer;
+};
+
 /* "batch=512,1024", "memory=40": values of each key with all of the others, in *n variations. */
 int ff_variations_parse(const struct ff_texts *words, struct ff_variation ret[FF_MOST_VARIATIONS],
 		uint32_t *n, struct ff_error *err);
@@ -34,7 +40,7 @@ int ff_variations_parse(const struct ff_texts *words, struct ff_variation ret[FF
 int ff_vary(struct ff_job *j, const struct ff_variation *v, double seconds, uint64_t proposals,
 		struct ff_answer *ret, struct ff_error *err);
 
-/* --vary: a table of all, on `to`. */
+/* --vary: a table of all, on `to`, which are in the summary afterwards. */
 int ff_vary_print(struct ff_job *j, FILE *to, struct ff_error *err);
 
 #endif

@@ -120,8 +120,8 @@ static void print_path(const struct ff_facts *f, FILE *to)
 	}
 	if (p->n > MOST_PARTS) {
 		ff_time_text(rest, us);
-		fprintf(to, "%u others%*s %6.1f %% %12s\n", p->n - MOST_PARTS, 46, "",
-				100 * rest / f->step_us, us);
+		snprintf(line, LINE, "%u others", p->n - MOST_PARTS);
+		fprintf(to, "%-56s %6.1f %% %12s\n", line, 100 * rest / f->step_us, us);
 	}
 	for (uint32_t k = 0; k < FF_CRITICAL_KINDS; k++)
 		if (p->us[k] > 0)
@@ -162,8 +162,6 @@ static void print_bytes(const char *name, int64_t was, int64_t now, FILE *to)
 static void print_against(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_facts *was = &s->why.against, *now = &s->facts;
-	char text[LINE];
-	size_t n;
 
 	fprintf(to, "\n%-26s %14.14s %14.14s %s\n", "a device's time, mean", "data-parallel",
 			s->title, "difference");
@@ -178,13 +176,10 @@ static void print_against(const struct ff_summary *s, FILE *to)
 			print_bytes(ff_held_name((enum ff_held_kind)k), was->held.bytes[k],
 					now->held.bytes[k], to);
 	print_bytes("memory of the fullest", was->held.all_bytes, now->held.all_bytes, to);
-	ff_shape_words(&was->shape, text, sizeof(text));
-	n = strlen(text);
 	if (!ff_plan_fits(&s->data_parallel))
-		snprintf(text + n, LINE - n, ", which does not fit");
-	ff_text_wrap("from    ", text, to);
-	ff_shape_words(&now->shape, text, sizeof(text));
-	ff_text_wrap("to      ", text, to);
+		ff_text_wrap("", "data parallelism does not fit in memory", to);
+	ff_shape_print(&was->shape, "from    ", to);
+	ff_shape_print(&now->shape, "to      ", to);
 }
 
 static void print_more(const struct ff_summary *s, FILE *to)

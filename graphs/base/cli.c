@@ -319,8 +319,12 @@ static int check_args(const struct ff_command *c, uint32_t n, struct ff_error *e
 	if (c->min_args == c->max_args)
 		return ff_fail(err, FF_E_INPUT, "expected %u operand%s, not %u; see %s --help",
 				c->min_args, c->min_args == 1 ? "" : "s", n, c->name);
-	return ff_fail(err, FF_E_INPUT, "expected %u to %u operands, not %u; see %s --help",
-			c->min_args, c->max_args, n, c->name);
+	if (n < c->min_args)
+		return ff_fail(err, FF_E_INPUT,
+				"expected at least %u operand%s, not %u; see %s --help",
+				c->min_args, c->min_args == 1 ? "" : "s", n, c->name);
+	return ff_fail(err, FF_E_INPUT, "expected at most %u operands, not %u; see %s --help",
+			c->max_args, n, c->name);
 }
 
 /* ---- help ---- */

@@ -27,7 +27,24 @@ static bool next_verb(const char **line, const char **word, size_t *n)
 	return false;
 }
 
-static void put_verbs(const struct ff_command *c)
+static void put_words(const char *const *words, const char *before)
+{
+	for (; words && *words; words++) {
+		printf("%s%s", before, *words);
+		before = " ";
+	}
+}
+
+static bool has_words(const struct ff_command *c)
+{
+	const char *line = c->usage, *word;
+	size_t n;
+
+	return c->words || next_verb(&line, &word, &n);
+}
+
+/* What operands may be called, beside files. */
+static void put_operands(const struct ff_command *c)
 {
 	const char *line = c->usage, *word, *before = "";
 	size_t n;
@@ -36,6 +53,7 @@ static void put_verbs(const struct ff_command *c)
 		printf("%s%.*s", before, (int)n, word);
 		before = " ";
 	}
+	put_words(c->words, before);
 }
 
 /* Within single quotes: `special` gets a backslash, a quote becomes what the shell wants. */
@@ -64,7 +82,11 @@ static void put_bash_value(const struct ff_command *c, const struct ff_option *o
 		printf("COMPREPLY=($(compgen -f -- \"$word\") $(compgen -W \"$(%s %s list "
 		       "2>/dev/null | awk '{ print $1 }')\" -- \"$word\"))\n",
 				c->name, o->name);
-	else
+	else if (o->words) {
+		printf("COMPREPLY=($(compgen -f -- \"$word\") $(compgen -W \"");
+		put_words(o->words, "");
+		printf("\" -- \"$word\"))\n");
+	} else
 		printf(takes_text(o) ? "COMPREPLY=($(compgen -f -- \"$word\"))\n"
 				     : "COMPREPLY=()\n");
 	printf("\t\treturn;;\n");
@@ -82,12 +104,29 @@ void ff_cli_bash(const struct ff_command *c)
 		printf("%s ", c->options[i].name);
 	printf("--help --version\" -- \"$word\"))\n\telse\n");
 	printf("\t\tCOMPREPLY=($(compgen -W \"");
-	put_verbs(c);
+	put_operands(c);
 	printf("\" -- \"$word\") $(compgen -f -- \"$word\"))\n\tfi\n}\n");
 	printf("complete -o filenames -F _%s %s\n", c->name, c->name);
 }
 
 /* ---- zsh ---- */
+
+static void put_zsh_value(const struct ff_command *c, const struct ff_option *o)
+{
+	printf(":");
+	put_quoted(o->argument ? o->argument : "value", "[]:\\", "'\\''");
+	printf(":");
+	if (o->list) {
+		printf("{ compadd ${${(f)\"$(%s %s list 2>/dev/null)\"}%%%% *}; _files }", c->name,
+				o->name);
+	} else if (o->words) {
+		printf("{ compadd ");
+		put_words(o->words, "");
+		printf("; _files }");
+	} else if (takes_text(o)) {
+		printf("_files");
+	}
+}
 
 void ff_cli_zsh(const struct ff_command *c)
 {
@@ -102,17 +141,14 @@ void ff_cli_zsh(const struct ff_command *c)
 					 : "+");
 		put_quoted(o->help, "[]:\\", "'\\''");
 		printf("]");
-		if (!flag) {
-			printf(":");
-			put_quoted(o->argument ? o->argument : "value", "[]:\\", "'\\''");
-			printf(takes_text(o) ? ":_files" : ":");
-		}
+		if (!flag)
+			put_zsh_value(c, o);
 		printf("' \\\n");
 	}
 	printf("\t'--help[show a short text]' \\\n\t'--version[show the version]' \\\n\t'*:file:");
-	if (strspn(c->usage, "abcdefghijklmnopqrstuvwxyz")) {
+	if (has_words(c)) {
 		printf("{ compadd ");
-		put_verbs(c);
+		put_operands(c);
 		printf("; _files }'\n");
 	} else {
 		printf("_files'\n");
@@ -135,15 +171,20 @@ void ff_cli_fish(const struct ff_command *c)
 		if (o->list)
 			printf(" -a '(%s %s list 2>/dev/null | string match -r \"^\\S+\")'",
 					c->name, o->name);
+		if (o->words) {
+			printf(" -a '");
+			put_words(o->words, "");
+			printf("'");
+		}
 		printf(" -d '");
 		put_quoted(o->help, "\\", "\\'");
 		printf("'\n");
 	}
 	printf("complete -c %s -l help -d 'show a short text'\n", c->name);
 	printf("complete -c %s -l version -d 'show the version'\n", c->name);
-	if (strspn(c->usage, "abcdefghijklmnopqrstuvwxyz")) {
-		printf("complete -c %s -n __fish_use_subcommand -a '", c->name);
-		put_verbs(c);
+	if (has_words(c)) {
+		printf("complete -c %s -a '", c->name);
+		put_operands(c);
 		printf("'\n");
 	}
 }

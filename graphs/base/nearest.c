@@ -2,11 +2,18 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/nearest.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Letters are the same in either case. */
+static bool same(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
 
 static uint32_t least(uint32_t a, uint32_t b)
 {
@@ -26,10 +33,10 @@ static uint32_t distance(const char *a, const char *b)
 
 		now[0] = i;
 		for (uint32_t j = 1; j <= m; j++) {
-			bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-				       a[i - 2] == b[j - 1];
+			bool swapped = i > 1 && j > 1 && same(a[i - 1], b[j - 2]) &&
+				       same(a[i - 2], b[j - 1]);
 
-			now[j] = before[j - 1] + (a[i - 1] != b[j - 1]);
+			now[j] = before[j - 1] + !same(a[i - 1], b[j - 1]);
 			now[j] = least(now[j], least(before[j], now[j - 1]) + 1);
 			if (swapped)
 				now[j] = least(now[j], last[j - 2] + 1);

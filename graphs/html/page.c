@@ -15,9 +15,6 @@ static int write_plan(const struct ff_html *h, struct ff_out *o, struct ff_error
 
 	ff_arena_init(&a);
 	code = ff_html_group(h, &a, &groups, err);
-	ff_out_object(o, NULL);
-	ff_out_string(o, "title", h->title);
-	ff_out_string(o, "version", FF_VERSION);
 	ff_out_string(o, "graph", s->graph->name);
 	ff_out_string(o, "machine", s->machine->name);
 	ff_out_int(o, "devices", s->machine->n_devices);
@@ -29,7 +26,6 @@ static int write_plan(const struct ff_html *h, struct ff_out *o, struct ff_error
 		code = ff_html_write_memory(h, &groups, &a, o, err);
 	if (code == FF_OK)
 		code = ff_html_write_links(h, &a, o, err);
-	ff_out_close(o);
 	ff_arena_finish(&a);
 	return code;
 }
@@ -58,8 +54,14 @@ int ff_html_save(const struct ff_html *h, const char *path, struct ff_error *err
 	ff_out_init(&page);
 	ff_out_init(&plan);
 	plan.flat = true;
-	code = at ? write_plan(h, &plan, err)
+	ff_out_object(&plan, NULL);
+	ff_out_string(&plan, "title", h->title);
+	ff_out_string(&plan, "version", FF_VERSION);
+	code = at ? FF_OK
 		  : ff_fail(err, FF_E_RUN, "internal error: the page has no place for data");
+	if (code == FF_OK && h->schedule)
+		code = write_plan(h, &plan, err);
+	ff_out_close(&plan);
 	if (code == FF_OK) {
 		ff_out_printf(&page, "%.*s{\"plan\":", (int)(at - ff_html_text), ff_html_text);
 		add_data(&page, &plan);

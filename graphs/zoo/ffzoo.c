@@ -95,6 +95,8 @@ static int run(const struct options *o, const char *const *args, uint32_t n_args
 	return code;
 }
 
+#define MOST_NAMES 64 /* that completion knows */
+
 int main(int argc, char **argv)
 {
 	struct options o = {.batch = UINT64_MAX, .output = "-"};
@@ -114,7 +116,9 @@ int main(int argc, char **argv)
 			{"-o", FF_OPTION_TEXT, &o.output, "GRAPH",
 					"the file to write (preset: standard output)"},
 	};
+	const char *names[MOST_NAMES + 1] = {NULL};
 	const struct ff_command command = {
+			.words = names,
 			.name = "ffzoo",
 			.usage = "--list\n--operators [--json]\nNAME [--batch N] [--set "
 				 "KEY=VALUE]... [--hash | -o GRAPH]",
@@ -132,6 +136,8 @@ int main(int argc, char **argv)
 	struct ff_error err = {0};
 	int code;
 
+	for (uint32_t i = 0; i < MOST_NAMES && ff_zoo_row(i); i++)
+		names[i] = ff_zoo_row(i)->name;
 	ff_process_begin(command.name);
 	code = ff_cli_parse(&command, argc, argv, args, &n_args, &done, &err);
 	if (code == FF_OK && !done)

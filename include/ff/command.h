@@ -29,6 +29,8 @@ struct ff_option {
 	const char *help;
 	/* writes what there is to `to` when the value is "list" */
 	int (*list)(FILE *to, struct ff_error *err);
+	/* for completion: what may stand there beside a file; NULL-terminated, or NULL */
+	const char *const *words;
 };
 struct ff_command {
 	const char *name;
@@ -38,6 +40,7 @@ struct ff_command {
 	const struct ff_option *options;
 	uint32_t n_options;
 	uint32_t min_args, max_args;
+	const char *const *words; /* for completion: what operands may be called; as above */
 };
 
 #endif

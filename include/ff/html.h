@@ -6,8 +6,8 @@
 #include "ff/trace.h"
 
 struct ff_html {
-	const char *title; /* "gpt2_xl on dgx-a100-40:8" */
-	const struct ff_schedule *schedule;
+	const char *title;                  /* "gpt2_xl on dgx-a100-40:8" */
+	const struct ff_schedule *schedule; /* NULL: the report is about no plan */
 	const struct ff_timeline *timeline; /* of it; the first is what memory and links are of */
 	uint32_t n_timelines;
 	const struct ff_out *report; /* JSON, as --report has it */

@@ -90,6 +90,16 @@ static const char *what_of(const struct sums *x, const struct ff_task *t, uint32
 			ff_task_is_compute(t) && pass ? pass : ff_arena_printf(a, " %s", name));
 }
 
+/* A layer's kernels of one pass may be of several classes. */
+static uint32_t find_part(struct ff_critical *p, enum ff_critical_kind kind, const char *what)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->part[i].kind == kind && !strcmp(p->part[i].what, what))
+			return i;
+	p->part[p->n] = (struct ff_critical_part){kind, what, 0, 0};
+	return p->n++;
+}
+
 static int add_task(
 		struct sums *x, uint32_t task, double us, struct ff_arena *a, struct ff_error *err)
 {
@@ -102,12 +112,11 @@ static int add_task(
 	layer = layer == FF_NONE ? x->layers->n : layer;
 	at = &x->part[(layer * x->classes.n + class) * FF_CRITICAL_KINDS + (uint32_t)kind];
 	if (*at == FF_NONE) {
-		struct ff_critical_part *part = &x->path.part[x->path.n];
+		const char *what = what_of(x, t, layer, class, a);
 
-		*part = (struct ff_critical_part){kind, what_of(x, t, layer, class, a), 0, 0};
-		if (!part->what)
+		if (!what)
 			return ff_fail_memory(err);
-		*at = x->path.n++;
+		*at = find_part(&x->path, kind, what);
 	}
 	x->path.part[*at].us += us;
 	x->path.part[*at].tasks++;

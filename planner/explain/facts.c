@@ -104,7 +104,7 @@ struct ff_rival ff_rival_of(const char *name, const struct ff_plan *p)
 
 /* ---- as JSON ---- */
 
-static void write_shape(const struct ff_shape *s, struct ff_out *o)
+void ff_shape_write(const struct ff_shape *s, struct ff_out *o)
 {
 	ff_out_object(o, "shape");
 	ff_out_int(o, "data", s->data);
@@ -169,7 +169,7 @@ void ff_facts_write(const struct ff_facts *f, struct ff_out *o)
 	if (f->tokens_per_s > 0)
 		ff_out_real(o, "tokens_per_s", f->tokens_per_s);
 	ff_out_real(o, "mfu", f->mfu);
-	write_shape(&f->shape, o);
+	ff_shape_write(&f->shape, o);
 	write_splits(&f->splits, o);
 	ff_out_object(o, "times_us");
 	for (uint32_t i = 0; i < FF_TIME_COUNT; i++)
@@ -181,17 +181,21 @@ void ff_facts_write(const struct ff_facts *f, struct ff_out *o)
 	write_path(&f->path, o);
 }
 
+void ff_rival_write(const char *key, const struct ff_rival *r, struct ff_out *o)
+{
+	ff_out_object(o, key);
+	ff_out_string(o, "name", r->name);
+	ff_out_real(o, "predicted_us", r->step_us);
+	ff_out_int(o, "memory_bytes", r->memory_bytes);
+	ff_out_int(o, "comm_bytes", r->sent_bytes);
+	ff_out_bool(o, "fits", r->fits);
+	ff_out_close(o);
+}
+
 void ff_rivals_write(const struct ff_rival *r, uint32_t n, struct ff_out *o)
 {
 	ff_out_array(o, "baselines");
-	for (uint32_t i = 0; i < n; i++) {
-		ff_out_object(o, NULL);
-		ff_out_string(o, "name", r[i].name);
-		ff_out_real(o, "predicted_us", r[i].step_us);
-		ff_out_int(o, "memory_bytes", r[i].memory_bytes);
-		ff_out_int(o, "comm_bytes", r[i].sent_bytes);
-		ff_out_bool(o, "fits", r[i].fits);
-		ff_out_close(o);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		ff_rival_write(NULL, &r[i], o);
 	ff_out_close(o);
 }

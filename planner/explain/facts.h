@@ -3,8 +3,8 @@
 #ifndef FF_PLANNER_FACTS_H
 #define FF_PLANNER_FACTS_H
 
-#include "critical.h"
 #include "bytes.h"
+#include "critical.h"
 #include "shape.h"
 
 /* What a plan is compared with. */
@@ -40,6 +40,8 @@ int ff_facts_find(const struct ff_graph *g, const struct ff_machine *m, const st
 
 struct ff_rival ff_rival_of(const char *name, const struct ff_plan *p);
 void ff_facts_write(const struct ff_facts *f, struct ff_out *o);
+void ff_shape_write(const struct ff_shape *s, struct ff_out *o);
+void ff_rival_write(const char *key, const struct ff_rival *r, struct ff_out *o);
 void ff_rivals_write(const struct ff_rival *r, uint32_t n, struct ff_out *o);
 
 #endif

@@ -231,3 +231,13 @@ void ff_shape_savings(const struct ff_shape *s, char *buf, size_t size)
 		snprintf(buf + n, size - (size_t)n, "%s%u operators recomputed", n ? ", " : "",
 				s->n_again);
 }
+
+void ff_shape_print(const struct ff_shape *s, const char *label, FILE *to)
+{
+	char words[256], saved[256], text[sizeof(words) + sizeof(saved) + 2];
+
+	ff_shape_words(s, words, sizeof(words));
+	ff_shape_savings(s, saved, sizeof(saved));
+	snprintf(text, sizeof(text), "%s%s%s", words, *saved ? "; " : "", saved);
+	ff_text_wrap(label, text, to);
+}

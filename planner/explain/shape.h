@@ -3,6 +3,8 @@
 #ifndef FF_PLANNER_SHAPE_H
 #define FF_PLANNER_SHAPE_H
 
+#include <stdio.h>
+
 #include "layers.h"
 #include "times.h"
 
@@ -44,6 +46,8 @@ int ff_splits_find(const struct ff_graph *g, const struct ff_plan *p, const stru
 
 /* "data 8, tensor 2, pipeline 4 (1f1b), 8 micro-batches"; "(interleaved, 2 stages each)". */
 void ff_shape_words(const struct ff_shape *s, char *buf, size_t size);
+/* Both, on `to`, behind `label` in the first line. */
+void ff_shape_print(const struct ff_shape *s, const char *label, FILE *to);
 /* "updates flat (ZeRO-1), 48 of 583 operators computed again"; "": neither. */
 void ff_shape_savings(const struct ff_shape *s, char *buf, size_t size);
 

@@ -100,6 +100,8 @@ void ff_text_wrap(const char *label, const char *text, FILE *to)
 	while (*text) {
 		int n = (int)strcspn(text, " ");
 
+		if (n > COLUMNS - indent) /* a name that fills more than a line is cut */
+			n = COLUMNS - indent;
 		if (at > indent && at + 1 + n > COLUMNS) {
 			fprintf(to, "\n%*s", indent, "");
 			at = indent;

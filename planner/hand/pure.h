@@ -14,8 +14,8 @@ struct ff_pure {
 const struct ff_pure *ff_pure_row(uint32_t i);
 
 /* Number `i` on all devices of `m`.  What an operator has too little of to split so often is
- * computed by several devices alike; *most is the number of parts of the operator that has most.
- * FF_E_INPUT where it is not for `g` or so many devices.  All memory from `a`. */
+ * computed by several devices alike.  FF_E_INPUT where it is not for `g` or so many devices.  All
+ * memory from `a`. */
 int ff_pure_strategy(uint32_t i, const struct ff_space *space, const struct ff_graph *g,
 		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
 		struct ff_error *err);

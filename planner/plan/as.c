@@ -36,7 +36,8 @@ static void write_megatron(const struct ff_megatron *h, const struct ff_graph *g
 	if (h->updates == FF_MEGATRON_ZERO_3)
 		fprintf(to, "--use-megatron-fsdp\n"
 			    "--data-parallel-sharding-strategy optim_grads_params\n"
-			    "--no-gradient-accumulation-fusion\n");
+			    "--no-gradient-accumulation-fusion\n"
+			    "--ckpt-format fsdp_dtensor\n");
 	if (h->again == FF_MEGATRON_FULL)
 		fprintf(to, "--recompute-granularity full --recompute-method uniform "
 			    "--recompute-num-layers 1\n");
@@ -65,8 +66,11 @@ static void write_fsdp(const struct ff_megatron *h, const struct ff_graph *g, FI
 				"    fully_shard(block, mesh=mesh, reshard_after_forward=%s)\n"
 				"fully_shard(model, mesh=mesh, reshard_after_forward=%s)\n",
 				reshard, reshard);
-	fprintf(to, "# %u samples a device at a time, an optimizer step behind every %u of them\n",
-			share_of(h, g), h->micro);
+	fprintf(to, "# %u sample%s a device at a time", share_of(h, g),
+			share_of(h, g) == 1 ? "" : "s");
+	if (h->micro > 1)
+		fprintf(to, ", an optimizer step behind each %u of these micro-batches", h->micro);
+	fprintf(to, "\n");
 }
 
 /* Its configuration; stages are PipelineModule(num_stages=...) in the model's code. */
@@ -88,27 +92,41 @@ static void write_deepspeed(const struct ff_megatron *h, const struct ff_graph *
 			    "each block\n");
 }
 
-/* The job's TOML. */
+/* A change of a configuration (torchtitan, config/training.py, config/parallelism.py and
+ * distributed/activation_checkpoint.py), which counts tokens, not samples. */
 static void write_torchtitan(const struct ff_megatron *h, const struct ff_graph *g, FILE *to)
 {
-	static const char *const again[] = {"none", "selective", "full"};
+	static const char *const again[] = {"None", "SelectiveAC.Config()", "FullAC.Config()"};
 
-	fprintf(to, "[training]\nlocal_batch_size = %u\nglobal_batch_size = %d\n\n",
-			share_of(h, g) * (h->pipeline > 1 ? h->micro : 1), g->batch);
-	fprintf(to, "[parallelism]\ndata_parallel_replicate_degree = %u\n",
+	fprintf(to, "from torchtitan.distributed.activation_checkpoint import FullAC, "
+		    "SelectiveAC\n\n"
+		    "def planned(config):\n"
+		    "    training, parallelism = config.training, config.parallelism\n");
+	fprintf(to,
+			"    training.num_tokens_per_microbatch_per_dp_rank = %u * "
+			"training.max_context_length\n"
+			"    training.num_tokens_per_train_step = %d * "
+			"training.max_context_length\n",
+			share_of(h, g), g->batch);
+	fprintf(to, "    parallelism.data_parallel_replicate_degree = %u\n",
 			h->updates ? 1 : h->data);
-	fprintf(to, "data_parallel_shard_degree = %u\n", h->updates ? h->data : 1);
+	fprintf(to, "    parallelism.data_parallel_shard_degree = %u\n", h->updates ? h->data : 1);
 	if (h->updates)
-		fprintf(to, "fsdp_reshard_after_forward = \"%s\"\n",
+		fprintf(to, "    parallelism.fsdp_reshard_after_forward = \"%s\"\n",
 				h->updates == FF_MEGATRON_ZERO_3 ? "always" : "never");
-	fprintf(to, "tensor_parallel_degree = %u\n", h->tensor);
-	fprintf(to, "pipeline_parallel_degree = %u\n", h->pipeline);
+	fprintf(to, "    parallelism.tensor_parallel_degree = %u\n", h->tensor);
+	if (h->tensor > 1)
+		fprintf(to, "    parallelism.enable_sequence_parallel = %s\n",
+				h->sequence ? "True" : "False");
+	if (h->experts)
+		fprintf(to, "    parallelism.expert_parallel_degree = %u\n", h->tensor);
+	fprintf(to, "    parallelism.pipeline_parallel_degree = %u\n", h->pipeline);
 	if (h->pipeline > 1)
 		fprintf(to,
-				"pipeline_parallel_schedule = \"%s1F1B\"\n"
-				"pipeline_parallel_microbatch_size = %u\n",
-				h->interleave ? "Interleaved" : "", share_of(h, g));
-	fprintf(to, "\n[activation_checkpoint]\nmode = \"%s\"\n", again[h->again]);
+				"    parallelism.pipeline_parallel_schedule = \"%s1F1B\"\n"
+				"    parallelism.num_pp_microbatches = %u\n",
+				h->interleave ? "Interleaved" : "", h->micro);
+	fprintf(to, "    config.activation_checkpoint = %s\n    return config\n", again[h->again]);
 }
 
 /* What each can do: DeepSpeed's tensor parallelism goes up to its ZeRO stage 2, its pipelines up to
@@ -128,6 +146,13 @@ static const struct tool {
 				write_torchtitan},
 };
 #define N_TOOLS (sizeof(tools) / sizeof(tools[0]))
+_Static_assert(N_TOOLS <= FF_MOST_TOOLS, "a list has room for all");
+
+void ff_as_tools(const char *ret[FF_MOST_TOOLS])
+{
+	for (size_t i = 0; i < N_TOOLS; i++)
+		ret[i] = tools[i].name;
+}
 
 static int find_tool(const char *name, const struct tool **ret, struct ff_error *err)
 {

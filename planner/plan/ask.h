@@ -19,5 +19,8 @@ int ff_ask_show(const struct ff_ask *ask, struct ff_error *err);
 int ff_ask_diff(const struct ff_ask *ask, struct ff_error *err);
 int ff_ask_rebase(const struct ff_ask *ask, struct ff_error *err);
 int ff_ask_as(const struct ff_ask *ask, struct ff_error *err);
+/* Names of the tools that it knows. */
+#define FF_MOST_TOOLS 8
+void ff_as_tools(const char *ret[FF_MOST_TOOLS]);
 
 #endif

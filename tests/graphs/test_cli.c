@@ -118,9 +118,9 @@ START_TEST(operands)
 	ck_assert_str_eq(args[0], "--compare");
 	ck_assert_str_eq(args[1], "-x");
 	ck_assert(!v.flag);
-	refuses("", "expected 1 to 2 operands, not 0; see fftest --help");
+	refuses("", "expected at least 1 operand, not 0; see fftest --help");
 	refuses("--compare --memory 1 -- a b c",
-			"expected 1 to 2 operands, not 3; see fftest --help");
+			"expected at most 2 operands, not 3; see fftest --help");
 }
 END_TEST
 

@@ -136,6 +136,8 @@ START_TEST(nearest_names)
 	ck_assert_str_eq(meant("inception"), "inception_v3"); /* its beginning */
 	ck_assert_str_eq(meant("mpl"), "mlp");
 	ck_assert_str_eq(meant("mlpp"), "mlp");
+	ck_assert_str_eq(meant("AlexNet"), "alexnet"); /* in either case */
+	ck_assert_str_eq(meant("MLP"), "mlp");
 	ck_assert_str_eq(meant("rm"), ""); /* nearly all of it would be wrong */
 	ck_assert_str_eq(meant("gpt2"), "");
 	ck_assert_str_eq(meant(""), "");

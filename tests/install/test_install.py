@@ -44,6 +44,49 @@ def man_pages(there):
             say(code == 0 and not err, f"groff reads {page.name}", err)
 
 
+# what is typed behind ffplan, and the only word that it can become
+COMPLETED = (("re", "rebase"), ("--g", "--graph"), ("--machine dgx-a100-8", "dgx-a100-80"), ("--costs ana", "analytic"),
+             ("as torcht", "torchtitan"))
+
+
+def in_fish(there, share):
+    if not shutil.which("fish"):
+        say(True, "fish completes # SKIP no fish here (Debian: fish)")
+        return
+    script = share / "fish/vendor_completions.d/ffplan.fish"
+    for words, wanted in COMPLETED:
+        out = shell_says("fish", "--no-config", "-c", f"set -x PATH {there}/bin $PATH; source {script}; "
+                         f"complete -C 'ffplan {words}'")
+        say([line.split("\t")[0] for line in out.splitlines()] == [wanted], f"fish completes {words}", out)
+
+
+# A terminal of its own, as zsh completes in one alone; Tab, and what stands in the line then.
+ZSH = """zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z 'PS1=; PATH=%s/bin:$PATH; fpath=(%s/zsh/site-functions $fpath); autoload -U compinit; compinit -u -D'
+zpty -w z 'show() { print "LINE:$BUFFER:"; zle .kill-whole-line }; zle -N show; bindkey "^X" show; print READY:'
+while zpty -r z line && [[ $line != *READY:* || $line == *print* ]]; do :; done
+for words in "${@}"; do
+  zpty -n -w z "ffplan $words"$'\\t\\x18'
+  while zpty -r z line && [[ $line != *LINE:*:* ]]; do :; done
+  print -r -- "${${line##*LINE:}%%%%:*}"
+done
+zpty -d z
+"""
+
+
+def in_zsh(there, share):
+    if not shutil.which("zsh"):
+        say(True, "zsh completes # SKIP no zsh here (Debian: zsh)")
+        return
+    script = share / "completed.zsh"
+    script.write_text(ZSH % (there, share))
+    out = shell_says("timeout", "60", "zsh", "-f", script, *(words for words, _ in COMPLETED))
+    lines = [line.strip() for line in out.splitlines()]
+    for (words, wanted), got in zip(COMPLETED, lines + len(COMPLETED) * ["nothing"]):
+        say(got.rstrip("=") == " ".join(["ffplan", *words.split()[:-1], wanted]), f"zsh completes {words}", out)
+
+
 def completion(there):
     share = there / "share"
     script = share / "bash-completion/completions/ffplan.bash"
@@ -53,8 +96,10 @@ def completion(there):
     def completed(words):
         return shell_says("bash", "-c", f"{path} source {script}; COMP_WORDS=(ffplan {words}); "
                           "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _ffplan; echo \"${COMPREPLY[@]}\"")
-    for words, wanted in (("re", "rebase\n"), ("--g", "--graph\n"), ("--machine dgx-a100-8", "dgx-a100-80\n")):
-        say(completed(words) == wanted, f"bash completes {words}", completed(words))
+    for words, wanted in COMPLETED:
+        say(completed(words) == wanted + "\n", f"bash completes {words}", completed(words))
+    in_fish(there, share)
+    in_zsh(there, share)
     for shell, files in (("bash", share.glob("bash-completion/completions/*")), ("zsh", share.glob("zsh/*/_*")),
                          ("fish", share.glob("fish/*/*"))):
         files = list(files)

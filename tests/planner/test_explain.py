@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What ffsearch tells of a plan: the summary is a screen and says what the report says, and parts add up.
-Prints TAP.  usage: test_explain.py FFSEARCH FFZOO MACHINES screen|questions.  SPDX-License-Identifier: Apache-2.0"""
+Prints TAP.  usage: test_explain.py FFSEARCH FFZOO SOURCE screen|questions.  SPDX-License-Identifier: Apache-2.0"""
 import json
 import os
 import pathlib
@@ -13,7 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from tap import finish, say  # noqa: E402
 
 FFSEARCH, FFZOO = map(os.path.abspath, sys.argv[1:3])
-MACHINES = pathlib.Path(sys.argv[3]).absolute()
+SOURCE = pathlib.Path(sys.argv[3]).absolute()
+MACHINES = SOURCE / "graphs/machines"
 FOLDER = tempfile.TemporaryDirectory()
 os.chdir(FOLDER.name)
 ON_64 = ["--machine", "a100x256", "--devices", "64", "--costs", "peak"]
@@ -29,6 +30,17 @@ def search(graph, *args, status=0):
     """The summary and the report."""
     p = run(FFSEARCH, graph, *args, "--report", "r.json", status=status)
     return p.stdout, json.loads(pathlib.Path("r.json").read_text())
+
+
+def conforms(document, name):
+    try:
+        import jsonschema
+    except ImportError:
+        say(True, f"{name} # SKIP python3-jsonschema is not installed")
+        return
+    schema = json.loads((SOURCE / f"docs/schema/{name}.schema.json").read_text())
+    wrong = [e.message for e in jsonschema.Draft202012Validator(schema).iter_errors(document)]
+    say(not wrong, f"as the schema of the {name} has it", wrong[:3])
 
 
 def time_text(us):
@@ -66,7 +78,8 @@ def missing(text, r):
     want.append(f"tensor {shape['tensor']}, pipeline {shape['pipeline']}")
     if shape["updated_flat"]:
         want.append(f"{shape['updated_flat']} of {shape['parameters']} parameters updated in shares")
-    for b in r["baselines"] + [{"name": "plan", "predicted_us": step, "memory_bytes": max(r["memory_bytes"]),
+    name = r["strategy"] if len(r["strategy"]) <= 34 else "..." + r["strategy"][-31:]
+    for b in r["baselines"] + [{"name": name, "predicted_us": step, "memory_bytes": max(r["memory_bytes"]),
                                 "comm_bytes": r["comm_bytes"], "fits": r["fits"]}]:
         want.append(f"{b['name']} {time_text(b['predicted_us'])} {bytes_text(b['memory_bytes'])} "
                     f"{bytes_text(b['comm_bytes'])} {'yes' if b['fits'] else 'no'}")
@@ -94,22 +107,69 @@ def adds_up(r):
     return wrong
 
 
+def is_a_screen(name, text, r):
+    lines = text.splitlines()
+    say(len(lines) <= 40 and max(map(len, lines)) <= 80, f"{name}: a screen of 80 x 40",
+        f"{len(lines)} lines of up to {max(map(len, lines))}\n{text}")
+    say(not missing(text, r), f"{name}: figures of the report", "\n".join(missing(text, r)) + "\n" + text)
+    say(not adds_up(r), f"{name}: parts add up", "\n".join(adds_up(r)))
+
+
 def test_a_screen():
     for name, proposals, *more in (("gpt2_xl", "20", "--batch", "512", "--set", "dtype=bfloat16"),
-                                   ("inception_v3", "100", "--batch", "2048"), ("nmt", "500")):
+                                   ("inception_v3", "100", "--batch", "2048"), ("nmt", "500"),
+                                   ("llama", "20", "--batch", "64", "--set", "layers=4"),
+                                   ("moe", "20", "--batch", "64", "--set", "layers=2"),
+                                   ("dlrm", "200", "--batch", "2048"), ("unet", "50", "--batch", "64"),
+                                   ("vit_b16", "20", "--batch", "256")):
         run(FFZOO, name, *more, "-o", name + ".json")
         text, r = search(name + ".json", *ON_64, "--optimizer", "adamw", "--proposals", proposals, "--init", "zero-1",
                          "-o", "plan.json")
-        lines = text.splitlines()
-        say(len(lines) <= 40 and max(map(len, lines)) <= 80, f"{name}: a screen of 80 x 40",
-            f"{len(lines)} lines of up to {max(map(len, lines))}\n{text}")
-        say(not missing(text, r), f"{name}: figures of the report", "\n".join(missing(text, r)) + "\n" + text)
-        say(not adds_up(r), f"{name}: parts add up", "\n".join(adds_up(r)))
+        is_a_screen(name, text, r)
         names = [b["name"] for b in r["baselines"]]
         say({"data-parallel", "zero-1", "zero-3"} <= set(names) and any(n.startswith("megatron:") for n in names),
             f"{name}: baselines", names)
         say(all(b["predicted_us"] >= r["predicted_us"] for b in r["baselines"] if b["fits"]),
             f"{name}: none that fits is better", r["baselines"])
+
+
+def renamed(graph, to):
+    """With operators called as PyTorch calls what lies deep in modules, and a name as long as a path."""
+    g = json.loads(pathlib.Path(graph).read_text())
+    names = {n["name"] for n in g["nodes"]}
+
+    def walk(value):
+        if isinstance(value, dict):
+            return {key: walk(v) for key, v in value.items()}
+        if isinstance(value, list):
+            return [walk(v) for v in value]
+        known = isinstance(value, str) and (value in names or value.rsplit(".", 1)[0] in names)
+        return "text_model.encoder.layers_of_the_transformer." + value if known else value
+    g.update(walk({k: v for k, v in g.items() if k != "name"}), name="LongName" * 12)
+    pathlib.Path(to).write_text(json.dumps(g))
+
+
+def test_odd_screens():
+    """Names that are long, 1,024 devices, a plan that is no better than the baseline, one that does not fit."""
+    on = ["--costs", "peak", "--optimizer", "adamw"]
+    run(FFZOO, "gpt2", "--batch", "64", "--set", "layers=4", "-o", "gpt.json")
+    renamed("gpt.json", "long.json")
+    plan = "a_plan_whose_file_has_a_name_that_nobody_would_want_to_read_twice_but_that_scripts_make.json"
+    text, r = search("long.json", *ON_64[:4], *on, "--proposals", "20", "-o", plan)
+    is_a_screen("long names", text, r)
+    say("text_model.encoder" in r["splits"][0]["names"] or "all" in r["splits"][0]["names"], "they are there", r["splits"])
+    text, r = search("long.json", *ON_64[:4], *on, "--simulate", plan, "--optimizer", "adamw")
+    is_a_screen("a long name of a plan", text, r)
+    say(r["speedup"] < 1.05 and "less than predictions are off by" in " ".join(text.split()), "what is no better is told", text)
+    run(FFZOO, "mlp", "--batch", "4096", "-o", "mlp.json")
+    text, r = search("mlp.json", "--machine", "a100x256:128", *on, "--proposals", "200", "--init", "zero-1", "-o", "plan.json")
+    say(r["devices"] == 1024, "1,024 devices", r["devices"])
+    is_a_screen("1,024 devices", text, r)
+    text, r = search("mlp.json", "--machine", "p100x16", "--devices", "1", *on, "--simulate", "single")
+    is_a_screen("one device", text, r)
+    p = run(FFSEARCH, "long.json", *ON_64[:4], *on, "--simulate", "data-parallel", "--memory", "100M", status=3)
+    say(len(p.stdout.splitlines()) <= 40 and " no\n" in p.stdout and "too much" in p.stdout, "what does not fit is a screen, too",
+        p.stdout)
 
 
 def test_of_all_sorts():
@@ -163,6 +223,9 @@ def test_list():
     p = run(FFSEARCH, "gpt.json", *ON_64[:2], "--devices", "2", *ON_64[4:], "--simulate", "data-parallel", "--list",
             "convolution", status=2)
     say("no operator of graph gpt2 is called" in p.stderr, "nobody is called so", p.stderr)
+    p = run(FFSEARCH, "gpt.json", *ON_64[:2], "--devices", "2", *ON_64[4:], "--simulate", "data-parallel", "--list",
+            "block0.mpl.up", status=2)
+    say("did you mean block0.mlp.up?" in p.stderr, "but nearly", p.stderr)
 
 
 def test_why():
@@ -212,6 +275,12 @@ def test_vary():
             "batch=64", "network=1600")
     rows = table(p.stdout)
     say([r[:4] for r in rows] == [["64", "-", d, "1600"] for d in ("8", "32")], "a row for each", p.stdout)
+    _, r = search("gpt.json", *on, "--devices", "16", "--simulate", "megatron:2,8,1,1", "--vary", "devices=8,32", "batch=64",
+                  "network=1600")
+    conforms(r, "search-report")
+    say([v["with"] for v in r["vary"]] == [{"batch": 64, "devices": d, "network_bytes_per_s": 2e11} for d in (8, 32)] and
+        [[time_text(v["carried"]["predicted_us"]), bytes_text(v["carried"]["memory_bytes"]), f"{v['samples_per_s']:.0f}"]
+         for v in r["vary"]] == [[row[4], row[6], row[7]] for row in rows], "and in the report", (rows, r["vary"]))
     # carried over it is what people would write by hand there
     machine = json.loads((MACHINES / "a100x256.json").read_text())
     for n in machine["nodes"]:
@@ -227,7 +296,8 @@ def test_vary():
     rows = table(p.stdout)
     say(len(rows) == 4 and all(r[5].endswith("ms") for r in rows[2:]) and rows[1][4] == "no memory", "searched again",
         p.stdout)
-    for wrong, word in ((["--vary", "color=3"], "batch=N"), (["--vary", "batch=0"], "batch=N"),
+    for wrong, word in ((["--vary", "color=3"], "batch=N"), (["--vary", "bach=3"], "did you mean batch?"),
+                        (["--vary", "batch=0"], "batch=N"),
                         (["--vary", "batch=1,x"], "batch=N"), (["extra"], "one operand"),
                         (["--vary", "batch=" + ",".join("123456789"), "memory=" + ",".join("12345678")], "at most 64")):
         p = run(FFSEARCH, "gpt.json", *on, "--simulate", "single", *wrong, status=2)
@@ -237,7 +307,7 @@ def test_vary():
 def oracle(*args):
     """By strategy its rows, by devices, and what is said below."""
     out, name = {}, None
-    for line in run(FFSEARCH, *args, "--oracle").stdout.splitlines()[4:]:
+    for line in run(FFSEARCH, *args, "--oracle", "--report", "o.json").stdout.splitlines()[4:]:
         row = re.fullmatch(r" +(\d+) +([\d.]+ (?:us|ms|s)) +([\d.]+) % +([\d.]+) % +([\d.]+ \w+)  (yes|no)", line)
         if row:
             out[name][0][int(row[1])] = row.groups()[1:]
@@ -257,6 +327,16 @@ def test_oracle():
         got = oracle(graph, *on, "--devices", "64")
         say(list(got) == ["data", "spatial", "output channel", "input channel", "pipeline", "data + filter",
                           "data + spatial", "zero-3"], f"{graph}: strategies", list(got))
+        r = json.loads(pathlib.Path("o.json").read_text())
+        conforms(r, "oracle-report")
+        say({s["name"]: {p["devices"]: (time_text(p["predicted_us"]), f"{100 * p['computing_us'] / p['predicted_us']:.1f}",
+                                        f"{100 * p['communication_us'] / p['predicted_us']:.1f}",
+                                        bytes_text(p["memory_bytes"]), "yes" if p["fits"] else "no")
+                         for p in s["points"]} for s in r["strategies"]} == {k: v[0] for k, v in got.items()},
+            f"{graph}: rows are the report's", r)
+        say(all((f"stops at {s['scales_to']} device" in got[s["name"]][1] if "why" in s else
+                 f"up to all {s['scales_to']}" in got[s["name"]][1]) for s in r["strategies"] if "scales_to" in s),
+            f"{graph}: so are reasons", got)
         say(max(got["data"][0]) == min(batch, 64) and (batch > 64 or f"no more than {batch} parts" in got["data"][1]),
             f"{graph}: samples end", got["data"])
         wrong = []
@@ -272,9 +352,13 @@ def test_oracle():
         say(not bad, f"{graph}: parts and reasons", bad)
     p = run(FFSEARCH, "gpt.json", *ON_64, "--oracle", "-o", "x.json", status=2)
     say("a table of its own" in p.stderr, "it has no plan", p.stderr)
+    p = run(FFSEARCH, "gpt.json", *on, "--devices", "2", "--oracle", "--report", "-")
+    say(json.loads(p.stdout)["devices"] == 2 and p.stderr.startswith("pure strategies"), "its report may go to a pipe", p.stderr)
+    p = run(FFSEARCH, "gpt.json", *ON_64, "--oracle", "--pin", "logits:sample=2", status=2)
+    say("a table of its own" in p.stderr, "nor limits to what plans are like", p.stderr)
 
 
-TESTS = {"screen": [test_a_screen], "questions": [test_of_all_sorts, test_list, test_why, test_vary, test_oracle]}
+TESTS = {"screen": [test_a_screen, test_odd_screens], "questions": [test_of_all_sorts, test_list, test_why, test_vary, test_oracle]}
 for test in TESTS[sys.argv[4]]:
     test()
 finish()

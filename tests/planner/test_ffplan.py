@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap
@@ -176,6 +177,38 @@ def test_as():
         assert all(w in text for w in words), text
 
 
+class Settings:
+    """What torchtitan's configuration of that kind has of fields (config/training.py, config/parallelism.py)."""
+
+    def __init__(self, names, **values):
+        self.__dict__.update(names=names, values=values)
+
+    def __getattr__(self, name):
+        return self.values[name]
+
+    def __setattr__(self, name, value):
+        assert name in self.names, name
+        self.values[name] = value
+
+
+def torchtitan(*at):
+    """What the function makes of a configuration."""
+    text = plan("as", "torchtitan", *at)
+    code = text[text.index("from "):text.index("return config\n") + len("return config\n")]
+    recompute = types.ModuleType("torchtitan.distributed.activation_checkpoint")
+    for name in ("Full", "Selective"):
+        setattr(recompute, name + "AC", types.SimpleNamespace(Config=name.lower))
+    sys.modules.update({"torchtitan": recompute, "torchtitan.distributed": recompute, recompute.__name__: recompute})
+    training = Settings(("num_tokens_per_microbatch_per_dp_rank", "num_tokens_per_train_step"), max_context_length=1024)
+    parallelism = Settings(("data_parallel_replicate_degree", "data_parallel_shard_degree", "fsdp_reshard_after_forward",
+                            "tensor_parallel_degree", "enable_sequence_parallel", "pipeline_parallel_degree",
+                            "pipeline_parallel_schedule", "num_pp_microbatches", "expert_parallel_degree"))
+    said = {}
+    exec(code, said)  # pylint: disable=exec-used
+    config = said["planned"](types.SimpleNamespace(training=training, parallelism=parallelism))
+    return {**training.values, **parallelism.values, "activation_checkpoint": config.activation_checkpoint}
+
+
 def test_as_tools():
     simulate("g.json", "dgx-a100-40:2", "megatron:1,16,1,2,zero-3", "regular.json")
     at = ("regular.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")
@@ -185,8 +218,14 @@ def test_as_tools():
     settings = json.loads(text[text.index("{"):text.index("\n}\n") + 2])
     assert settings["zero_optimization"]["stage"] == 3 and settings["gradient_accumulation_steps"] == 2, text
     assert settings["train_batch_size"] == 32 and settings["train_micro_batch_size_per_gpu"] == 1, text
-    text = plan("as", "torchtitan", *at)
-    assert "data_parallel_shard_degree = 16" in text and 'fsdp_reshard_after_forward = "always"' in text, text
+    got = torchtitan(*at)
+    assert got["data_parallel_shard_degree"] == 16 and got["fsdp_reshard_after_forward"] == "always", got
+    assert got["num_tokens_per_microbatch_per_dp_rank"] == 1024, got
+    assert got["num_tokens_per_train_step"] == 32 * 1024, got
+    simulate("g.json", "dgx-a100-40:2", "megatron:2,4,2,4,recompute", "regular.json")
+    got = torchtitan(*at)
+    assert (got["tensor_parallel_degree"], got["pipeline_parallel_degree"], got["num_pp_microbatches"]) == (2, 2, 4), got
+    assert got["activation_checkpoint"] == "full" and got["enable_sequence_parallel"] is False, got
 
 
 def test_as_loses():

@@ -20,14 +20,15 @@ FOLDER = tempfile.TemporaryDirectory()
 os.chdir(FOLDER.name)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PARTS = ["summary", "times", "strategy", "timeline", "memory", "links"]
+ASKED = ["why", "vary"]  # of a page about a plan that questions were asked about
 # What the page itself tells of its parts once it is there: heights, and colours that the canvas has.
 PROBE = """<script>
 window.onload = () => {
-  const canvas = document.querySelector("canvas");
-  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-  const seen = new Set();
+  const canvas = document.querySelector("canvas"), seen = new Set();
+  const pixels = canvas ? canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data : [];
   for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3] === 255) seen.add(pixels.slice(i, i + 3).join());
-  const tell = {colours: seen.size, wide: document.documentElement.scrollWidth <= window.innerWidth};
+  const tell = {colours: seen.size, wide: document.documentElement.scrollWidth <= window.innerWidth,
+    lines: document.querySelectorAll("#scaling path").length};
   document.querySelectorAll("section").forEach(s => { tell[s.id] = [s.offsetHeight, s.querySelectorAll("*").length]; });
   document.title = "PROBE" + JSON.stringify(tell);
 };
@@ -38,9 +39,9 @@ def run(*args):
     subprocess.run(args, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
 
 
-def make(plan, page):
+def make(plan, page, *more):
     run(FFSEARCH, "g.json", "--machine", "dgx-a100-40:2", "--costs", "analytic", "--simulate", plan, "--html", page,
-        "--report", "report.json")
+        "--report", "report.json", *more)
 
 
 def read_data(page):
@@ -104,13 +105,20 @@ def test_data():
     assert not re.search(r'(src|href)="(?!data:)|@import|fetch\(|https?://(?!www.w3.org/2000/svg)', text)
 
 
+def spelled_out(text):
+    """Devices of "0-3,8" or "0-6 step 2"."""
+    for part in text.split(","):
+        first, last, step = re.fullmatch(r"(\d+)(?:-(\d+))?(?: step (\d+))?", part).groups()
+        yield from range(int(first), int(last or first) + 1, int(step or 1))
+
+
 def test_stages():
-    make("megatron:2,4,2,4,zero-1", "stages.html")
+    make("megatron:2,4,2,4,zero-1", "stages.html", "--explain", "--vary", "devices=8,4", "batch=64")
     plan = read_data("stages.html")[1]["plan"]
     assert {l["stage"] for l in plan["layers"]} == {0, 1}
     groups = [g["devices"] for g in plan["timelines"][0]["groups"]]
-    devices = sorted(int(d) for g in groups for d in g.split(","))
-    assert devices == list(range(16)) and 4 <= len(groups) <= 8, groups  # tensor 2, stages 2; who sends differs
+    devices = sorted(d for g in groups for d in spelled_out(g))
+    assert devices == list(range(16)) and 4 <= len(groups) <= 8, groups  # tensor 2, stages 2; who sends may differ
     assert any(plan["timelines"][0]["groups"][0]["spans"][4::5]), "no micro-batch has a number"
 
 
@@ -123,6 +131,16 @@ def test_hostile():
     run(FFSEARCH, *on, plan, "--html", "odd.html")
     text, data = read_data("odd.html")
     assert data["report"]["strategy"] == plan and text.count("</script>") == 2 and text.count("<!--") == 1
+
+
+def test_oracle():
+    """Pure strategies have a page about no plan."""
+    run(FFSEARCH, "g.json", "--machine", "dgx-a100-40:2", "--costs", "analytic", "--oracle", "--html", "oracle.html",
+        "--report", "oracle.json")
+    with open("oracle.json", encoding="utf-8") as f:
+        report = json.load(f)
+    data = read_data("oracle.html")[1]
+    assert data["report"] == report and "timelines" not in data["plan"]
 
 
 def test_large():
@@ -138,16 +156,19 @@ def test_browser():
     """No word on the console; each part is there and has a height, the timeline colours; no screenshot is blank.
     Wide and light, then as on a phone and dark."""
     dark = ["--force-dark-mode", "--enable-features=WebContentsForceDark:inversion_method/none"]
-    for page, width, options, bright in (("stages.html", 800, [], True), ("dp.html", 400, dark, False)):
+    for page, width, options, bright, parts in (("stages.html", 800, [], True, PARTS + ASKED),
+                                                ("dp.html", 400, dark, False, PARTS),
+                                                ("oracle.html", 400, dark, False, ["scaling"])):
         with open(page, encoding="utf-8") as f, open("probe.html", "w", encoding="utf-8") as to:
             to.write(f.read().replace("</body>", PROBE))
         dom = browse("probe.html", width, "--dump-dom", "--screenshot=shot.png", *options)
         told = re.search(r"<title>PROBE(.*?)</title>", dom)
         assert told, dom[:400]
         told = json.loads(told.group(1))
-        assert all(told[p][0] > 60 and told[p][1] > 4 for p in PARTS), told
-        assert "measured" not in told, "a search has nothing measured"
-        assert told["colours"] >= 5, told
+        assert {k for k in told if k in PARTS + ASKED + ["measured", "scaling"]} == set(parts), told
+        assert all(told[p][0] > 60 and told[p][1] > 4 for p in parts), told
+        assert told["colours"] >= 5 or page == "oracle.html", told
+        assert told["lines"] == (3 * 8 if page == "oracle.html" else 0), "a line a strategy and figure"
         assert told["wide"], "the page is wider than the window of %d" % width
         rows = list(pixels("shot.png"))
         bands = [rows[i:i + 100] for i in range(0, 1200, 100)]
