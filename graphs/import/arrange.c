@@ -272,3 +272,54 @@ int ff_onnx_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
 	}
 	return ff_emit_as(im, n, &e);
 }
+
+/* To a shape; the same where nothing changes. */
+int ff_onnx_reshape(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_onnx_value *in, uint32_t rank, const int32_t *shape)
+{
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
+	int64_t wide[FF_MAX_RANK + 1];
+	int code;
+
+	for (uint32_t k = 0; k < rank; k++)
+		wide[k] = shape[k];
+	if (in->arranged || (rank && shape[0] != in->shape[0]))
+		code = ff_onnx_regroup(im, n, in, rank, wide, &out);
+	else
+		code = ff_emit_reshape(im, n, in, rank, shape, &out);
+
+	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
+}
+
+int ff_onnx_without(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *v,
+		uint32_t axis)
+{
+	int64_t have[FF_IMPORT_RANK];
+	int32_t shape[FF_IMPORT_RANK];
+	uint32_t all = ff_onnx_shape(v, have), rank = 0;
+
+	for (uint32_t k = 0; k < all; k++)
+		if (k != axis)
+			shape[rank++] = (int32_t)have[k];
+	return ff_onnx_reshape(im, n, v, rank, shape);
+}
+
+/* Every `step`-th of the elements start .. stop - 1 of one axis. */
+int ff_onnx_cut(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		uint32_t axis, int64_t start, int64_t stop, int64_t step, struct ff_onnx_value *ret)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_SLICE);
+	const struct ff_emit e = {.op = FF_OP_SLICE, .attrs = &a, .in = {*in}, .n_in = 1};
+
+	if (start == 0 && stop == in->shape[axis] && step == 1) {
+		*ret = *in;
+		return FF_OK;
+	}
+	if (!axis)
+		return ff_import_fail(im, n, "samples are not cut");
+	a.slice.axis = (int32_t)axis;
+	a.slice.start = (int32_t)start;
+	a.slice.stop = (int32_t)stop;
+	a.slice.step = (int32_t)step;
+	return ff_emit(im, n, &e, ret, 1);
+}

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lift.h"
+
 void ff_import_error(struct ff_import *im, const Onnx__NodeProto *n, const char *fmt, ...)
 {
 	char text[FF_ERROR_TEXT];
@@ -47,11 +49,16 @@ int ff_onnx_in_node(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 
 	if (!v)
 		return ff_import_fail(im, n, "input %zu is missing", i);
+	if (v->kind == FF_ONNX_CONSTANT && ff_lift_can(im, &v->constant))
+		return ff_lift_in(im, n, i, &v->constant, ret);
 	if (v->kind == FF_ONNX_CONSTANT)
 		return ff_import_fail(im, n,
 				"input %zu, %s, is a constant, expected something that is "
 				"computed",
 				i, v->name);
+	if (v->kind == FF_ONNX_APART)
+		return ff_import_fail(im, n, "input %zu, %s, is made by %s, which it is not supported behind",
+				i, v->name, v->maker ? v->maker->op_type : "?");
 	if (v->arranged && !im->row->arranged)
 		return ff_import_fail(im, n,
 				"the samples of input %zu, %s, are not its axis 0, which this "
@@ -147,6 +154,22 @@ int ff_onnx_set_same(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 	v->maker = was.maker;
 	v->reader = was.reader;
 	return FF_OK;
+}
+
+bool ff_constant_measure(struct ff_constant *c, int64_t most)
+{
+	int64_t volume = 1;
+
+	c->n = 1;
+	for (uint32_t k = 0; k < c->rank; k++) {
+		int64_t size = c->shape[k];
+
+		if (size < 0 || (size && volume > most / size))
+			return false;
+		volume *= size ? size : 1;
+		c->n *= size;
+	}
+	return true;
 }
 
 int ff_constant_alloc(struct ff_import *im, struct ff_constant *c)
