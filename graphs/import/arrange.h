@@ -4,6 +4,8 @@
 
 #include "importing.h"
 
+/* All samples share it: its node has them first, the model not at all. */
+bool ff_onnx_is_shared(const struct ff_onnx_value *v);
 /* The shape that the model knows. */
 uint32_t ff_onnx_shape(const struct ff_onnx_value *v, int64_t shape[FF_IMPORT_RANK]);
 bool ff_onnx_same_arrangement(const struct ff_onnx_value *a, const struct ff_onnx_value *b);

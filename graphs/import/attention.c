@@ -1,9 +1,10 @@
-/* ONNX' Attention, since opset 23: scaled products of queries and keys, their softmax, sums of values.
+/* Products of more than one matrix: ONNX' Attention, since opset 23: scaled products of queries and keys, their softmax, sums of values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "attention.h"
 
 #include <string.h>
 
+#include "arrange.h"
 #include "constants.h"
 #include "emit.h"
 #include "values.h"
@@ -152,4 +153,60 @@ int ff_onnx_attention(struct ff_import *im, const Onnx__NodeProto *n)
 			(code = swap(im, n, &apart, &turned)) < 0)
 		return code;
 	return ff_onnx_set_same(im, n, 0, &turned);
+}
+
+/* Two terms of a product of matrices: the letters of each. */
+struct product {
+	const char *term[3]; /* both, and what comes out */
+	size_t n[3];
+};
+
+static bool has(const struct product *p, int which, char c)
+{
+	return memchr(p->term[which], c, p->n[which]) != NULL;
+}
+
+/* "bij,bkj->bik"; `text` is without spaces. */
+static bool read_equation(const char *text, struct product *ret)
+{
+	const char *comma = strchr(text, ','), *arrow = strstr(text, "->");
+
+	if (!comma || !arrow || comma > arrow || strchr(comma + 1, ',') || strchr(text, '.'))
+		return false;
+	*ret = (struct product){{text, comma + 1, arrow + 2},
+			{(size_t)(comma - text), (size_t)(arrow - comma - 1), strlen(arrow + 2)}};
+	return ret->n[0] >= 3 && ret->n[1] == ret->n[0] && ret->n[2] == ret->n[0] &&
+	       !memcmp(ret->term[0], ret->term[1], ret->n[0] - 2) &&
+	       !memcmp(ret->term[0], ret->term[2], ret->n[0] - 2);
+}
+
+/* Products of matrices, whatever is before them alike in both; others are not. */
+int ff_onnx_einsum(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const Onnx__AttributeProto *a = ff_onnx_attr(n, "equation");
+	union ff_attrs attrs = ff_attrs_preset(FF_OP_MATMUL);
+	struct product p = {0};
+	char *text = ff_arena_alloc(im->arena, a ? a->s.len + 1 : 1);
+	size_t len = 0, last;
+	bool a_turned, b_turned;
+
+	if (!text)
+		return ff_fail_memory(im->err);
+	for (size_t k = 0; a && k < a->s.len; k++)
+		if (a->s.data[k] != ' ')
+			text[len++] = (char)a->s.data[k];
+	text[len] = '\0';
+	if (n->n_input != 2 || !read_equation(text, &p))
+		return ff_import_fail(im, n, "expected products of matrices, not \"%.60s\"", text);
+	last = p.n[0] - 1;
+	/* of each term the letter that the other has too is summed over */
+	a_turned = has(&p, 1, p.term[0][last - 1]) && !has(&p, 2, p.term[0][last - 1]);
+	b_turned = has(&p, 0, p.term[1][last]) && !has(&p, 2, p.term[1][last]);
+	if (p.term[0][last - a_turned] != p.term[1][last - !b_turned] ||
+			p.term[2][last - 1] != p.term[0][last - !a_turned] ||
+			p.term[2][last] != p.term[1][last - b_turned])
+		return ff_import_fail(im, n, "expected products of matrices, not \"%.60s\"", text);
+	attrs.matmul.transpose_a = a_turned;
+	attrs.matmul.transpose_b = b_turned;
+	return ff_onnx_many(im, n, FF_OP_MATMUL, &attrs);
 }

@@ -160,6 +160,33 @@ static bool is_state(struct ff_import *im, const Onnx__NodeProto *n)
 	return out && out->uses == 1 && out->reader && ff_onnx_is_recurrent(out->reader);
 }
 
+/* Of a value whose samples are elsewhere only axes of one element that stand alone become more. */
+static int expand_arranged(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_onnx_value *in, const struct ff_expand_attrs *want)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_EXPAND);
+	struct ff_emit e = {.op = FF_OP_EXPAND, .attrs = &a, .in = {*in}, .n_in = 1};
+	int64_t have[FF_IMPORT_RANK];
+	bool same = want->rank == in->onnx_rank;
+
+	ff_onnx_shape(in, have);
+	a.expand.rank = (int32_t)in->rank;
+	memcpy(a.expand.shape, in->shape, sizeof(a.expand.shape));
+	for (uint32_t k = 0; k < in->onnx_rank && same; k++) {
+		uint32_t axis;
+		int code = FF_OK;
+
+		if (want->shape[k] == have[k])
+			continue;
+		code = ff_onnx_axis_of(im, n, k, in, &axis);
+		if (code < 0)
+			return code;
+		a.expand.shape[axis] = want->shape[k];
+	}
+	return same ? ff_emit_as(im, n, &e)
+		    : ff_import_fail(im, n, "it would have more axes than before");
+}
+
 int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_EXPAND);
@@ -178,6 +205,8 @@ int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n)
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
 			(code = read_shape(im, n, ff_onnx_shape(in, shape), shape, &a.expand)) < 0)
 		return code;
+	if (in->arranged)
+		return expand_arranged(im, n, in, &a.expand);
 	same = a.expand.rank == (int32_t)in->rank &&
 	       !memcmp(a.expand.shape, in->shape, in->rank * sizeof(*in->shape));
 	if (same)

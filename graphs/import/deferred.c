@@ -9,7 +9,7 @@
 
 #include "arrange.h"
 #include "emit.h"
-#include "fold_moves.h"
+#include "fold.h"
 #include "lift.h"
 #include "rows.h"
 #include "values.h"
@@ -78,7 +78,7 @@ static int part_of_constant(struct ff_import *im, const Onnx__NodeProto *n,
 
 	if ((code = ff_onnx_axis(im, n, ff_onnx_int(split, "axis", 0), c->rank, &axis)) < 0 ||
 			(code = find_part(im, n, split, c->shape[axis], index, range)) < 0 ||
-			(code = ff_fold_cut(im, c, axis, range[0], range[1], 1, &part)) < 0)
+			(code = ff_fold_part(im, c, axis, range[0], range[1], &part)) < 0)
 		return code;
 	if (drops_axis(im, split)) {
 		part.rank--;
@@ -316,6 +316,44 @@ static bool masks_row(struct ff_import *im, const struct ff_onnx_value *softmax)
 	return false;
 }
 
+/* `x` is what `scaled` is a number of times, or is it; how many. */
+static bool is_scaled(struct ff_import *im, const struct ff_onnx_value *scaled,
+		const struct ff_onnx_value *x, double *by)
+{
+	const struct ff_onnx_value *factor;
+
+	*by = 1;
+	if (scaled == x || !is_made_by(scaled, "Mul"))
+		return scaled == x;
+	factor = ff_onnx_in(im, scaled->maker, 1);
+	if (!factor || factor->kind != FF_ONNX_CONSTANT || factor->constant.n != 1)
+		return false;
+	*by = number_of(factor);
+	return ff_onnx_in(im, scaled->maker, 0) == x;
+}
+
+/* softplus(b x) / b beside x, where b x is more than a threshold from which on both are the same in
+ * float32. */
+static bool is_softplus(struct ff_import *im, const Onnx__NodeProto *greater,
+		const struct ff_onnx_value *x, const struct ff_onnx_value *v)
+{
+	const struct ff_onnx_value *scaled = ff_onnx_in(im, greater, 0);
+	const struct ff_onnx_value *threshold = ff_onnx_in(im, greater, 1), *by = NULL;
+	double times;
+
+	if (is_made_by(v, "Div")) {
+		by = ff_onnx_in(im, v->maker, 1);
+		v = ff_onnx_in(im, v->maker, 0);
+	}
+	if (!threshold || threshold->kind != FF_ONNX_CONSTANT || threshold->constant.n != 1 ||
+			number_of(threshold) < 16 || !is_scaled(im, scaled, x, &times))
+		return false;
+	if (by && (by->kind != FF_ONNX_CONSTANT || by->constant.n != 1 || number_of(by) != times))
+		return false;
+	return (by || times == 1) && is_made_by(v, "Softplus") &&
+	       ff_onnx_in(im, v->maker, 0) == scaled;
+}
+
 /* Where a softmax is no number, zeros: rows without a score, of which there are none.  Where a
  * softplus is so large that it is its input, that. */
 static int emit_choice(struct ff_import *im, const Onnx__NodeProto *n)
@@ -330,7 +368,7 @@ static int emit_choice(struct ff_import *im, const Onnx__NodeProto *n)
 			return ff_import_fail(im, n, "a mask leaves nothing of a row of scores");
 		return ff_onnx_set_same(im, n, 0, of);
 	}
-	if (is_made_by(in[0], "Greater") && of && of == in[1] && is_made_by(in[2], "Softplus"))
+	if (is_made_by(in[0], "Greater") && is_softplus(im, in[0]->maker, in[1], in[2]))
 		return ff_onnx_set_same(im, n, 0, in[2]);
 	return ff_import_fail(im, n,
 			"its condition, %s, is computed, expected one that is known",

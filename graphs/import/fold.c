@@ -285,6 +285,21 @@ static int move_places(struct ff_import *im, const Onnx__NodeProto *n, const str
 	return code;
 }
 
+int ff_fold_part(struct ff_import *im, const struct ff_constant *c, uint32_t axis, int64_t from,
+		int64_t to, struct ff_constant *ret)
+{
+	struct ff_constant places, part;
+	int code = ff_fold_cut(im, c, axis, from, to, 1, ret);
+
+	if (code < 0 || !c->trained || !c->root || c->n > FF_FOLD_MOST)
+		return code;
+	if ((code = ff_fold_places(im, c, &places)) < 0 ||
+			(code = ff_fold_cut(im, &places, axis, from, to, 1, &part)) < 0)
+		return code;
+	ff_fold_set_places(c->root, part.i, ret);
+	return FF_OK;
+}
+
 /* Whether all inputs of `n` are constants that it may be computed from. */
 static int read_inputs(struct ff_import *im, const Onnx__NodeProto *n, const struct fold *f,
 		const struct ff_constant **in, bool *good)

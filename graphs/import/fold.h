@@ -15,5 +15,8 @@ int ff_fold_places(struct ff_import *im, const struct ff_constant *c, struct ff_
 /* The elements of `c` are those of `root` at `places`. */
 void ff_fold_set_places(
 		const struct ff_constant *root, const int64_t *places, struct ff_constant *c);
+/* Elements `from` to before `to` of an axis. */
+int ff_fold_part(struct ff_import *im, const struct ff_constant *c, uint32_t axis, int64_t from,
+		int64_t to, struct ff_constant *ret);
 
 #endif

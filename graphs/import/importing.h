@@ -10,6 +10,7 @@
 #include "onnx.pb-c.h"
 
 #define FF_IMPORT_RANK 8
+#define FF_ONNX_NO_AXIS 255
 #define FF_CONSTANT_MOST (INT64_C(1) << 40) /* elements */
 
 /* Numbers that are known.  Whole ones are int64 whatever the file has; booleans too. */
@@ -46,7 +47,8 @@ struct ff_onnx_value {
 	 * node has them first, and behind them the rest as it stands (arrange.c). */
 	bool arranged;
 	uint8_t onnx_rank;
-	uint8_t group[FF_MAX_RANK];    /* by axis of the node: of which ONNX axis it is a part */
+	uint8_t group[FF_MAX_RANK];    /* by axis of the node: of which ONNX axis it is a part; of
+					* samples that share it FF_ONNX_NO_AXIS */
 	uint8_t batch_at;              /* so many axes of their group stand before the samples */
 	int32_t pad[2];                /* zeros around the image that its only reader takes along */
 	double keep, by; /* APART, drawn: the share of ones, and what they were divided by; their

@@ -153,8 +153,30 @@ int ff_lift(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_cons
 
 bool ff_lift_can(const struct ff_import *im, const struct ff_constant *c)
 {
-	return im->samples > 1 && c->rank >= 2 && c->rank <= FF_MAX_RANK && !c->whole &&
-	       c->shape[0] == im->samples && c->n > 0 && c->n <= INT32_MAX;
+	return im->samples > 1 && c->rank + im->row->arranged <= FF_MAX_RANK && !c->whole &&
+	       c->n > 0 && c->n <= INT32_MAX &&
+	       (im->row->arranged || (c->rank >= 2 && c->shape[0] == im->samples));
+}
+
+/* Without an axis of samples. */
+static int lift_shared(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
+		struct ff_onnx_value *v)
+{
+	int32_t shape[FF_MAX_RANK + 1] = {im->samples, 1};
+	uint32_t rank = c->rank ? c->rank + 1 : 2;
+	int code;
+
+	for (uint32_t k = 0; k < c->rank; k++)
+		shape[k + 1] = (int32_t)c->shape[k];
+	if ((code = ff_lift(im, n, c, rank, shape, v)) < 0)
+		return code;
+	v->arranged = true;
+	v->onnx_rank = (uint8_t)(rank - 1);
+	v->batch_at = 0;
+	v->group[0] = FF_ONNX_NO_AXIS;
+	for (uint32_t k = 1; k < rank; k++)
+		v->group[k] = (uint8_t)(k - 1);
+	return FF_OK;
 }
 
 int ff_lift_in(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
@@ -168,13 +190,16 @@ int ff_lift_in(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 	if (!v)
 		return ff_fail_memory(im->err);
 	memset(v, 0, sizeof(*v));
-	v->name = n->input[i];
-	for (uint32_t k = 0; k < c->rank; k++)
-		shape[k] = (int32_t)c->shape[k];
-	if ((code = ff_lift_sample(im, n, c, &one)) < 0 ||
-			(code = ff_lift(im, n, &one, c->rank, shape, v)) < 0)
-		return code;
 	v->kind = FF_ONNX_NODE;
+	v->name = n->input[i];
+	if (c->rank < 2 || c->shape[0] != im->samples)
+		code = lift_shared(im, n, c, v);
+	else {
+		for (uint32_t k = 0; k < c->rank; k++)
+			shape[k] = (int32_t)c->shape[k];
+		if ((code = ff_lift_sample(im, n, c, &one)) == FF_OK)
+			code = ff_lift(im, n, &one, c->rank, shape, v);
+	}
 	*ret = v;
-	return FF_OK;
+	return code;
 }

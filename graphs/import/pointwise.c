@@ -286,6 +286,8 @@ static int with_number(struct ff_import *im, const Onnx__NodeProto *n, const str
 		factor = -1;
 		offset = c;
 	}
+	if (code == FF_OK && factor == 1 && offset == 0)
+		return ff_onnx_set_same(im, n, 0, &turned);
 	if (code == FF_OK)
 		code = scale(im, n, &turned, factor, offset, &out);
 	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
@@ -297,6 +299,7 @@ static int emit_binary(struct ff_import *im, const Onnx__NodeProto *n)
 	const struct ff_onnx_value *in[2] = {ff_onnx_in(im, n, 0), ff_onnx_in(im, n, 1)};
 	bool left = in[0] && in[0]->kind == FF_ONNX_CONSTANT;
 	struct ff_onnx_value *bad;
+	int code;
 
 	if (n->n_input != 2 || !in[0] || !in[1] ||
 			(in[0]->kind == FF_ONNX_NODE && in[1]->kind == FF_ONNX_NODE))
@@ -304,9 +307,12 @@ static int emit_binary(struct ff_import *im, const Onnx__NodeProto *n)
 	for (size_t i = 0; i < 2; i++)
 		if (in[i]->kind == FF_ONNX_APART)
 			return ff_onnx_in_node(im, n, i, &bad);
-	if (in[left]->kind == FF_ONNX_CONSTANT)
-		return ff_import_fail(im, n,
-				"both operands are weights or constants, expected one that is computed");
+	if (in[left]->kind == FF_ONNX_CONSTANT) { /* one of them is trained */
+		left = in[1]->constant.n > in[0]->constant.n;
+		if ((code = ff_onnx_in_node(im, n, left, &bad)) < 0)
+			return code;
+		in[left] = bad;
+	}
 	ff_origin_doubt(im, &in[!left]->constant);
 	if (is_number(&in[!left]->constant) && !in[!left]->constant.trained && b->scales)
 		return with_number(im, n, b, in[left], number_of(&in[!left]->constant), left);

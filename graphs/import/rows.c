@@ -302,37 +302,68 @@ static int emit_slice(struct ff_import *im, const Onnx__NodeProto *n)
 	return ff_onnx_set_same(im, n, 0, &at);
 }
 
-/* Equal parts are one node, others a slice each. */
-static int emit_split(struct ff_import *im, const Onnx__NodeProto *n)
+/* Sizes of parts are an attribute before opset 13 and an input since; without, they are equal, the
+ * last one perhaps smaller. */
+static int read_parts(struct ff_import *im, const Onnx__NodeProto *n, int64_t size, int64_t *parts)
 {
 	const Onnx__AttributeProto *sizes = ff_onnx_attr(n, "split");
 	const struct ff_constant *given = NULL;
-	struct ff_onnx_value *in;
-	int64_t at = 0, equal;
-	uint32_t axis;
+	int64_t equal = (size + (int64_t)n->n_output - 1) / (int64_t)n->n_output, left = size;
 	int code;
 
-	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = ff_onnx_axis_of(im, n, ff_onnx_int(n, "axis", 0), in, &axis)) < 0)
-		return code;
 	if (!sizes && ff_onnx_in(im, n, 1) && (code = ff_onnx_in_constant(im, n, 1, &given)) < 0)
 		return code;
 	if ((sizes && sizes->n_ints != n->n_output) ||
 			(given && (!given->whole || given->n != (int64_t)n->n_output)))
 		return ff_import_fail(im, n, "its parts do not match its outputs");
-	equal = (in->shape[axis] + (int64_t)n->n_output - 1) / (int64_t)n->n_output;
 	for (size_t k = 0; k < n->n_output; k++) {
-		int64_t size = sizes ? sizes->ints[k] : given ? given->i[k] : equal;
+		parts[k] = sizes ? sizes->ints[k] : given ? given->i[k] : equal < left ? equal : left;
+		if (parts[k] < 1 || parts[k] > left)
+			return ff_import_fail(im, n, "its parts do not fit %" PRId64, size);
+		left -= parts[k];
+	}
+	return FF_OK;
+}
+
+static int split_constant(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *c, int64_t *parts)
+{
+	struct ff_constant part;
+	int64_t at = 0;
+	uint32_t axis;
+	int code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), c->rank, &axis);
+
+	if (code == FF_OK)
+		code = read_parts(im, n, c->shape[axis], parts);
+	for (size_t k = 0; k < n->n_output && code == FF_OK; at += parts[k++])
+		if ((code = ff_fold_part(im, c, axis, at, at + parts[k], &part)) == FF_OK)
+			code = ff_onnx_set_constant(im, n, k, &part);
+	return code;
+}
+
+static int emit_split(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	int64_t *parts = ff_arena_array(im->arena, n->n_output, sizeof(*parts)), at = 0;
+	struct ff_onnx_value *in = ff_onnx_in(im, n, 0);
+	uint32_t axis;
+	int code;
+
+	if (!parts)
+		return ff_fail_memory(im->err);
+	if (in && in->kind == FF_ONNX_CONSTANT)
+		return split_constant(im, n, &in->constant, parts);
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_axis_of(im, n, ff_onnx_int(n, "axis", 0), in, &axis)) < 0 ||
+			(code = read_parts(im, n, in->shape[axis], parts)) < 0)
+		return code;
+	for (size_t k = 0; k < n->n_output; at += parts[k++]) {
 		struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
 
-		if (size < 1 || size > in->shape[axis] - at)
-			return ff_import_fail(im, n, "its parts do not fit %d", in->shape[axis]);
-		if (n->output[k][0] && ff_onnx_value(im, n->output[k])->uses) {
-			if ((code = ff_onnx_cut(im, n, in, axis, at, at + size, 1, &out)) < 0 ||
-					(code = ff_onnx_set_same(im, n, k, &out)) < 0)
-				return code;
-		}
-		at += size;
+		if (!n->output[k][0] || !ff_onnx_value(im, n->output[k])->uses)
+			continue;
+		if ((code = ff_onnx_cut(im, n, in, axis, at, at + parts[k], 1, &out)) < 0 ||
+				(code = ff_onnx_set_same(im, n, k, &out)) < 0)
+			return code;
 	}
 	return FF_OK;
 }
@@ -439,6 +470,27 @@ static int emit_gather(struct ff_import *im, const Onnx__NodeProto *n)
 	return code < 0 ? code : ff_onnx_without(im, n, &row, onnx);
 }
 
+/* Rows by known indices of the first axis alone. */
+static int emit_gather_nd(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const struct ff_constant *given;
+	struct ff_constant index;
+	struct ff_onnx_value *in;
+	uint32_t axis;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_in_constant(im, n, 1, &given)) < 0)
+		return code;
+	index = *given;
+	if (!index.whole || index.rank != 2 || index.shape[1] != 1 ||
+			ff_onnx_int(n, "batch_dims", 0))
+		return ff_import_fail(im, n, "expected known indices of one axis");
+	index.rank = 1;
+	code = ff_onnx_axis_of(im, n, 0, in, &axis);
+	return code < 0 ? code : pick(im, n, in, axis, &index);
+}
+
 static const struct ff_onnx_row rows[] = {
 		{"Identity", emit_same, true},
 		{"Cast", emit_cast, true},
@@ -453,7 +505,8 @@ static const struct ff_onnx_row rows[] = {
 		{"Slice", emit_slice, true},
 		{"Split", emit_split, true},
 		{"Gather", emit_gather, true},
-		{"Expand", ff_onnx_expand},
+		{"GatherND", emit_gather_nd, true},
+		{"Expand", ff_onnx_expand, true},
 		{"Where", ff_onnx_where},
 		{"RNN", ff_onnx_recurrent, true},
 		{"GRU", ff_onnx_recurrent, true},
@@ -469,12 +522,14 @@ static const struct ff_onnx_row rows[] = {
 		{"GlobalMaxPool", ff_onnx_global_max_pool},
 		{"ReduceMean", ff_onnx_reduce_mean, true},
 		{"ReduceSum", ff_onnx_reduce_sum, true},
+		{"ReduceL2", ff_onnx_reduce_l2, true},
 		{"ReduceMax", ff_onnx_reduce_max, true},
 		{"BatchNormalization", ff_onnx_batch_norm},
 		{"LayerNormalization", ff_onnx_layer_norm, true},
 		{"RMSNormalization", ff_onnx_rms_norm, true},
 		{"GroupNormalization", ff_onnx_group_norm},
 		{"Attention", ff_onnx_attention},
+		{"Einsum", ff_onnx_einsum, true},
 		{"LRN", ff_onnx_local_response_norm},
 		{"InstanceNormalization", ff_onnx_instance_norm},
 		{"Resize", ff_onnx_resize},
