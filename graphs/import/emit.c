@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "draft.h"
+#include "metadata.h"
 #include "operator/builder.h"
 #include "origin.h"
 #include "values.h"
@@ -96,7 +97,8 @@ int ff_emit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_emit
 		struct ff_onnx_value *out, uint32_t n_out)
 {
 	const char *own = n->name && n->name[0] ? n->name : n->n_output ? n->output[0] : n->op_type;
-	const char *name = fresh_name(im, e->name ? e->name : own);
+	const char *scoped = e->name ? e->name : ff_onnx_scoped_name(im, n);
+	const char *name = fresh_name(im, scoped ? scoped : own);
 	uint32_t in[FF_MAX_INPUTS], node;
 	int code;
 

@@ -12,6 +12,7 @@
 #include "emit.h"
 #include "ff/safetensors.h"
 #include "fold.h"
+#include "metadata.h"
 #include "model.h"
 #include "notes.h"
 #include "origin.h"
@@ -299,8 +300,10 @@ static int fail_missing(struct ff_import *im, const struct missing *m)
 		const char *name = n->name && n->name[0] ? n->name
 				   : n->n_output         ? n->output[0]
 							 : "?";
-		int more = snprintf(text + len, sizeof(text) - len, "%s%s (%u: %s%s)",
+		const char *module = ff_onnx_module(im, n);
+		int more = snprintf(text + len, sizeof(text) - len, "%s%s (%u: %s%s%s%s)",
 				k ? ", " : "", n->op_type, m->op[k].nodes, name,
+				module ? " of " : "", module ? module : "",
 				m->op[k].nodes > 1 ? " ..." : "");
 
 		if (more < 0 || (size_t)more >= sizeof(text) - len)

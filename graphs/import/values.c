@@ -7,20 +7,22 @@
 #include <string.h>
 
 #include "lift.h"
+#include "metadata.h"
 
 void ff_import_error(struct ff_import *im, const Onnx__NodeProto *n, const char *fmt, ...)
 {
+	const char *module = ff_onnx_module(im, n);
 	char text[FF_ERROR_TEXT];
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	ff_error_write(im->err, FF_E_INPUT, "%s: node %s (%s): %s", im->opt->model,
+	ff_error_write(im->err, FF_E_INPUT, "%s: node %s (%s%s%s): %s", im->opt->model,
 			n->name && n->name[0] ? n->name
 			: n->n_output         ? n->output[0]
 					      : "without a name",
-			n->op_type, text);
+			n->op_type, module ? " of " : "", module ? module : "", text);
 }
 
 struct ff_onnx_value *ff_onnx_value(struct ff_import *im, const char *name)
