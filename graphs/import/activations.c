@@ -37,8 +37,8 @@ static int two(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
 #define LEAST (-3.402823466e38)
 
 /* gamma (max(x, 0) + alpha (exp(min(x, 0) / by) - 1)) */
-static int exponential(
-		struct ff_import *im, const Onnx__NodeProto *n, double alpha, double gamma, double by)
+static int exponential(struct ff_import *im, const Onnx__NodeProto *n, double alpha, double gamma,
+		double by)
 {
 	struct ff_onnx_value above = {0}, below = {0}, v = {0}, w = {0}, *in;
 	int code;
@@ -46,8 +46,7 @@ static int exponential(
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
 			(code = one(im, n, FF_OP_RELU, 0, 0, in, &above)) < 0 ||
 			(code = one(im, n, FF_OP_CLIP, LEAST, 0, in, &v)) < 0 ||
-			(code = by == 1 ? FF_OK
-					: one(im, n, FF_OP_SCALE, 1 / by, 0, &v, &v)) < 0 ||
+			(code = by == 1 ? FF_OK : one(im, n, FF_OP_SCALE, 1 / by, 0, &v, &v)) < 0 ||
 			(code = one(im, n, FF_OP_EXP, 0, 0, &v, &w)) < 0 ||
 			(code = one(im, n, FF_OP_SCALE, alpha, -alpha, &w, &below)) < 0 ||
 			(code = two(im, n, FF_OP_ADD, &above, &below, &v)) < 0)

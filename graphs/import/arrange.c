@@ -327,8 +327,8 @@ int ff_onnx_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
 }
 
 /* To a shape; the same where nothing changes. */
-int ff_onnx_reshape(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_onnx_value *in, uint32_t rank, const int32_t *shape)
+int ff_onnx_reshape(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		uint32_t rank, const int32_t *shape)
 {
 	struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
 	int64_t wide[FF_MAX_RANK + 1];

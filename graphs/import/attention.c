@@ -1,5 +1,5 @@
-/* Products of more than one matrix: ONNX' Attention, since opset 23: scaled products of queries and keys, their softmax, sums of values.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Products of more than one matrix: ONNX' Attention, since opset 23: scaled products of queries and
+ * keys, their softmax, sums of values. SPDX-License-Identifier: Apache-2.0 */
 #include "attention.h"
 
 #include <string.h>
@@ -21,7 +21,8 @@ static int read_heads(struct ff_import *im, const Onnx__NodeProto *n, const stru
 {
 	*ret = (struct heads){.apart = v->rank == 4};
 	if (v->rank != 3 && v->rank != 4)
-		return ff_import_fail(im, n, "queries or keys of %u axes, expected 3 or 4", v->rank);
+		return ff_import_fail(
+				im, n, "queries or keys of %u axes, expected 3 or 4", v->rank);
 	ret->n = ret->apart ? v->shape[1] : ff_onnx_int(n, attribute, 0);
 	if (ret->n < 1 || v->shape[v->rank - 1] % (ret->apart ? 1 : ret->n))
 		return ff_import_fail(im, n, "%s does not fit %d features", attribute,
@@ -94,7 +95,8 @@ static int read_mask(struct ff_import *im, const Onnx__NodeProto *n, const int32
 	if (mask->kind == FF_ONNX_NODE) {
 		if (mask->arranged || mask->rank != 4 || ff_dtype_is_whole(mask->dtype))
 			return ff_import_fail(im, n,
-					"expected a mask of numbers and of 4 axes, if it is computed");
+					"expected a mask of numbers and of 4 axes, if it is "
+					"computed");
 		e->in[3] = *mask;
 		return FF_OK;
 	}

@@ -1,5 +1,5 @@
-/* What exporters write in several nodes, of which none but the last has a value of the graph: parts of
- * a sequence, conditions, what is drawn at random and becomes a dropout.
+/* What exporters write in several nodes, of which none but the last has a value of the graph: parts
+ * of a sequence, conditions, what is drawn at random and becomes a dropout.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "deferred.h"
 
@@ -259,7 +259,8 @@ static double number_of(const struct ff_onnx_value *v)
 static int read_drawn(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	bool left = is_drawn(ff_onnx_in(im, n, 0));
-	const struct ff_onnx_value *drawn = ff_onnx_in(im, n, !left), *other = ff_onnx_in(im, n, left);
+	const struct ff_onnx_value *drawn = ff_onnx_in(im, n, !left),
+				   *other = ff_onnx_in(im, n, left);
 	struct ff_onnx_value v = *drawn;
 	const char *op = n->op_type;
 	bool number = other && other->kind == FF_ONNX_CONSTANT && other->constant.n == 1;
@@ -304,7 +305,8 @@ static bool masks_row(struct ff_import *im, const struct ff_onnx_value *softmax)
 				!mask->constant.rank)
 			continue;
 		c = &mask->constant;
-		for (int64_t row = 0, size = c->shape[c->rank - 1]; size && row < c->n / size; row++) {
+		for (int64_t row = 0, size = c->shape[c->rank - 1]; size && row < c->n / size;
+				row++) {
 			int64_t left = size;
 
 			for (int64_t k = 0; k < size; k++)
@@ -370,8 +372,7 @@ static int emit_choice(struct ff_import *im, const Onnx__NodeProto *n)
 	}
 	if (is_made_by(in[0], "Greater") && is_softplus(im, in[0]->maker, in[1], in[2]))
 		return ff_onnx_set_same(im, n, 0, in[2]);
-	return ff_import_fail(im, n,
-			"its condition, %s, is computed, expected one that is known",
+	return ff_import_fail(im, n, "its condition, %s, is computed, expected one that is known",
 			in[0] ? in[0]->name : "input 0");
 }
 

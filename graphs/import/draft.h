@@ -1,5 +1,5 @@
-/* Nodes before they are a graph: only what the loss depends on becomes one, as what merely has a shape
- * that is asked for does not.  SPDX-License-Identifier: Apache-2.0 */
+/* Nodes before they are a graph: only what the loss depends on becomes one, as what merely has a
+ * shape that is asked for does not.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_IMPORT_DRAFT_H
 #define FF_IMPORT_DRAFT_H
 

@@ -63,8 +63,8 @@ static int cast(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 {
 	int64_t to = ff_onnx_int(n, "to", 0);
 
-	return ff_fold_convert(im, in[0], !ff_fold_is_real(to), to == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL,
-			ret);
+	return ff_fold_convert(im, in[0], !ff_fold_is_real(to),
+			to == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL, ret);
 }
 
 enum kind {
@@ -238,9 +238,10 @@ int ff_fold_places(struct ff_import *im, const struct ff_constant *c, struct ff_
 		return im->err->code;
 	ret->places = ret->i;
 	for (int64_t i = 0; i < c->n; i++)
-		ret->i[i] = c->places      ? c->places[i]
+		ret->i[i] = c->places     ? c->places[i]
 			    : !c->swapped ? i
-					  : i % root->shape[0] * root->shape[1] + i / root->shape[0];
+					  : i % root->shape[0] * root->shape[1] +
+							    i / root->shape[0];
 	return FF_OK;
 }
 
@@ -269,8 +270,7 @@ static int move_places(struct ff_import *im, const Onnx__NodeProto *n, const str
 	if (!ret->trained || ret->weight || ret->n > FF_FOLD_MOST)
 		return FF_OK;
 	for (size_t i = 0; i < moved; i++)
-		if (!in[i] || !in[i]->root || in[i]->root != in[0]->root ||
-				in[i]->n > FF_FOLD_MOST)
+		if (!in[i] || !in[i]->root || in[i]->root != in[0]->root || in[i]->n > FF_FOLD_MOST)
 			return FF_OK;
 	of = ff_arena_array(im->arena, n->n_input + 1, sizeof(*of));
 	places = ff_arena_array(im->arena, moved, sizeof(*places));
@@ -300,6 +300,17 @@ int ff_fold_part(struct ff_import *im, const struct ff_constant *c, uint32_t axi
 	return FF_OK;
 }
 
+/* What is trained is expanded by a node of its own over the samples, and as a state that a
+ * recurrence begins with. */
+static bool has_node(
+		struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *shape)
+{
+	const struct ff_onnx_value *out = ff_onnx_value(im, n->output[0]);
+
+	return (shape->whole && shape->n && shape->i[0] == im->samples) ||
+	       (out && out->uses == 1 && out->reader && ff_onnx_is_recurrent(out->reader));
+}
+
 /* Whether all inputs of `n` are constants that it may be computed from. */
 static int read_inputs(struct ff_import *im, const Onnx__NodeProto *n, const struct fold *f,
 		const struct ff_constant **in, bool *good)
@@ -315,9 +326,7 @@ static int read_inputs(struct ff_import *im, const Onnx__NodeProto *n, const str
 			return ff_import_fail(im, n, "input %zu is missing", i);
 		in[i] = v ? &v->constant : NULL;
 	}
-	/* what is trained is expanded over the samples by a node of its own */
-	*good = f->fold != ff_fold_expand || !in[0]->trained || !in[1]->n ||
-		!in[1]->whole || in[1]->i[0] != im->samples;
+	*good = f->fold != ff_fold_expand || !in[0]->trained || !has_node(im, n, in[1]);
 	return FF_OK;
 }
 

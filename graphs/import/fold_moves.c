@@ -119,8 +119,8 @@ int ff_fold_reshape(struct ff_import *im, const Onnx__NodeProto *n,
 			known *= ret->shape[k];
 		}
 	if (known != ret->n || !ff_constant_measure(ret, FF_CONSTANT_MOST))
-		return ff_import_fail(im, n, "its shape does not fit %" PRId64 " elements",
-				in[0]->n);
+		return ff_import_fail(
+				im, n, "its shape does not fit %" PRId64 " elements", in[0]->n);
 	return FF_OK;
 }
 
@@ -404,8 +404,8 @@ int ff_fold_expand(struct ff_import *im, const Onnx__NodeProto *n,
 		int64_t b = to < rank ? 1 : in[1]->i[to - rank];
 
 		if (b < 0 || (a != b && a != 1 && b != 1))
-			return ff_import_fail(im, n, "axis %u of %" PRId64 " cannot become %" PRId64,
-					k, a, b);
+			return ff_import_fail(im, n,
+					"axis %u of %" PRId64 " cannot become %" PRId64, k, a, b);
 		ff_fold_axis(ret, a == 1 ? b : a);
 	}
 	return repeat(im, n, in[0], ret);

@@ -47,14 +47,14 @@ struct ff_onnx_value {
 	 * node has them first, and behind them the rest as it stands (arrange.c). */
 	bool arranged;
 	uint8_t onnx_rank;
-	uint8_t group[FF_MAX_RANK];    /* by axis of the node: of which ONNX axis it is a part; of
-					* samples that share it FF_ONNX_NO_AXIS */
-	uint8_t batch_at;              /* so many axes of their group stand before the samples */
-	int32_t pad[2];                /* zeros around the image that its only reader takes along */
+	uint8_t group[FF_MAX_RANK]; /* by axis of the node: of which ONNX axis it is a part; of
+				     * samples that share it FF_ONNX_NO_AXIS */
+	uint8_t batch_at;           /* so many axes of their group stand before the samples */
+	int32_t pad[2];             /* zeros around the image that its only reader takes along */
 	double keep, by; /* APART, drawn: the share of ones, and what they were divided by; their
 			  * shape is the constant's */
 	bool flat;       /* it goes to what nothing is trained through */
-	uint32_t uses;                 /* by nodes that are imported, and as an output */
+	uint32_t uses;   /* by nodes that are imported, and as an output */
 	const Onnx__NodeProto *maker;  /* NULL: an input or an initializer */
 	const Onnx__NodeProto *reader; /* one of those that use it */
 };
@@ -84,8 +84,8 @@ struct ff_import {
 	const Onnx__ModelProto *model;
 	const Onnx__GraphProto *graph;
 	int64_t opset;
-	int64_t folded;  /* elements that were computed */
-	int32_t samples; /* of the first input; 0: there is none yet */
+	int64_t folded;         /* elements that were computed */
+	int32_t samples;        /* of the first input; 0: there is none yet */
 	struct ff_names *names; /* of values */
 	struct ff_onnx_value *value;
 	uint32_t n_values, cap_values;

@@ -120,8 +120,8 @@ static int lift_trained(struct ff_import *im, const Onnx__NodeProto *n, const st
 	if (!own.rank)
 		own.shape[own.rank++] = 1;
 	if (own.rank + 1 > FF_MAX_RANK || !c->n || c->n > INT32_MAX)
-		return ff_import_fail(im, n, "a weight of %u axes is not read by every sample",
-				own.rank);
+		return ff_import_fail(
+				im, n, "a weight of %u axes is not read by every sample", own.rank);
 	a.expand.own_rank = (int32_t)own.rank;
 	a.expand.rank = (int32_t)own.rank + 1;
 	a.expand.shape[0] = shape[0];

@@ -1,4 +1,5 @@
-/* What is known as a value of the graph, the same for every sample.  SPDX-License-Identifier: Apache-2.0 */
+/* What is known as a value of the graph, the same for every sample.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef FF_IMPORT_LIFT_H
 #define FF_IMPORT_LIFT_H
 

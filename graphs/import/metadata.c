@@ -112,7 +112,7 @@ const char *ff_onnx_scoped_name(struct ff_import *im, const Onnx__NodeProto *n)
 	if (ff_onnx_metadata(im, &n->base, OF_NODE, SCOPES, &text) < 0 || !text)
 		return NULL;
 	last_two(text, begin, len);
-	return len[1] ? ff_arena_printf(im->arena, "%.*s%s%.*s", len[0], begin[0], len[0] ? "." : "",
-					len[1], begin[1])
+	return len[1] ? ff_arena_printf(im->arena, "%.*s%s%.*s", len[0], begin[0],
+					len[0] ? "." : "", len[1], begin[1])
 		      : NULL;
 }

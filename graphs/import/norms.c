@@ -34,9 +34,9 @@ static int claim(struct ff_import *im, const Onnx__NodeProto *n, const int32_t *
 		for (uint32_t k = 0; k < rank && fits; k++)
 			fits = c[i]->rank == rank && c[i]->shape[k] == shape[k];
 		if (!fits)
-			return ff_import_fail(im, n,
-					"%" PRId64 " numbers where %d are expected%s", c[i]->n,
-					shape[0], rank > 1 ? " for each of more axes" : "");
+			return ff_import_fail(im, n, "%" PRId64 " numbers where %d are expected%s",
+					c[i]->n, shape[0],
+					rank > 1 ? " for each of more axes" : "");
 	}
 	a->norm.bias = c[1] && (!is_all(c[0], 1) || !is_all(c[1], 0));
 	a->norm.affine = a->norm.bias || !is_all(c[0], 1);
@@ -108,7 +108,7 @@ int ff_onnx_layer_norm(struct ff_import *im, const Onnx__NodeProto *n)
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
 			(code = read_last_axes(im, n, in, &a)) < 0 ||
 			(code = claim(im, n, in->shape + in->rank - a.norm.axes,
-					(uint32_t)a.norm.axes, &a, &e)) < 0)
+					 (uint32_t)a.norm.axes, &a, &e)) < 0)
 		return code;
 	a.norm.epsilon = (double)ff_onnx_real(n, "epsilon", 1e-5f);
 	e.in[0] = *in;

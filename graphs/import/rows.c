@@ -317,7 +317,10 @@ static int read_parts(struct ff_import *im, const Onnx__NodeProto *n, int64_t si
 			(given && (!given->whole || given->n != (int64_t)n->n_output)))
 		return ff_import_fail(im, n, "its parts do not match its outputs");
 	for (size_t k = 0; k < n->n_output; k++) {
-		parts[k] = sizes ? sizes->ints[k] : given ? given->i[k] : equal < left ? equal : left;
+		parts[k] = sizes          ? sizes->ints[k]
+			   : given        ? given->i[k]
+			   : equal < left ? equal
+					  : left;
 		if (parts[k] < 1 || parts[k] > left)
 			return ff_import_fail(im, n, "its parts do not fit %" PRId64, size);
 		left -= parts[k];
@@ -404,8 +407,10 @@ static int pick(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 	return ff_emit_as(im, n, &e);
 }
 
-/* Every element of an axis in its order, as PyTorch's as_strided is written: under another shape. */
-static bool takes_all(const struct ff_onnx_value *in, uint32_t axis, const struct ff_constant *index)
+/* Every element of an axis in its order, as PyTorch's as_strided is written: under another shape.
+ */
+static bool takes_all(
+		const struct ff_onnx_value *in, uint32_t axis, const struct ff_constant *index)
 {
 	int64_t have[FF_IMPORT_RANK];
 	bool all = axis < ff_onnx_shape(in, have) && index->n == have[axis];

@@ -59,8 +59,9 @@ int ff_onnx_in_node(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 				"computed",
 				i, v->name);
 	if (v->kind == FF_ONNX_APART)
-		return ff_import_fail(im, n, "input %zu, %s, is made by %s, which it is not supported behind",
-				i, v->name, v->maker ? v->maker->op_type : "?");
+		return ff_import_fail(im, n,
+				"input %zu, %s, is made by %s, which it is not supported behind", i,
+				v->name, v->maker ? v->maker->op_type : "?");
 	if (v->arranged && !im->row->arranged)
 		return ff_import_fail(im, n,
 				"the samples of input %zu, %s, are not its axis 0, which this "
