@@ -133,7 +133,7 @@ static const struct fold {
 		{"Not", 1, ASKS, ff_fold_not},
 		{"Where", 3, COMPUTES, ff_fold_where},
 		{"Range", 3, COMPUTES, ff_fold_range},
-		{"ScatterND", 3, ASKS, ff_fold_scatter},
+		{"ScatterND", 3, COMPUTES, ff_fold_scatter},
 		{"CumSum", 2, COMPUTES, ff_fold_cumulate},
 		{"MatMul", 2, COMPUTES, ff_fold_product},
 		{"ReduceMax", 1, COMPUTES, ff_fold_reduce},

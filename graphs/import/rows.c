@@ -512,6 +512,7 @@ static const struct ff_onnx_row rows[] = {
 		{"Gather", emit_gather, true},
 		{"GatherND", emit_gather_nd, true},
 		{"Expand", ff_onnx_expand, true},
+		{"ScatterND", ff_onnx_scatter_nd, true},
 		{"Where", ff_onnx_where},
 		{"RNN", ff_onnx_recurrent, true},
 		{"GRU", ff_onnx_recurrent, true},

@@ -259,6 +259,25 @@ def shared():
          {"most": np.array(0.3, np.float32)}.items())
 
 
+def scattered():
+    """Part of a bias stays zero, as of keys it does in networks of windows."""
+    some = np.array([[2], [5]])
+    nodes = [n("Constant", [], ["zeros"], value=np.zeros(2, np.float32)),
+             n("Constant", [], ["half"], value=np.array(0.5, np.float32)),
+             n("ScatterND", ["bias", "some", "zeros"], ["b"]), n("MatMul", ["x", "w"], ["z"]),
+             n("Add", ["z", "b"], ["y"]), n("Expand", ["half", "to"], ["h"]), n("ScatterND", ["y", "at", "h"], ["made"])]
+
+    def zeroed(x, w):
+        keep = torch.ones(8, dtype=x.dtype)
+        keep[some[:, 0]] = 0
+        y = (x @ w["w"] + w["bias"] * keep).clone()
+        y[:, 1] = 0.5
+        return y
+    at = np.array([[[i, 1]] for i in range(BATCH)])
+    same("numbers in the place of others", nodes, {"w": real(8, 8), "bias": real(8)}, zeroed,
+         {"some": some, "to": np.array([BATCH, 1, 8]), "at": at}.items())
+
+
 def activations():
     w = {"w": real(8, 8)}
     head = n("MatMul", ["x", "w"], ["z"])
@@ -369,6 +388,7 @@ attention()
 sequences()
 tables()
 shared()
+scattered()
 activations()
 draws()
 refusals()
