@@ -222,7 +222,8 @@ def sequences():
              n("Concat", ["z", "p2"], ["c"], axis=2), n("MatMul", ["c", "w"], ["made"])]
     same("a sequence of parts", nodes, {"w": real(5, 8)}, lambda x, w: torch.cat(
         [x[..., :3] * x[..., 3:6], x[..., 6:]], 2) @ w["w"],
-         {"size": np.array(3), "zero": np.array(0), **{f"at{i}": np.array(i if i < 2 else -1) for i in range(3)}}.items())
+         {"size": np.array(3), "zero": np.array(0), "at0": np.array(0), "at1": np.array(1),
+          "at2": np.array(-1)}.items())
 
 
 def tables():
@@ -265,7 +266,8 @@ def scattered():
     nodes = [n("Constant", [], ["zeros"], value=np.zeros(2, np.float32)),
              n("Constant", [], ["half"], value=np.array(0.5, np.float32)),
              n("ScatterND", ["bias", "some", "zeros"], ["b"]), n("MatMul", ["x", "w"], ["z"]),
-             n("Add", ["z", "b"], ["y"]), n("Expand", ["half", "to"], ["h"]), n("ScatterND", ["y", "at", "h"], ["made"])]
+             n("Add", ["z", "b"], ["y"]), n("Expand", ["half", "to"], ["h"]),
+             n("ScatterND", ["y", "at", "h"], ["made"])]
 
     def zeroed(x, w):
         keep = torch.ones(8, dtype=x.dtype)
@@ -282,7 +284,8 @@ def activations():
     w = {"w": real(8, 8)}
     head = n("MatMul", ["x", "w"], ["z"])
     for op, attributes, function, opset in (
-            ("Elu", {"alpha": 0.7}, lambda z: F.elu(z, 0.7), 20), ("Celu", {"alpha": 0.7}, lambda z: F.celu(z, 0.7), 20),
+            ("Elu", {"alpha": 0.7}, lambda z: F.elu(z, 0.7), 20),
+            ("Celu", {"alpha": 0.7}, lambda z: F.celu(z, 0.7), 20),
             ("Selu", {}, F.selu, 20), ("Softplus", {}, F.softplus, 20), ("Mish", {}, F.mish, 20),
             ("Swish", {"alpha": 1.5}, lambda z: z * torch.sigmoid(1.5 * z), 24), ("Swish", {}, F.silu, 24),
             ("HardSwish", {}, F.hardswish, 20), ("Trilu", {}, torch.triu, 20)):
