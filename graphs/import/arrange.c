@@ -27,6 +27,11 @@ static uint32_t group_of(const struct ff_onnx_value *v, uint32_t axis)
 	return v->arranged ? v->group[axis] : axis;
 }
 
+bool ff_onnx_is_shared(const struct ff_onnx_value *v)
+{
+	return v->arranged && v->group[0] == FF_ONNX_NO_AXIS;
+}
+
 static void push(struct pieces *p, int64_t size, uint32_t axis, uint32_t group)
 {
 	if (p->n < sizeof(p->at) / sizeof(p->at[0]))
@@ -62,7 +67,7 @@ uint32_t ff_onnx_shape(const struct ff_onnx_value *v, int64_t shape[FF_IMPORT_RA
 
 	for (uint32_t k = 0; k < rank; k++)
 		shape[k] = 1;
-	for (uint32_t a = 0; a < v->rank; a++)
+	for (uint32_t a = ff_onnx_is_shared(v); a < v->rank; a++)
 		shape[group_of(v, a)] *= v->shape[a];
 	return rank;
 }
@@ -216,6 +221,10 @@ int ff_onnx_regroup(struct ff_import *im, const Onnx__NodeProto *n, const struct
 	if ((code = ff_emit_reshape(im, n, v, at, to, ret)) < 0)
 		return code;
 	note(&cut, rank, ret);
+	if (ff_onnx_is_shared(v)) {
+		ret->group[0] = FF_ONNX_NO_AXIS;
+		ret->arranged = true;
+	}
 	return FF_OK;
 }
 
@@ -239,7 +248,8 @@ int ff_onnx_fit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 	ret->rank = v->rank;
 	for (uint32_t a = 0; a < v->rank; a++) {
 		uint32_t k = v->group[a] + own.rank;
-		int64_t size = k < rank ? 1 : own.shape[k - rank];
+		bool none = v->group[a] == FF_ONNX_NO_AXIS;
+		int64_t size = none || k < rank ? 1 : own.shape[k - rank];
 
 		fits = fits &&
 		       (size == 1 || (size == shape[v->group[a]] && v->group[a] != v->group[0]));
@@ -253,22 +263,116 @@ int ff_onnx_fit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 		    : ff_import_fail(im, n, "a constant that differs from sample to sample");
 }
 
+/* What all samples share, beside `v`, which has them. */
+static int align(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *v,
+		struct ff_onnx_value *shared)
+{
+	struct ff_constant shape = {0}, fit;
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
+	int32_t to[FF_MAX_RANK] = {v->shape[0]};
+	int code;
+
+	shape.rank = ff_onnx_shape(shared, shape.shape);
+	if ((code = ff_onnx_fit(im, n, &shape, v, &fit)) < 0)
+		return code;
+	if (fit.rank == v->rank && fit.shape[0] != 1)
+		return ff_import_fail(im, n, "what all samples share has an axis of samples");
+	for (uint32_t k = 1; k < v->rank; k++)
+		to[k] = k + fit.rank < v->rank ? 1 : (int32_t)fit.shape[k + fit.rank - v->rank];
+	if ((code = ff_emit_reshape(im, n, shared, v->rank, to, &out)) < 0)
+		return code;
+	out.arranged = v->arranged;
+	out.onnx_rank = v->onnx_rank;
+	out.batch_at = v->batch_at;
+	memcpy(out.group, v->group, sizeof(out.group));
+	*shared = out;
+	return FF_OK;
+}
+
+/* Inputs that all samples share go to the first that has them. */
+static int align_all(struct ff_import *im, const Onnx__NodeProto *n, struct ff_emit *e)
+{
+	uint32_t first = 0;
+	int code = FF_OK;
+
+	while (first < e->n_in && ff_onnx_is_shared(&e->in[first]))
+		first++;
+	for (uint32_t i = 0; first < e->n_in && i < e->n_in && code == FF_OK; i++)
+		if (ff_onnx_is_shared(&e->in[i]))
+			code = align(im, n, &e->in[first], &e->in[i]);
+	return code;
+}
+
 int ff_onnx_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
 		const union ff_attrs *attrs)
 {
 	struct ff_emit e = {.op = op, .attrs = attrs, .n_in = (uint32_t)n->n_input};
 	struct ff_onnx_value *in;
+	int code = FF_OK;
 
 	if (n->n_input > FF_MAX_INPUTS - FF_MAX_PARAMS)
 		return ff_import_fail(im, n, "more than %d inputs", FF_MAX_INPUTS - FF_MAX_PARAMS);
 	for (uint32_t i = 0; i < e.n_in; i++) {
-		int code = ff_onnx_in_node(im, n, i, &in);
-
+		code = ff_onnx_in_node(im, n, i, &in);
 		if (code < 0)
 			return code;
 		e.in[i] = *in;
-		if (!ff_onnx_same_arrangement(&e.in[0], in))
-			return ff_import_fail(im, n, "its inputs have their samples elsewhere");
 	}
+	if ((code = align_all(im, n, &e)) < 0)
+		return code;
+	for (uint32_t i = 0; i < e.n_in; i++)
+		if (!ff_onnx_same_arrangement(&e.in[0], &e.in[i]))
+			return ff_import_fail(im, n, "its inputs have their samples elsewhere");
 	return ff_emit_as(im, n, &e);
+}
+
+/* To a shape; the same where nothing changes. */
+int ff_onnx_reshape(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		uint32_t rank, const int32_t *shape)
+{
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
+	int64_t wide[FF_MAX_RANK + 1];
+	int code;
+
+	for (uint32_t k = 0; k < rank; k++)
+		wide[k] = shape[k];
+	if (in->arranged || (rank && shape[0] != in->shape[0]))
+		code = ff_onnx_regroup(im, n, in, rank, wide, &out);
+	else
+		code = ff_emit_reshape(im, n, in, rank, shape, &out);
+
+	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
+}
+
+int ff_onnx_without(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *v,
+		uint32_t axis)
+{
+	int64_t have[FF_IMPORT_RANK];
+	int32_t shape[FF_IMPORT_RANK];
+	uint32_t all = ff_onnx_shape(v, have), rank = 0;
+
+	for (uint32_t k = 0; k < all; k++)
+		if (k != axis)
+			shape[rank++] = (int32_t)have[k];
+	return ff_onnx_reshape(im, n, v, rank, shape);
+}
+
+/* Every `step`-th of the elements start .. stop - 1 of one axis. */
+int ff_onnx_cut(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		uint32_t axis, int64_t start, int64_t stop, int64_t step, struct ff_onnx_value *ret)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_SLICE);
+	const struct ff_emit e = {.op = FF_OP_SLICE, .attrs = &a, .in = {*in}, .n_in = 1};
+
+	if (start == 0 && stop == in->shape[axis] && step == 1) {
+		*ret = *in;
+		return FF_OK;
+	}
+	if (!axis)
+		return ff_import_fail(im, n, "samples are not cut");
+	a.slice.axis = (int32_t)axis;
+	a.slice.start = (int32_t)start;
+	a.slice.stop = (int32_t)stop;
+	a.slice.step = (int32_t)step;
+	return ff_emit(im, n, &e, ret, 1);
 }

@@ -7,6 +7,7 @@
 
 #include "arrange.h"
 #include "emit.h"
+#include "fold_moves.h"
 #include "values.h"
 
 /* Elements as runs; what is infinite is the largest number there is. */
@@ -160,6 +161,33 @@ static bool is_state(struct ff_import *im, const Onnx__NodeProto *n)
 	return out && out->uses == 1 && out->reader && ff_onnx_is_recurrent(out->reader);
 }
 
+/* Of a value whose samples are elsewhere only axes of one element that stand alone become more. */
+static int expand_arranged(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_onnx_value *in, const struct ff_expand_attrs *want)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_EXPAND);
+	struct ff_emit e = {.op = FF_OP_EXPAND, .attrs = &a, .in = {*in}, .n_in = 1};
+	int64_t have[FF_IMPORT_RANK];
+	bool same = want->rank == in->onnx_rank;
+
+	ff_onnx_shape(in, have);
+	a.expand.rank = (int32_t)in->rank;
+	memcpy(a.expand.shape, in->shape, sizeof(a.expand.shape));
+	for (uint32_t k = 0; k < in->onnx_rank && same; k++) {
+		uint32_t axis;
+		int code = FF_OK;
+
+		if (want->shape[k] == have[k])
+			continue;
+		code = ff_onnx_axis_of(im, n, k, in, &axis);
+		if (code < 0)
+			return code;
+		a.expand.shape[axis] = want->shape[k];
+	}
+	return same ? ff_emit_as(im, n, &e)
+		    : ff_import_fail(im, n, "it would have more axes than before");
+}
+
 int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_EXPAND);
@@ -178,6 +206,8 @@ int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n)
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
 			(code = read_shape(im, n, ff_onnx_shape(in, shape), shape, &a.expand)) < 0)
 		return code;
+	if (in->arranged)
+		return expand_arranged(im, n, in, &a.expand);
 	same = a.expand.rank == (int32_t)in->rank &&
 	       !memcmp(a.expand.shape, in->shape, in->rank * sizeof(*in->shape));
 	if (same)
@@ -258,4 +288,52 @@ int ff_onnx_where(struct ff_import *im, const Onnx__NodeProto *n)
 	if (code == FF_OK)
 		code = ff_emit_constant(im, n, &other, &e.in[0], &e.in[1]);
 	return code < 0 ? code : ff_emit_as(im, n, &e);
+}
+
+/* `number` everywhere but for what is scattered. */
+static int scatter_in(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *v,
+		float number, const struct ff_constant *index, const struct ff_constant *updates,
+		struct ff_constant *ret)
+{
+	struct ff_constant all = {0};
+	const struct ff_constant *in[3] = {&all, index, updates};
+	int code;
+
+	all.rank = ff_onnx_shape(v, all.shape);
+	if ((code = ff_fold_alloc(im, n, &all)) < 0)
+		return code;
+	for (int64_t i = 0; i < all.n; i++)
+		all.f[i] = number;
+	return ff_fold_scatter(im, n, in, ret);
+}
+
+/* Numbers that are known in the place of some elements: of the others a mask, and those added. */
+int ff_onnx_scatter_nd(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	struct ff_emit keep = {.op = FF_OP_MUL, .n_in = 2}, add = {.op = FF_OP_ADD, .n_in = 2};
+	struct ff_onnx_value known = {.kind = FF_ONNX_NODE}, *in;
+	const struct ff_constant *index, *updates;
+	struct ff_constant none, mask, rest;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_in_constant(im, n, 1, &index)) < 0 ||
+			(code = ff_onnx_in_constant(im, n, 2, &updates)) < 0)
+		return code;
+	if (updates->whole || updates->trained)
+		return ff_import_fail(im, n, "expected known numbers in the place of others");
+	none = *updates;
+	none.f = NULL;
+	if ((code = ff_constant_alloc(im, &none)) < 0 ||
+			(code = scatter_in(im, n, in, 1, index, &none, &mask)) < 0 ||
+			(code = scatter_in(im, n, in, 0, index, updates, &rest)) < 0 ||
+			(code = ff_emit_constant(im, n, &mask, in, &known)) < 0)
+		return code;
+	keep.in[0] = *in;
+	keep.in[1] = known;
+	add.in[0] = add.in[1] = (struct ff_onnx_value){.kind = FF_ONNX_NODE};
+	if ((code = ff_emit(im, n, &keep, &add.in[0], 1)) < 0 ||
+			(code = ff_emit_constant(im, n, &rest, in, &add.in[1])) < 0)
+		return code;
+	return ff_emit_as(im, n, &add);
 }

@@ -5,6 +5,7 @@
 #include "importing.h"
 
 int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_scatter_nd(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_where(struct ff_import *im, const Onnx__NodeProto *n);
 /* Numbers that are not trained, which broadcast to `v`, as a value beside it. */
 int ff_emit_constant(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draft.h"
+#include "metadata.h"
 #include "operator/builder.h"
 #include "origin.h"
 #include "values.h"
@@ -87,15 +89,16 @@ int ff_emit_input(
 
 	if (!fresh)
 		return ff_fail_memory(im->err);
-	*ret = ff_builder_add(im->builder, FF_OP_INPUT, fresh, attrs, NULL, 0);
-	return FF_OK;
+	*ret = ff_draft_add(im, FF_OP_INPUT, fresh, attrs, NULL, 0, NULL);
+	return *ret == FF_NONE ? ff_fail_memory(im->err) : FF_OK;
 }
 
 int ff_emit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_emit *e,
 		struct ff_onnx_value *out, uint32_t n_out)
 {
 	const char *own = n->name && n->name[0] ? n->name : n->n_output ? n->output[0] : n->op_type;
-	const char *name = fresh_name(im, e->name ? e->name : own);
+	const char *scoped = e->name ? e->name : ff_onnx_scoped_name(im, n);
+	const char *name = fresh_name(im, scoped ? scoped : own);
 	uint32_t in[FF_MAX_INPUTS], node;
 	int code;
 
@@ -105,7 +108,9 @@ int ff_emit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_emit
 		return code;
 	for (uint32_t i = 0; i < e->n_in; i++)
 		in[i] = e->in[i].port;
-	node = ff_builder_add_tied(im->builder, e->op, name, e->attrs, in, e->n_in, e->params);
+	node = ff_draft_add(im, e->op, name, e->attrs, in, e->n_in, e->params);
+	if (node == FF_NONE)
+		return ff_fail_memory(im->err);
 	for (uint32_t k = 0; k < n_out; k++) {
 		out[k].kind = FF_ONNX_NODE;
 		out[k].node = name;
@@ -118,7 +123,7 @@ int ff_emit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_emit
 				memcpy(out[k].group, e->in[i].group, sizeof(out[k].group));
 			}
 	}
-	return FF_OK; /* what the builder refuses sticks in it */
+	return FF_OK;
 }
 
 int ff_emit_as(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_emit *e)
@@ -207,6 +212,6 @@ int ff_emit_kept(struct ff_import *im, const Onnx__NodeProto *n, const struct ff
 		return ff_fail_memory(im->err);
 	if (im->n_claims == im->cap_claims || c->whole)
 		return ff_import_fail(im, n, "its statistics are not supported");
-	im->claim[im->n_claims++] = (struct ff_claim){name, *c};
+	im->claim[im->n_claims++] = (struct ff_claim){name, node->node, *c};
 	return FF_OK;
 }

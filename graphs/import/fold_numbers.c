@@ -1,6 +1,7 @@
 /* Constants that are computed with, element by element.  SPDX-License-Identifier: Apache-2.0 */
 #include "fold_numbers.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,6 +11,55 @@ void ff_fold_axis(struct ff_constant *c, int64_t size)
 {
 	if (c->rank < FF_IMPORT_RANK)
 		c->shape[c->rank++] = size;
+}
+
+int ff_fold_alloc_moved(struct ff_import *im, struct ff_constant *c)
+{
+	c->i = NULL;
+	c->f = NULL;
+	c->weight = NULL;
+	c->root = NULL;
+	c->places = NULL;
+	c->swapped = false;
+	return ff_constant_alloc(im, c);
+}
+
+int ff_fold_alloc(struct ff_import *im, const Onnx__NodeProto *n, struct ff_constant *c)
+{
+	if (!ff_constant_measure(c, FF_FOLD_MOST))
+		return ff_import_fail(im, n, "what it makes is too large to be computed");
+	im->folded += c->n;
+	if (im->folded > FF_FOLD_ALL)
+		return ff_import_fail(im, n,
+				"its constants are too large to be computed: more than %d numbers "
+				"in all",
+				FF_FOLD_ALL);
+	return ff_fold_alloc_moved(im, c);
+}
+
+int ff_fold_convert(struct ff_import *im, const struct ff_constant *in, bool whole, bool logical,
+		struct ff_constant *ret)
+{
+	int code;
+
+	*ret = *in;
+	if (in->whole == whole && !logical)
+		return FF_OK;
+	ret->whole = whole;
+	ret->trained = in->trained && !whole;
+	if ((code = ff_fold_alloc_moved(im, ret)) < 0)
+		return code;
+	for (int64_t k = 0; k < ret->n; k++) {
+		double x = ff_fold_element(in, k);
+
+		if (logical)
+			ret->i[k] = x != 0;
+		else if (whole)
+			ret->i[k] = x > -9e18 && x < 9e18 ? (int64_t)x : 0;
+		else
+			ret->f[k] = (float)x;
+	}
+	return FF_OK;
 }
 
 /* How inputs broadcast to one shape, as NumPy has it. */
@@ -22,7 +72,7 @@ static int spread_all(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *const *in, uint32_t count, bool whole, struct spread *s,
 		struct ff_constant *ret)
 {
-	*ret = (struct ff_constant){.whole = whole, .n = 1};
+	*ret = (struct ff_constant){.whole = whole};
 	for (uint32_t k = 0; k < count; k++)
 		ret->rank = in[k]->rank > ret->rank ? in[k]->rank : ret->rank;
 	for (uint32_t a = 0; a < ret->rank; a++) {
@@ -38,8 +88,6 @@ static int spread_all(struct ff_import *im, const Onnx__NodeProto *n,
 			size = x == 1 ? size : x;
 		}
 		ret->shape[a] = size;
-		if (__builtin_mul_overflow(ret->n, size, &ret->n) || ret->n > INT32_MAX)
-			return ff_import_fail(im, n, "a constant is too large to be folded");
 	}
 	for (uint32_t k = 0; k < count; k++) {
 		int64_t pitch = 1;
@@ -48,7 +96,7 @@ static int spread_all(struct ff_import *im, const Onnx__NodeProto *n,
 			s->stride[k][a + ret->rank - in[k]->rank] =
 					in[k]->shape[a] == 1 ? 0 : pitch;
 	}
-	return ff_constant_alloc(im, ret);
+	return ff_fold_alloc(im, n, ret);
 }
 
 /* Which element of input `k` goes to element `i`. */
@@ -62,57 +110,90 @@ static int64_t source_of(
 	return at;
 }
 
-static double element(const struct ff_constant *c, int64_t i)
+/* ---- of one ---- */
+
+static double reciprocal(double x)
 {
-	return c->whole ? (double)c->i[i] : (double)c->f[i];
+	return 1 / x;
 }
 
-/* Whole numbers, element by element. */
-static int binary(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_constant *const *in, int64_t (*combine)(uint64_t a, uint64_t b),
-		struct ff_constant *ret)
+static double negative(double x)
 {
-	struct spread s = {0};
-	int code = spread_all(im, n, in, 2, true, &s, ret);
-
-	for (int64_t k = 0; k < ret->n && code == FF_OK; k++)
-		ret->i[k] = combine((uint64_t)in[0]->i[source_of(&s, 0, ret, k)],
-				(uint64_t)in[1]->i[source_of(&s, 1, ret, k)]);
-	return code;
+	return -x;
 }
 
-/* unsigned: what a file has may overflow */
-#define BINARY(name, expression)                                                                   \
-	static int64_t combine_##name(uint64_t a, uint64_t b)                                      \
-	{                                                                                          \
-		return (int64_t)(expression);                                                      \
-	}                                                                                          \
-	int ff_fold_##name(struct ff_import *im, const Onnx__NodeProto *n,                         \
-			const struct ff_constant *const *in, struct ff_constant *ret)              \
-	{                                                                                          \
-		return binary(im, n, in, combine_##name, ret);                                     \
+static double sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+static double sign(double x)
+{
+	return x > 0 ? 1 : x < 0 ? -1 : x;
+}
+
+static double relu(double x)
+{
+	return x > 0 || isnan(x) ? x : 0;
+}
+
+static const struct unary {
+	const char *op;
+	double (*real)(double x);
+} unaries[] = {
+		{"Abs", fabs},
+		{"Ceil", ceil},
+		{"Cos", cos},
+		{"Erf", erf},
+		{"Exp", exp},
+		{"Floor", floor},
+		{"Log", log},
+		{"Neg", negative},
+		{"Reciprocal", reciprocal},
+		{"Relu", relu},
+		{"Round", nearbyint}, /* halves to even ones, as ONNX has it */
+		{"Sigmoid", sigmoid},
+		{"Sign", sign},
+		{"Sin", sin},
+		{"Sqrt", sqrt},
+		{"Tanh", tanh},
+};
+
+/* Of whole numbers, which may be as large as they want, only what leaves them whole. */
+static bool whole_unary(const char *op, int64_t x, int64_t *ret)
+{
+	switch (op[0]) {
+	case 'A':
+		*ret = x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
+		return true;
+	case 'N':
+		*ret = (int64_t)(0 - (uint64_t)x);
+		return true;
+	case 'S':
+		*ret = (x > 0) - (x < 0);
+		return !strcmp(op, "Sign");
+	default:
+		return false;
 	}
-BINARY(add, a + b)
-BINARY(sub, a - b)
-BINARY(mul, a *b)
-BINARY(modulo, b == 0 ? 0 : b == UINT64_MAX ? 0 : (int64_t)a % (int64_t)b)
-BINARY(quotient, b == 0 ? 0 : b == UINT64_MAX ? (int64_t)-a : (int64_t)a / (int64_t)b)
+}
 
-/* Numbers of any kind, element by element. */
-int ff_fold_compare(struct ff_import *im, const Onnx__NodeProto *n,
+int ff_fold_unary(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *const *in, struct ff_constant *ret)
 {
-	struct spread s = {0};
-	char kind = n->op_type[0];
-	int code = spread_all(im, n, in, 2, true, &s, ret);
+	size_t k = 0;
+	int code;
 
-	for (int64_t k = 0; k < ret->n && code == FF_OK; k++) {
-		double a = element(in[0], source_of(&s, 0, ret, k));
-		double b = element(in[1], source_of(&s, 1, ret, k));
-
-		ret->i[k] = kind == 'E' ? a == b : kind == 'G' ? a > b : a < b;
-	}
-	return code;
+	while (strcmp(unaries[k].op, n->op_type) != 0)
+		k++;
+	*ret = *in[0];
+	if ((code = ff_fold_alloc(im, n, ret)) < 0)
+		return code;
+	for (int64_t i = 0; i < ret->n; i++)
+		if (!ret->whole)
+			ret->f[i] = (float)unaries[k].real((double)in[0]->f[i]);
+		else if (!whole_unary(n->op_type, in[0]->i[i], &ret->i[i]))
+			return ff_import_fail(im, n, "of whole numbers it is not supported");
+	return FF_OK;
 }
 
 int ff_fold_not(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *const *in,
@@ -123,12 +204,166 @@ int ff_fold_not(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 	if (!in[0]->whole)
 		return ff_import_fail(im, n, "constants of this kind are not folded");
 	*ret = *in[0];
-	ret->i = NULL;
-	if ((code = ff_constant_alloc(im, ret)) < 0)
+	if ((code = ff_fold_alloc(im, n, ret)) < 0)
 		return code;
 	for (int64_t k = 0; k < ret->n; k++)
 		ret->i[k] = !in[0]->i[k];
 	return FF_OK;
+}
+
+/* ---- of two ---- */
+
+/* Of whole numbers with the first's sign where C has it so, else with the second's. */
+static int64_t modulo(int64_t a, int64_t b, bool c)
+{
+	int64_t rest = b == 0 || b == -1 ? 0 : a % b;
+
+	return !c && rest && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static double real_power(double a, double b)
+{
+	return pow(a, b);
+}
+
+/* unsigned where what a file has may overflow */
+static int64_t combine_whole(char op, int64_t a, int64_t b, bool c)
+{
+	uint64_t x = (uint64_t)a, y = (uint64_t)b;
+	double power;
+
+	switch (op) {
+	case 'A':
+		return (int64_t)(x + y);
+	case '-':
+		return (int64_t)(x - y);
+	case '*':
+		return (int64_t)(x * y);
+	case '/':
+		return b == 0 ? 0 : b == -1 ? (int64_t)(0 - x) : a / b;
+	case '%':
+		return modulo(a, b, c);
+	case '<':
+		return a < b ? a : b;
+	case '>':
+		return a > b ? a : b;
+	default:
+		power = real_power((double)a, (double)b);
+		return power > -9e18 && power < 9e18 ? (int64_t)power : 0;
+	}
+}
+
+static double combine_real(char op, double a, double b, bool c)
+{
+	double rest = fmod(a, b);
+
+	switch (op) {
+	case 'A':
+		return a + b;
+	case '-':
+		return a - b;
+	case '*':
+		return a * b;
+	case '/':
+		return a / b;
+	case '%':
+		return !c && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+	case '<':
+		return isnan(a) || a < b ? a : b;
+	case '>':
+		return isnan(a) || a > b ? a : b;
+	default:
+		return real_power(a, b);
+	}
+}
+
+static const struct {
+	const char *op;
+	char sign;
+} binaries[] = {{"Add", 'A'}, {"Sum", 'A'}, {"Sub", '-'}, {"Mul", '*'}, {"Div", '/'}, {"Mod", '%'},
+		{"Min", '<'}, {"Max", '>'}, {"Pow", '^'}};
+
+/* Two of them; a power is of the kind of its base. */
+static int pair(struct ff_import *im, const Onnx__NodeProto *n, char sign,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	bool whole = in[0]->whole && (in[1]->whole || sign == '^'), c = ff_onnx_int(n, "fmod", 0);
+	struct spread s = {0};
+	int code = spread_all(im, n, in, 2, whole, &s, ret);
+
+	for (int64_t k = 0; k < ret->n && code == FF_OK; k++) {
+		int64_t a = source_of(&s, 0, ret, k), b = source_of(&s, 1, ret, k);
+
+		if (in[0]->whole && in[1]->whole)
+			ret->i[k] = combine_whole(sign, in[0]->i[a], in[1]->i[b], c);
+		else if (whole)
+			ret->i[k] = (int64_t)fmax(-9e18,
+					fmin(9e18, combine_real(sign, ff_fold_element(in[0], a),
+								   ff_fold_element(in[1], b), c)));
+		else
+			ret->f[k] = (float)combine_real(sign, ff_fold_element(in[0], a),
+					ff_fold_element(in[1], b), c);
+	}
+	return code;
+}
+
+/* Two, or as many as there are of a sum, a least, a largest. */
+int ff_fold_binary(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	struct ff_constant all = *in[0];
+	size_t k = 0;
+	int code = FF_OK;
+
+	while (strcmp(binaries[k].op, n->op_type) != 0)
+		k++;
+	for (size_t i = 1; i < n->n_input && code == FF_OK; i++) {
+		const struct ff_constant *two[2] = {&all, in[i]};
+
+		if (!in[i])
+			return ff_import_fail(im, n, "input %zu is missing", i);
+		code = pair(im, n, binaries[k].sign, two, ret);
+		all = *ret;
+	}
+	*ret = all;
+	return code;
+}
+
+/* Of anything with a number that is none nothing holds. */
+static bool relates(const char *op, const struct ff_constant *a, int64_t i,
+		const struct ff_constant *b, int64_t k)
+{
+	double x = ff_fold_element(a, i), y = ff_fold_element(b, k);
+	bool both = a->whole && b->whole;
+	bool equal = both ? a->i[i] == b->i[k] : x == y, less = both ? a->i[i] < b->i[k] : x < y;
+	bool greater = both ? a->i[i] > b->i[k] : x > y;
+
+	switch (op[0]) {
+	case 'E':
+		return equal;
+	case 'L':
+		return less || (op[4] && equal); /* LessOrEqual */
+	case 'G':
+		return greater || (op[7] && equal); /* GreaterOrEqual */
+	case 'A':
+		return x != 0 && y != 0;
+	case 'O':
+		return x != 0 || y != 0;
+	default:
+		return (x != 0) != (y != 0); /* Xor */
+	}
+}
+
+int ff_fold_compare(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	struct spread s = {0};
+	int code = spread_all(im, n, in, 2, true, &s, ret);
+
+	for (int64_t k = 0; k < ret->n && code == FF_OK; k++)
+		ret->i[k] = relates(n->op_type, in[0], source_of(&s, 0, ret, k), in[1],
+				source_of(&s, 1, ret, k));
+	return code;
 }
 
 int ff_fold_where(struct ff_import *im, const Onnx__NodeProto *n,
@@ -142,128 +377,32 @@ int ff_fold_where(struct ff_import *im, const Onnx__NodeProto *n,
 	code = spread_all(im, n, in, 3, in[1]->whole, &s, ret);
 	for (int64_t k = 0; k < ret->n && code == FF_OK; k++) {
 		uint32_t which = in[0]->i[source_of(&s, 0, ret, k)] ? 1 : 2;
-		int64_t at = source_of(&s, which, ret, k);
 
-		if (ret->whole)
-			ret->i[k] = in[which]->i[at];
-		else
-			ret->f[k] = in[which]->f[at];
+		ff_fold_copy(in[which], source_of(&s, which, ret, k), ret, k);
 	}
 	return code;
 }
 
-int ff_fold_real(struct ff_import *im, const Onnx__NodeProto *n,
+int ff_fold_clip(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *const *in, struct ff_constant *ret)
 {
-	char kind = n->op_type[0] == 'P' ? '^' : n->op_type[0];
-	struct spread s = {0};
-	int code = spread_all(im, n, in, 2, false, &s, ret);
-
-	for (int64_t k = 0; k < ret->n && code == FF_OK; k++) {
-		double a = element(in[0], source_of(&s, 0, ret, k));
-		double b = element(in[1], source_of(&s, 1, ret, k));
-
-		ret->f[k] = (float)(kind == 'A'   ? a + b
-				    : kind == 'S' ? a - b
-				    : kind == 'M' ? a * b
-				    : kind == 'D' ? a / b
-						  : pow(a, b));
-	}
-	return code;
-}
-
-int ff_fold_range(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_constant *const *in, struct ff_constant *ret)
-{
-	double first = element(in[0], 0), step = element(in[2], 0);
-	double steps = step == 0 ? -1 : (element(in[1], 0) - first) / step;
 	int code;
 
-	if (in[0]->n != 1 || in[1]->n != 1 || in[2]->n != 1 ||
-			!(steps >= 0 && steps < FF_FOLD_MOST))
-		return ff_import_fail(im, n, "its range is none, or too large to be folded");
-	*ret = (struct ff_constant){.whole = in[0]->whole};
-	ret->n = (int64_t)steps + ((double)(int64_t)steps < steps);
-	ff_fold_axis(ret, ret->n);
-	if ((code = ff_constant_alloc(im, ret)) < 0)
-		return code;
-	for (int64_t k = 0; k < ret->n; k++)
-		if (ret->whole)
-			ret->i[k] = (int64_t)(first + (double)k * step);
-		else
-			ret->f[k] = (float)(first + (double)k * step);
-	return FF_OK;
-}
-
-/* Where a row of indices points to among the elements of `c`, or -1. */
-static int64_t place_of(const struct ff_constant *c, const int64_t *index, int64_t depth)
-{
-	int64_t at = 0;
-
-	for (int64_t k = 0; k < depth; k++) {
-		int64_t i = index[k] < 0 ? index[k] + c->shape[k] : index[k];
-
-		if (i < 0 || i >= c->shape[k])
-			return -1;
-		at = at * c->shape[k] + i;
-	}
-	return at;
-}
-
-/* The first with rows of the third put where the second says. */
-int ff_fold_scatter(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_constant *const *in, struct ff_constant *ret)
-{
-	const struct ff_constant *index = in[1];
-	int64_t depth = index->rank ? index->shape[index->rank - 1] : 0, run = 1, rows;
-	int code;
-
-	if (!index->whole || depth < 1 || depth > in[0]->rank || in[2]->whole != in[0]->whole)
-		return ff_import_fail(im, n, "constants of this kind are not folded");
-	for (uint32_t k = (uint32_t)depth; k < in[0]->rank; k++)
-		run *= in[0]->shape[k];
-	rows = index->n / depth;
-	if (in[2]->n != rows * run)
-		return ff_import_fail(im, n, "its updates do not fit");
 	*ret = *in[0];
-	ret->weight = NULL;
-	ret->i = NULL;
-	ret->f = NULL;
-	if ((code = ff_constant_alloc(im, ret)) < 0)
+	for (size_t i = 1; i < n->n_input; i++)
+		if (in[i] && (in[i]->n != 1 || in[i]->whole != in[0]->whole))
+			return ff_import_fail(im, n, "its limits are not single numbers");
+	if ((code = ff_fold_alloc(im, n, ret)) < 0)
 		return code;
-	if (ret->whole)
-		memcpy(ret->i, in[0]->i, (size_t)ret->n * sizeof(*ret->i));
-	else
-		memcpy(ret->f, in[0]->f, (size_t)ret->n * sizeof(*ret->f));
-	for (int64_t r = 0; r < rows; r++) {
-		int64_t at = place_of(ret, index->i + r * depth, depth);
+	for (int64_t k = 0; k < ret->n; k++) {
+		const struct ff_constant *least = n->n_input > 1 ? in[1] : NULL;
+		const struct ff_constant *most = n->n_input > 2 ? in[2] : NULL;
 
-		if (at < 0)
-			return ff_import_fail(im, n, "its indices do not fit");
-		for (int64_t k = 0; k < run; k++)
-			if (ret->whole)
-				ret->i[at * run + k] = in[2]->i[r * run + k];
-			else
-				ret->f[at * run + k] = in[2]->f[r * run + k];
+		ff_fold_copy(in[0], k, ret, k);
+		if (least && ff_fold_element(ret, k) < ff_fold_element(least, 0))
+			ff_fold_copy(least, 0, ret, k);
+		if (most && ff_fold_element(ret, k) > ff_fold_element(most, 0))
+			ff_fold_copy(most, 0, ret, k);
 	}
-	return FF_OK;
-}
-
-int ff_fold_reduce_prod(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_constant *const *in, struct ff_constant *ret)
-{
-	uint64_t product = 1;
-	int code;
-
-	if (!in[0]->whole || in[0]->rank > 1)
-		return ff_import_fail(im, n, "constants of this kind are not folded");
-	for (int64_t k = 0; k < in[0]->n; k++)
-		product *= (uint64_t)in[0]->i[k];
-	*ret = (struct ff_constant){.whole = true, .n = 1};
-	if (ff_onnx_int(n, "keepdims", 1))
-		ff_fold_axis(ret, 1);
-	if ((code = ff_constant_alloc(im, ret)) < 0)
-		return code;
-	ret->i[0] = (int64_t)product;
 	return FF_OK;
 }

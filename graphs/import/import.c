@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "deferred.h"
+#include "draft.h"
 #include "emit.h"
 #include "ff/safetensors.h"
 #include "fold.h"
+#include "metadata.h"
 #include "model.h"
 #include "notes.h"
 #include "origin.h"
@@ -110,6 +113,30 @@ static void mark_wanted(struct ff_import *im, const struct ff_onnx_value *output
 	}
 }
 
+/* Operators that nothing is trained through: what goes there is a constant, such as frequencies of
+ * places. */
+static bool is_flat(const char *op)
+{
+	return !strcmp(op, "Cos") || !strcmp(op, "Sin") || !strcmp(op, "Floor") ||
+	       !strcmp(op, "Ceil") || !strcmp(op, "Round") || !strcmp(op, "Sign");
+}
+
+static void mark_flat(struct ff_import *im)
+{
+	const Onnx__GraphProto *g = im->graph;
+
+	for (size_t i = g->n_node; i-- > 0;) {
+		const Onnx__NodeProto *n = g->node[i];
+		bool flat = is_flat(n->op_type);
+
+		for (size_t k = 0; k < n->n_output; k++)
+			flat = flat || ff_onnx_value(im, n->output[k])->flat;
+		for (size_t k = 0; k < n->n_input && flat && im->wanted[i]; k++)
+			if (n->input[k][0])
+				ff_onnx_value(im, n->input[k])->flat = true;
+	}
+}
+
 static int read_initializers(struct ff_import *im)
 {
 	const Onnx__GraphProto *g = im->graph;
@@ -130,7 +157,10 @@ static int read_initializers(struct ff_import *im)
 			return code;
 		v->kind = FF_ONNX_CONSTANT;
 		v->constant.weight = t->name;
+		v->constant.root = &v->constant;
 		v->constant.trained = ff_origin_trains(im, &v->constant);
+		if (v->flat && v->constant.trained && ff_origin_is_guess(im, &v->constant))
+			v->constant.trained = false;
 	}
 	return FF_OK;
 }
@@ -225,6 +255,7 @@ static int add_input(struct ff_import *im, const Onnx__ValueInfoProto *info)
 	if ((code = input_shape(im, info, &a)) < 0 || (code = input_type(im, info, &a)) < 0)
 		return code;
 	v->kind = FF_ONNX_NODE;
+	im->samples = im->samples ? im->samples : a.input.shape[0];
 	v->dtype = (enum ff_dtype)a.input.dtype;
 	v->rank = (uint32_t)a.input.rank;
 	memcpy(v->shape, a.input.shape, sizeof(v->shape));
@@ -269,8 +300,10 @@ static int fail_missing(struct ff_import *im, const struct missing *m)
 		const char *name = n->name && n->name[0] ? n->name
 				   : n->n_output         ? n->output[0]
 							 : "?";
-		int more = snprintf(text + len, sizeof(text) - len, "%s%s (%u: %s%s)",
+		const char *module = ff_onnx_module(im, n);
+		int more = snprintf(text + len, sizeof(text) - len, "%s%s (%u: %s%s%s%s)",
 				k ? ", " : "", n->op_type, m->op[k].nodes, name,
+				module ? " of " : "", module ? module : "",
 				m->op[k].nodes > 1 ? " ..." : "");
 
 		if (more < 0 || (size_t)more >= sizeof(text) - len)
@@ -315,6 +348,10 @@ static int walk_node(struct ff_import *im, const Onnx__NodeProto *n, struct miss
 		return code;
 	if (done)
 		return FF_OK;
+	if (ready && ours && (code = ff_deferred(im, n, &done)) < 0)
+		return code;
+	if (done)
+		return FF_OK;
 	if (!row && (ready || !ff_fold_has(n->op_type)))
 		return note_missing(im, missing, n);
 	im->row = row;
@@ -345,6 +382,12 @@ static int refuse_output(
 			expected);
 }
 
+static int add_last(struct ff_import *im, enum ff_op op, const uint32_t in[2])
+{
+	return ff_draft_add(im, op, "loss", NULL, in, 2, NULL) == FF_NONE ? ff_fail_memory(im->err)
+									  : FF_OK;
+}
+
 /* Targets, one for every element that the output has, and the loss. */
 static int add_point_loss(struct ff_import *im, const struct ff_onnx_value *output, enum ff_op op)
 {
@@ -360,8 +403,7 @@ static int add_point_loss(struct ff_import *im, const struct ff_onnx_value *outp
 		a.input.shape[k] = output->shape[k];
 	if ((code = ff_emit_input(im, "target", &a, &in[1])) < 0)
 		return code;
-	ff_builder_add(im->builder, op, "loss", NULL, in, 2);
-	return FF_OK;
+	return add_last(im, op, in);
 }
 
 /* Labels, one for every element that the output has beside its classes, and the loss. */
@@ -386,13 +428,14 @@ static int add_class_loss(struct ff_import *im, const struct ff_onnx_value *outp
 	for (uint32_t k = 2; k < output->rank; k++)
 		t.transpose.perm[k] = (int32_t)k - 1;
 	if (move)
-		logits = ff_builder_add(im->builder, FF_OP_TRANSPOSE, "logits", &t, &logits, 1);
+		logits = ff_draft_add(im, FF_OP_TRANSPOSE, "logits", &t, &logits, 1, NULL);
+	if (logits == FF_NONE)
+		return ff_fail_memory(im->err);
 	if ((code = ff_emit_input(im, "label", &a, &label)) < 0)
 		return code;
 	in[0] = logits;
 	in[1] = label;
-	ff_builder_add(im->builder, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
-	return FF_OK;
+	return add_last(im, FF_OP_SOFTMAX_CROSS_ENTROPY, in);
 }
 
 static int add_loss(struct ff_import *im, const struct ff_onnx_value *output)
@@ -443,11 +486,13 @@ static int build(struct ff_import *im, struct ff_graph *ret)
 			(code = link_nodes(im)) < 0 || (code = find_output(im, &output)) < 0)
 		return code;
 	mark_wanted(im, output);
+	mark_flat(im);
 	if ((code = ff_origins_read(im)) < 0 || (code = read_initializers(im)) < 0)
 		return code;
 	for (size_t i = 0; i < im->graph->n_input && code == FF_OK; i++)
 		code = add_input(im, im->graph->input[i]);
 	if (code < 0 || (code = walk(im)) < 0 || (code = add_loss(im, output)) < 0 ||
+			(code = ff_draft_build(im)) < 0 ||
 			(code = ff_builder_finish(im->builder, ret, im->err)) < 0)
 		return code;
 	code = ff_origin_notes(im);

@@ -372,20 +372,17 @@ int ff_onnx_global_max_pool(struct ff_import *im, const Onnx__NodeProto *n)
 }
 
 /* Over some axes; all, where none are named. */
-static int reduce(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op)
+static int reduce_value(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_onnx_value *in, enum ff_op op, struct ff_onnx_value *ret)
 {
 	union ff_attrs a = ff_attrs_preset(op);
-	struct ff_emit e = {.op = op, .attrs = &a, .n_in = 1};
+	struct ff_emit e = {.op = op, .attrs = &a, .in = {*in}, .n_in = 1};
 	bool marked[FF_MAX_RANK + 1] = {0}, any, keep = ff_onnx_int(n, "keepdims", 1) != 0;
-	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, small = out, *in;
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
 	int64_t shape[FF_IMPORT_RANK];
-	uint32_t rank, left = 0;
-	int code = ff_onnx_in_node(im, n, 0, &in);
+	uint32_t rank = ff_onnx_shape(in, shape), left = 0;
+	int code = ff_onnx_axes(im, n, rank, marked, &any);
 
-	if (code < 0)
-		return code;
-	rank = ff_onnx_shape(in, shape);
-	code = ff_onnx_axes(im, n, rank, marked, &any);
 	for (uint32_t k = 0; k < rank && code == FF_OK; k++) {
 		uint32_t axis;
 
@@ -399,11 +396,38 @@ static int reduce(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op)
 	if (code < 0)
 		return code;
 	a.reduce.keep = keep || in->arranged;
-	e.in[0] = *in;
 	code = ff_emit(im, n, &e, &out, 1);
-	if (code == FF_OK && in->arranged && !keep)
-		code = ff_onnx_regroup(im, n, &out, left, shape, &small);
-	return code < 0 ? code : ff_onnx_set_same(im, n, 0, in->arranged && !keep ? &small : &out);
+	*ret = out;
+	return code == FF_OK && in->arranged && !keep
+			       ? ff_onnx_regroup(im, n, &out, left, shape, ret)
+			       : code;
+}
+
+static int reduce(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op)
+{
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, *in;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code == FF_OK)
+		code = reduce_value(im, n, in, op, &out);
+	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
+}
+
+/* The root of the sum of squares. */
+int ff_onnx_reduce_l2(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	struct ff_emit e = {.op = FF_OP_MUL, .n_in = 2}, root = {.op = FF_OP_SQRT, .n_in = 1};
+	struct ff_onnx_value square = {.kind = FF_ONNX_NODE}, *in;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code < 0)
+		return code;
+	e.in[0] = e.in[1] = *in;
+	root.in[0] = square;
+	if ((code = ff_emit(im, n, &e, &square, 1)) < 0 ||
+			(code = reduce_value(im, n, &square, FF_OP_REDUCE_SUM, &root.in[0])) < 0)
+		return code;
+	return ff_emit_as(im, n, &root);
 }
 
 int ff_onnx_reduce_sum(struct ff_import *im, const Onnx__NodeProto *n)

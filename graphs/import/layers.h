@@ -15,6 +15,7 @@ int ff_onnx_global_average_pool(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_global_max_pool(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_reduce_mean(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_reduce_sum(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_reduce_l2(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_reduce_max(struct ff_import *im, const Onnx__NodeProto *n);
 
 #endif

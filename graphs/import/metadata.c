@@ -71,3 +71,48 @@ int ff_onnx_metadata(struct ff_import *im, const ProtobufCMessage *m, uint32_t t
 			code = unknown_entry(im, &m->unknown_fields[i], key, ret);
 	return code;
 }
+
+/* The last two texts between quotes; "" where there are none. */
+static void last_two(const char *at, const char *begin[2], int len[2])
+{
+	begin[0] = begin[1] = "";
+	len[0] = len[1] = 0;
+	while ((at = strchr(at, '\''))) {
+		const char *end = strchr(at + 1, '\'');
+
+		if (!end)
+			return;
+		begin[0] = begin[1];
+		len[0] = len[1];
+		begin[1] = at + 1;
+		len[1] = end - at - 1 < 200 ? (int)(end - at - 1) : 200;
+		at = end + 1;
+	}
+}
+
+#define OF_NODE 9
+#define SCOPES "pkg.torch.onnx.name_scopes" /* "['', 'layer1', 'layer1.conv', 'conv2d_3']" */
+
+const char *ff_onnx_module(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const char *text = NULL, *begin[2];
+	int len[2];
+
+	if (ff_onnx_metadata(im, &n->base, OF_NODE, SCOPES, &text) < 0 || !text)
+		return NULL;
+	last_two(text, begin, len);
+	return len[0] ? ff_arena_printf(im->arena, "%.*s", len[0], begin[0]) : NULL;
+}
+
+const char *ff_onnx_scoped_name(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const char *text = NULL, *begin[2];
+	int len[2];
+
+	if (ff_onnx_metadata(im, &n->base, OF_NODE, SCOPES, &text) < 0 || !text)
+		return NULL;
+	last_two(text, begin, len);
+	return len[1] ? ff_arena_printf(im->arena, "%.*s%s%.*s", len[0], begin[0],
+					len[0] ? "." : "", len[1], begin[1])
+		      : NULL;
+}

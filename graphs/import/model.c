@@ -304,15 +304,11 @@ static int read_shape(struct ff_import *im, const Onnx__TensorProto *t, struct f
 				"%s: tensor %s has %zu axes, expected at most %d", im->opt->model,
 				t->name, t->n_dims, FF_IMPORT_RANK);
 	ret->rank = (uint32_t)t->n_dims;
-	ret->n = 1;
-	for (size_t k = 0; k < t->n_dims; k++) {
+	for (size_t k = 0; k < t->n_dims; k++)
 		ret->shape[k] = t->dims[k];
-		if (t->dims[k] < 0 || __builtin_mul_overflow(ret->n, t->dims[k], &ret->n) ||
-				ret->n > INT64_C(1) << 40)
-			return ff_fail(im->err, FF_E_INPUT,
-					"%s: tensor %s has a shape that is none", im->opt->model,
-					t->name);
-	}
+	if (!ff_constant_measure(ret, FF_CONSTANT_MOST))
+		return ff_fail(im->err, FF_E_INPUT, "%s: tensor %s has a shape that is none",
+				im->opt->model, t->name);
 	return FF_OK;
 }
 

@@ -311,6 +311,14 @@ bool ff_origin_trains(struct ff_import *im, const struct ff_constant *c)
 	       !(c->n == 1 && (im->origins->told || is_invented(c->weight)));
 }
 
+bool ff_origin_is_guess(struct ff_import *im, const struct ff_constant *c)
+{
+	if (origin_of(im, c->weight) != ORIGIN_UNKNOWN)
+		return false;
+	list(im, FF_ONNX_GUESSED, c->weight);
+	return true;
+}
+
 void ff_origin_doubt(struct ff_import *im, const struct ff_constant *c)
 {
 	if (!c->weight || c->whole || im->origins->complete ||
@@ -405,4 +413,25 @@ int ff_origin_name(struct ff_import *im, const Onnx__NodeProto *n, struct ff_con
 	c->weight = im->origins->spec[own].target;
 	c->swapped = c->swapped != folded;
 	return FF_OK;
+}
+
+const char *ff_origin_sole(struct ff_import *im, const char *name)
+{
+	struct ff_origins *o = im->origins;
+	uint32_t i = ff_names_find(&o->folded, name), last, parameters, all;
+	const char *from;
+	size_t len;
+
+	if (!o->told || i == FF_NONE ||
+			read_sources(im, o->folded_from[i], &last, &parameters, &all) < 0 ||
+			parameters != 1)
+		return name;
+	for (from = o->folded_from[i]; (from = next_quoted(from, &len)); from += len + 1) {
+		uint32_t other;
+
+		if (find_target(im, from, len, &other) < 0 || (other != FF_NONE && other != last))
+			return name;
+	}
+	o->spec[last].used = true;
+	return o->spec[last].target;
 }

@@ -13,6 +13,10 @@ bool ff_origin_trains(struct ff_import *im, const struct ff_constant *c);
 /* Of a constant that node `n` takes for a parameter: which of the module's it is, where the file
  * says so, and how it lies. */
 int ff_origin_name(struct ff_import *im, const Onnx__NodeProto *n, struct ff_constant *c);
+/* Of an initializer that was made from one parameter alone, the parameter's name; else its own. */
+const char *ff_origin_sole(struct ff_import *im, const char *name);
+/* Whether the file does not say so: then it is noted that it is taken for a constant. */
+bool ff_origin_is_guess(struct ff_import *im, const struct ff_constant *c);
 /* It is operand of an operator of two, where parameters and constants stand alike: noted where
  * the file does not say which it is. */
 void ff_origin_doubt(struct ff_import *im, const struct ff_constant *c);

@@ -7,6 +7,7 @@
 #include "arrange.h"
 #include "constants.h"
 #include "emit.h"
+#include "lift.h"
 #include "origin.h"
 #include "values.h"
 
@@ -187,17 +188,44 @@ static const struct binary *binary_of(const Onnx__NodeProto *n)
 	return &binaries[k];
 }
 
-/* A tensor's weights on the right of a computed one: a parameter of the node. */
+/* A tensor's weights beside a computed one, as a value of every sample: elements that were moved,
+ * or on the left of what does not commute. */
+static int with_lifted(struct ff_import *im, const Onnx__NodeProto *n, const struct binary *b,
+		const struct ff_onnx_value *in, const struct ff_constant *own, bool left)
+{
+	struct ff_onnx_value known = {.kind = FF_ONNX_NODE};
+	struct ff_emit e = {.op = b->op, .n_in = 2};
+	int32_t shape[FF_MAX_RANK] = {in->shape[0]};
+	uint32_t more = in->rank - own->rank;
+	int code;
+
+	for (uint32_t k = 1; k < in->rank; k++)
+		shape[k] = k < more ? 1 : (int32_t)own->shape[k - more];
+	code = ff_lift(im, n, own, in->rank, shape, &known);
+	known.arranged = in->arranged;
+	known.onnx_rank = in->onnx_rank;
+	known.batch_at = in->batch_at;
+	memcpy(known.group, in->group, sizeof(known.group));
+	e.in[left] = *in;
+	e.in[!left] = known;
+	return code < 0 ? code : ff_emit_as(im, n, &e);
+}
+
+/* A tensor's weights beside a computed one: a parameter of the node. */
 static int with_parameter(struct ff_import *im, const Onnx__NodeProto *n, const struct binary *b,
-		const struct ff_onnx_value *in, const struct ff_constant *c)
+		const struct ff_onnx_value *in, const struct ff_constant *c, bool left)
 {
 	union ff_attrs a = ff_attrs_preset(b->op);
 	struct ff_emit e = {.op = b->op, .attrs = &a, .in = {*in}, .n_in = 1};
 	struct ff_constant own;
 	int code = ff_onnx_fit(im, n, c, in, &own);
 
+	if (code == FF_OK && !in->arranged && own.rank == in->rank)
+		code = ff_lift_sample(im, n, &own, &own);
 	if (code < 0)
 		return code;
+	if (own.places || own.swapped || (left && !b->commutes))
+		return with_lifted(im, n, b, in, &own, left);
 	if (!own.rank) /* a single number */
 		own.shape[own.rank++] = 1;
 	a.binary.rank = (int32_t)own.rank;
@@ -206,6 +234,24 @@ static int with_parameter(struct ff_import *im, const Onnx__NodeProto *n, const 
 	if ((code = ff_emit_param(im, n, &own, false, &e.params[0])) < 0)
 		return code;
 	return ff_emit_as(im, n, &e);
+}
+
+/* What with_parameter makes of `n`, whose output 0 that becomes, as a value of its own. */
+int ff_onnx_times(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *v,
+		const struct ff_constant *c, struct ff_onnx_value *ret)
+{
+	const struct binary product = {"Mul", FF_OP_MUL, true, true, 0, 1, 0};
+	struct ff_emit e = {.op = FF_OP_MUL, .in = {*v}, .n_in = 2};
+	int code;
+
+	if (!c->trained) {
+		e.in[1] = (struct ff_onnx_value){.kind = FF_ONNX_NODE};
+		code = ff_emit_constant(im, n, c, v, &e.in[1]);
+		return code < 0 ? code : ff_emit(im, n, &e, ret, 1);
+	}
+	if ((code = with_parameter(im, n, &product, v, c, false)) == FF_OK)
+		*ret = *ff_onnx_value(im, n->output[0]);
+	return code;
 }
 
 /* Numbers that are not trained, on either side of a computed tensor. */
@@ -240,6 +286,8 @@ static int with_number(struct ff_import *im, const Onnx__NodeProto *n, const str
 		factor = -1;
 		offset = c;
 	}
+	if (code == FF_OK && factor == 1 && offset == 0)
+		return ff_onnx_set_same(im, n, 0, &turned);
 	if (code == FF_OK)
 		code = scale(im, n, &turned, factor, offset, &out);
 	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
@@ -250,20 +298,27 @@ static int emit_binary(struct ff_import *im, const Onnx__NodeProto *n)
 	const struct binary *b = binary_of(n);
 	const struct ff_onnx_value *in[2] = {ff_onnx_in(im, n, 0), ff_onnx_in(im, n, 1)};
 	bool left = in[0] && in[0]->kind == FF_ONNX_CONSTANT;
+	struct ff_onnx_value *bad;
+	int code;
 
 	if (n->n_input != 2 || !in[0] || !in[1] ||
 			(in[0]->kind == FF_ONNX_NODE && in[1]->kind == FF_ONNX_NODE))
 		return ff_onnx_many(im, n, b->op, NULL);
-	if (in[left]->kind == FF_ONNX_CONSTANT)
-		return ff_import_fail(im, n, "both operands are constants");
+	for (size_t i = 0; i < 2; i++)
+		if (in[i]->kind == FF_ONNX_APART)
+			return ff_onnx_in_node(im, n, i, &bad);
+	if (in[left]->kind == FF_ONNX_CONSTANT) { /* one of them is trained */
+		left = in[1]->constant.n > in[0]->constant.n;
+		if ((code = ff_onnx_in_node(im, n, left, &bad)) < 0)
+			return code;
+		in[left] = bad;
+	}
 	ff_origin_doubt(im, &in[!left]->constant);
 	if (is_number(&in[!left]->constant) && !in[!left]->constant.trained && b->scales)
 		return with_number(im, n, b, in[left], number_of(&in[!left]->constant), left);
 	if (!in[!left]->constant.trained)
 		return with_constant(im, n, b, in[left], &in[!left]->constant, left);
-	if (left && !b->commutes)
-		return ff_import_fail(im, n, "a weight on its left is not supported");
-	return with_parameter(im, n, b, in[left], &in[!left]->constant);
+	return with_parameter(im, n, b, in[left], &in[!left]->constant, left);
 }
 
 const struct ff_onnx_row *ff_onnx_pointwise_row(const char *op)

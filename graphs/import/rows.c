@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "activations.h"
 #include "arrange.h"
+#include "attention.h"
 #include "constants.h"
+#include "deferred.h"
 #include "emit.h"
+#include "fold.h"
 #include "layers.h"
 #include "norms.h"
 #include "pointwise.h"
@@ -26,15 +30,10 @@ static int emit_same(struct ff_import *im, const Onnx__NodeProto *n)
 
 /* Whole numbers of the data set as what the graph computes in; between real types nothing, as the
  * graph computes in one. */
-static int emit_cast(struct ff_import *im, const Onnx__NodeProto *n)
+static int cast_to(struct ff_import *im, const Onnx__NodeProto *n, bool real)
 {
 	struct ff_emit e = {.op = FF_OP_CAST, .n_in = 1};
 	struct ff_onnx_value *in;
-	int64_t to = ff_onnx_int(n, "to", 0);
-	bool real = to == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ||
-		    to == ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE ||
-		    to == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16 ||
-		    to == ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16;
 	int code = ff_onnx_in_node(im, n, 0, &in);
 
 	if (code < 0)
@@ -45,6 +44,22 @@ static int emit_cast(struct ff_import *im, const Onnx__NodeProto *n)
 	if (real && ff_dtype_is_whole(in->dtype))
 		return ff_emit_as(im, n, &e);
 	return ff_onnx_set_same(im, n, 0, in);
+}
+
+static int emit_cast(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return cast_to(im, n, ff_fold_is_real(ff_onnx_int(n, "to", 0)));
+}
+
+static int emit_cast_like(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const struct ff_onnx_value *like = ff_onnx_in(im, n, 1);
+
+	if (!like || like->kind == FF_ONNX_APART)
+		return ff_import_fail(im, n, "expected a value whose type it takes");
+	return cast_to(im, n,
+			like->kind == FF_ONNX_CONSTANT ? !like->constant.whole
+						       : !ff_dtype_is_whole(like->dtype));
 }
 
 static int emit_concat(struct ff_import *im, const Onnx__NodeProto *n)
@@ -93,24 +108,6 @@ static int emit_dropout(struct ff_import *im, const Onnx__NodeProto *n)
 	return ff_emit_as(im, n, &e);
 }
 
-/* To a shape; the same where nothing changes. */
-static int emit_shape(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_onnx_value *in, uint32_t rank, const int32_t *shape)
-{
-	struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
-	int64_t wide[FF_MAX_RANK + 1];
-	int code;
-
-	for (uint32_t k = 0; k < rank; k++)
-		wide[k] = shape[k];
-	if (in->arranged || (rank && shape[0] != in->shape[0]))
-		code = ff_onnx_regroup(im, n, in, rank, wide, &out);
-	else
-		code = ff_emit_reshape(im, n, in, rank, shape, &out);
-
-	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
-}
-
 static int emit_flatten(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	struct ff_onnx_value *in;
@@ -124,7 +121,7 @@ static int emit_flatten(struct ff_import *im, const Onnx__NodeProto *n)
 		return code;
 	for (uint32_t k = 0; k < in->rank; k++)
 		shape[k >= axis] *= in->shape[k];
-	return emit_shape(im, n, in, 2, shape);
+	return ff_onnx_reshape(im, n, in, 2, shape);
 }
 
 static int emit_reshape(struct ff_import *im, const Onnx__NodeProto *n)
@@ -156,7 +153,7 @@ static int emit_reshape(struct ff_import *im, const Onnx__NodeProto *n)
 	for (int64_t k = 0; k < want->n; k++)
 		if (shape[k] == -1)
 			shape[k] = (int32_t)(all / known);
-	return emit_shape(im, n, in, (uint32_t)want->n, shape);
+	return ff_onnx_reshape(im, n, in, (uint32_t)want->n, shape);
 }
 
 static int emit_squeeze(struct ff_import *im, const Onnx__NodeProto *n)
@@ -177,7 +174,7 @@ static int emit_squeeze(struct ff_import *im, const Onnx__NodeProto *n)
 	for (uint32_t k = 0; k < all; k++)
 		if (any ? !marked[k] : have[k] != 1)
 			shape[rank++] = (int32_t)have[k];
-	return emit_shape(im, n, in, rank, shape);
+	return ff_onnx_reshape(im, n, in, rank, shape);
 }
 
 static int emit_unsqueeze(struct ff_import *im, const Onnx__NodeProto *n)
@@ -203,7 +200,7 @@ static int emit_unsqueeze(struct ff_import *im, const Onnx__NodeProto *n)
 		return code;
 	for (uint32_t k = 0, at = 0; k < all + added; k++)
 		shape[rank++] = marked[k] || at == all ? 1 : (int32_t)have[at++];
-	return emit_shape(im, n, in, rank, shape);
+	return ff_onnx_reshape(im, n, in, rank, shape);
 }
 
 static int emit_transpose(struct ff_import *im, const Onnx__NodeProto *n)
@@ -261,26 +258,6 @@ int ff_onnx_log_softmax(struct ff_import *im, const Onnx__NodeProto *n)
 	return softmax(im, n, FF_OP_LOG_SOFTMAX);
 }
 
-/* Every `step`-th of the elements start .. stop - 1 of one axis. */
-static int cut(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
-		uint32_t axis, int64_t start, int64_t stop, int64_t step, struct ff_onnx_value *ret)
-{
-	union ff_attrs a = ff_attrs_preset(FF_OP_SLICE);
-	const struct ff_emit e = {.op = FF_OP_SLICE, .attrs = &a, .in = {*in}, .n_in = 1};
-
-	if (start == 0 && stop == in->shape[axis] && step == 1) {
-		*ret = *in;
-		return FF_OK;
-	}
-	if (!axis)
-		return ff_import_fail(im, n, "samples are not cut");
-	a.slice.axis = (int32_t)axis;
-	a.slice.start = (int32_t)start;
-	a.slice.stop = (int32_t)stop;
-	a.slice.step = (int32_t)step;
-	return ff_emit(im, n, &e, ret, 1);
-}
-
 static int64_t clamp(int64_t at, int64_t size)
 {
 	at = at < 0 ? at + size : at;
@@ -318,44 +295,78 @@ static int emit_slice(struct ff_import *im, const Onnx__NodeProto *n)
 		from = clamp(start->i[i], at.shape[axis]);
 		to = clamp(stop->i[i], at.shape[axis]);
 		next = (struct ff_onnx_value){.kind = FF_ONNX_NODE};
-		if ((code = cut(im, n, &at, axis, from, to, step, &next)) < 0)
+		if ((code = ff_onnx_cut(im, n, &at, axis, from, to, step, &next)) < 0)
 			return code;
 		at = next;
 	}
 	return ff_onnx_set_same(im, n, 0, &at);
 }
 
-/* Equal parts are one node, others a slice each. */
-static int emit_split(struct ff_import *im, const Onnx__NodeProto *n)
+/* Sizes of parts are an attribute before opset 13 and an input since; without, they are equal, the
+ * last one perhaps smaller. */
+static int read_parts(struct ff_import *im, const Onnx__NodeProto *n, int64_t size, int64_t *parts)
 {
 	const Onnx__AttributeProto *sizes = ff_onnx_attr(n, "split");
 	const struct ff_constant *given = NULL;
-	struct ff_onnx_value *in;
-	int64_t at = 0, equal;
-	uint32_t axis;
+	int64_t equal = (size + (int64_t)n->n_output - 1) / (int64_t)n->n_output, left = size;
 	int code;
 
-	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = ff_onnx_axis_of(im, n, ff_onnx_int(n, "axis", 0), in, &axis)) < 0)
-		return code;
 	if (!sizes && ff_onnx_in(im, n, 1) && (code = ff_onnx_in_constant(im, n, 1, &given)) < 0)
 		return code;
 	if ((sizes && sizes->n_ints != n->n_output) ||
 			(given && (!given->whole || given->n != (int64_t)n->n_output)))
 		return ff_import_fail(im, n, "its parts do not match its outputs");
-	equal = (in->shape[axis] + (int64_t)n->n_output - 1) / (int64_t)n->n_output;
 	for (size_t k = 0; k < n->n_output; k++) {
-		int64_t size = sizes ? sizes->ints[k] : given ? given->i[k] : equal;
+		parts[k] = sizes          ? sizes->ints[k]
+			   : given        ? given->i[k]
+			   : equal < left ? equal
+					  : left;
+		if (parts[k] < 1 || parts[k] > left)
+			return ff_import_fail(im, n, "its parts do not fit %" PRId64, size);
+		left -= parts[k];
+	}
+	return FF_OK;
+}
+
+static int split_constant(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *c, int64_t *parts)
+{
+	struct ff_constant part;
+	int64_t at = 0;
+	uint32_t axis;
+	int code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), c->rank, &axis);
+
+	if (code == FF_OK)
+		code = read_parts(im, n, c->shape[axis], parts);
+	for (size_t k = 0; k < n->n_output && code == FF_OK; at += parts[k++])
+		if ((code = ff_fold_part(im, c, axis, at, at + parts[k], &part)) == FF_OK)
+			code = ff_onnx_set_constant(im, n, k, &part);
+	return code;
+}
+
+static int emit_split(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	int64_t *parts = ff_arena_array(im->arena, n->n_output, sizeof(*parts)), at = 0;
+	struct ff_onnx_value *in = ff_onnx_in(im, n, 0);
+	uint32_t axis;
+	int code;
+
+	if (!parts)
+		return ff_fail_memory(im->err);
+	if (in && in->kind == FF_ONNX_CONSTANT)
+		return split_constant(im, n, &in->constant, parts);
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_axis_of(im, n, ff_onnx_int(n, "axis", 0), in, &axis)) < 0 ||
+			(code = read_parts(im, n, in->shape[axis], parts)) < 0)
+		return code;
+	for (size_t k = 0; k < n->n_output; at += parts[k++]) {
 		struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
 
-		if (size < 1 || size > in->shape[axis] - at)
-			return ff_import_fail(im, n, "its parts do not fit %d", in->shape[axis]);
-		if (n->output[k][0] && ff_onnx_value(im, n->output[k])->uses) {
-			if ((code = cut(im, n, in, axis, at, at + size, 1, &out)) < 0 ||
-					(code = ff_onnx_set_same(im, n, k, &out)) < 0)
-				return code;
-		}
-		at += size;
+		if (!n->output[k][0] || !ff_onnx_value(im, n->output[k])->uses)
+			continue;
+		if ((code = ff_onnx_cut(im, n, in, axis, at, at + parts[k], 1, &out)) < 0 ||
+				(code = ff_onnx_set_same(im, n, k, &out)) < 0)
+			return code;
 	}
 	return FF_OK;
 }
@@ -396,6 +407,37 @@ static int pick(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 	return ff_emit_as(im, n, &e);
 }
 
+/* Every element of an axis in its order, as PyTorch's as_strided is written: under another shape.
+ */
+static bool takes_all(
+		const struct ff_onnx_value *in, uint32_t axis, const struct ff_constant *index)
+{
+	int64_t have[FF_IMPORT_RANK];
+	bool all = axis < ff_onnx_shape(in, have) && index->n == have[axis];
+
+	for (int64_t i = 0; i < index->n && all; i++)
+		all = index->i[i] == i;
+	return all;
+}
+
+static int unfold(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		uint32_t axis, const struct ff_constant *index)
+{
+	int32_t shape[2 * FF_IMPORT_RANK];
+	int64_t have[FF_IMPORT_RANK];
+	uint32_t all = ff_onnx_shape(in, have), rank = 0;
+
+	if (all - 1 + index->rank > FF_MAX_RANK)
+		return ff_import_fail(im, n, "more than %d axes", FF_MAX_RANK);
+	for (uint32_t k = 0; k < all; k++) {
+		if (k != axis)
+			shape[rank++] = (int32_t)have[k];
+		for (uint32_t j = 0; k == axis && j < index->rank; j++)
+			shape[rank++] = (int32_t)index->shape[j];
+	}
+	return ff_onnx_reshape(im, n, in, rank, shape);
+}
+
 /* An embedding, one element of an axis, or several. */
 static int emit_gather(struct ff_import *im, const Onnx__NodeProto *n)
 {
@@ -403,37 +445,61 @@ static int emit_gather(struct ff_import *im, const Onnx__NodeProto *n)
 	struct ff_onnx_value row = {.kind = FF_ONNX_NODE};
 	const struct ff_constant *index;
 	int64_t at, have[FF_IMPORT_RANK];
-	int32_t shape[FF_MAX_RANK];
-	uint32_t axis, onnx, rank = 0, all;
+	uint32_t axis, onnx;
 	int code;
 
 	if (in && ids && in->kind == FF_ONNX_CONSTANT && ids->kind == FF_ONNX_NODE)
 		return embed(im, n, &in->constant, ids);
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
 			(code = ff_onnx_in_constant(im, n, 1, &index)) < 0 ||
-			(code = ff_onnx_axis_of(im, n, ff_onnx_int(n, "axis", 0), in, &axis)) < 0)
+			(code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0),
+					 ff_onnx_shape(in, have), &onnx)) < 0)
 		return code;
 	if (!index->whole)
 		return ff_import_fail(im, n, "its indices are no whole numbers");
+	if (index->rank > 1 && takes_all(in, onnx, index))
+		return unfold(im, n, in, onnx, index);
+	if ((code = ff_onnx_axis_of(im, n, onnx, in, &axis)) < 0)
+		return code;
 	if (index->n != 1)
 		return pick(im, n, in, axis, index);
 	at = index->i[0] < 0 ? index->i[0] + in->shape[axis] : index->i[0];
 	if (at < 0 || at >= in->shape[axis])
 		return ff_import_fail(
 				im, n, "index %" PRId64 " of %d", index->i[0], in->shape[axis]);
-	if ((code = cut(im, n, in, axis, at, at + 1, 1, &row)) < 0)
+	if ((code = ff_onnx_cut(im, n, in, axis, at, at + 1, 1, &row)) < 0)
 		return code;
-	all = ff_onnx_shape(&row, have);
-	code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), all, &onnx);
-	for (uint32_t k = 0; k < all && code == FF_OK; k++)
-		if (k != onnx || index->rank)
-			shape[rank++] = (int32_t)have[k];
-	return code < 0 ? code : emit_shape(im, n, &row, rank, shape);
+	if (index->rank)
+		return ff_onnx_set_same(im, n, 0, &row);
+	code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), ff_onnx_shape(&row, have), &onnx);
+	return code < 0 ? code : ff_onnx_without(im, n, &row, onnx);
+}
+
+/* Rows by known indices of the first axis alone. */
+static int emit_gather_nd(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const struct ff_constant *given;
+	struct ff_constant index;
+	struct ff_onnx_value *in;
+	uint32_t axis;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_in_constant(im, n, 1, &given)) < 0)
+		return code;
+	index = *given;
+	if (!index.whole || index.rank != 2 || index.shape[1] != 1 ||
+			ff_onnx_int(n, "batch_dims", 0))
+		return ff_import_fail(im, n, "expected known indices of one axis");
+	index.rank = 1;
+	code = ff_onnx_axis_of(im, n, 0, in, &axis);
+	return code < 0 ? code : pick(im, n, in, axis, &index);
 }
 
 static const struct ff_onnx_row rows[] = {
 		{"Identity", emit_same, true},
 		{"Cast", emit_cast, true},
+		{"CastLike", emit_cast_like, true},
 		{"Concat", emit_concat},
 		{"Dropout", emit_dropout, true},
 		{"Flatten", emit_flatten},
@@ -444,7 +510,9 @@ static const struct ff_onnx_row rows[] = {
 		{"Slice", emit_slice, true},
 		{"Split", emit_split, true},
 		{"Gather", emit_gather, true},
-		{"Expand", ff_onnx_expand},
+		{"GatherND", emit_gather_nd, true},
+		{"Expand", ff_onnx_expand, true},
+		{"ScatterND", ff_onnx_scatter_nd, true},
 		{"Where", ff_onnx_where},
 		{"RNN", ff_onnx_recurrent, true},
 		{"GRU", ff_onnx_recurrent, true},
@@ -460,9 +528,14 @@ static const struct ff_onnx_row rows[] = {
 		{"GlobalMaxPool", ff_onnx_global_max_pool},
 		{"ReduceMean", ff_onnx_reduce_mean, true},
 		{"ReduceSum", ff_onnx_reduce_sum, true},
+		{"ReduceL2", ff_onnx_reduce_l2, true},
 		{"ReduceMax", ff_onnx_reduce_max, true},
 		{"BatchNormalization", ff_onnx_batch_norm},
 		{"LayerNormalization", ff_onnx_layer_norm, true},
+		{"RMSNormalization", ff_onnx_rms_norm, true},
+		{"GroupNormalization", ff_onnx_group_norm},
+		{"Attention", ff_onnx_attention},
+		{"Einsum", ff_onnx_einsum, true},
 		{"LRN", ff_onnx_local_response_norm},
 		{"InstanceNormalization", ff_onnx_instance_norm},
 		{"Resize", ff_onnx_resize},
@@ -472,8 +545,11 @@ static const struct ff_onnx_row rows[] = {
 
 const struct ff_onnx_row *ff_onnx_row(const char *op)
 {
+	const struct ff_onnx_row *row = ff_deferred_row(op);
+
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (!strcmp(rows[i].op, op))
 			return &rows[i];
-	return ff_onnx_pointwise_row(op);
+	row = row ? row : ff_onnx_activation_row(op);
+	return row ? row : ff_onnx_pointwise_row(op);
 }

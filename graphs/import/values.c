@@ -6,19 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lift.h"
+#include "metadata.h"
+
 void ff_import_error(struct ff_import *im, const Onnx__NodeProto *n, const char *fmt, ...)
 {
+	const char *module = ff_onnx_module(im, n);
 	char text[FF_ERROR_TEXT];
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	ff_error_write(im->err, FF_E_INPUT, "%s: node %s (%s): %s", im->opt->model,
+	ff_error_write(im->err, FF_E_INPUT, "%s: node %s (%s%s%s): %s", im->opt->model,
 			n->name && n->name[0] ? n->name
 			: n->n_output         ? n->output[0]
 					      : "without a name",
-			n->op_type, text);
+			n->op_type, module ? " of " : "", module ? module : "", text);
 }
 
 struct ff_onnx_value *ff_onnx_value(struct ff_import *im, const char *name)
@@ -47,11 +51,17 @@ int ff_onnx_in_node(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 
 	if (!v)
 		return ff_import_fail(im, n, "input %zu is missing", i);
+	if (v->kind == FF_ONNX_CONSTANT && ff_lift_can(im, &v->constant))
+		return ff_lift_in(im, n, i, &v->constant, ret);
 	if (v->kind == FF_ONNX_CONSTANT)
 		return ff_import_fail(im, n,
 				"input %zu, %s, is a constant, expected something that is "
 				"computed",
 				i, v->name);
+	if (v->kind == FF_ONNX_APART)
+		return ff_import_fail(im, n,
+				"input %zu, %s, is made by %s, which it is not supported behind", i,
+				v->name, v->maker ? v->maker->op_type : "?");
 	if (v->arranged && !im->row->arranged)
 		return ff_import_fail(im, n,
 				"the samples of input %zu, %s, are not its axis 0, which this "
@@ -147,6 +157,22 @@ int ff_onnx_set_same(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 	v->maker = was.maker;
 	v->reader = was.reader;
 	return FF_OK;
+}
+
+bool ff_constant_measure(struct ff_constant *c, int64_t most)
+{
+	int64_t volume = 1;
+
+	c->n = 1;
+	for (uint32_t k = 0; k < c->rank; k++) {
+		int64_t size = c->shape[k];
+
+		if (size < 0 || (size && volume > most / size))
+			return false;
+		volume *= size ? size : 1;
+		c->n *= size;
+	}
+	return true;
 }
 
 int ff_constant_alloc(struct ff_import *im, struct ff_constant *c)

@@ -40,6 +40,9 @@ int ff_onnx_set_constant(struct ff_import *im, const Onnx__NodeProto *n, size_t 
 		const struct ff_constant *c);
 int ff_onnx_set_same(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 		const struct ff_onnx_value *same);
+/* How many elements its shape has: false where one is none, or there are more than `most`, zeros
+ * counted as ones. */
+bool ff_constant_measure(struct ff_constant *c, int64_t most);
 /* Room for the elements of a constant. */
 int ff_constant_alloc(struct ff_import *im, struct ff_constant *c);
 /* Axes are an attribute at first and an input since opset 13 (of some 18); none:

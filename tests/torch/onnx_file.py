@@ -41,6 +41,12 @@ def info(name, shape, kind=FLOAT, **texts):
 
 
 def attribute(name, value):
+    if isinstance(value, float):
+        return field(1, name) + varint(2 << 3 | 5) + np.float32(value).tobytes() + field(20, 1)
+    if isinstance(value, str):
+        return field(1, name) + field(4, value) + field(20, 3)
+    if isinstance(value, np.ndarray):
+        return field(1, name) + field(5, tensor("", value)) + field(20, 4)
     if isinstance(value, int):
         return field(1, name) + field(3, value) + field(20, 2)
     return field(1, name) + b"".join(field(8, n) for n in value) + field(20, 7)

@@ -1,7 +1,7 @@
 # Which of torchvision's families, and three plain modules, come through ONNX: exported in training
 # mode, imported, searched, and one step trained from the model's own weights, beside PyTorch; or
 # exported for evaluation, imported, searched, and evaluated on samples that are known.
-# Usage: onnx.py FFIMPORT FFRUN FFSEARCH [--evaluation] [OPSET] [NAME...]; prints a table in Markdown.
+# Usage: onnx_networks.py FFIMPORT FFRUN FFSEARCH [--evaluation] [OPSET] [NAME...]; prints a table in Markdown.
 # SPDX-License-Identifier: Apache-2.0
 import copy
 import json
