@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """What the CUDA backend gives a device in a training step, by class: counted on the tests' double, which does nothing
 of it (FF_DOUBLE_COUNTS).  Exact, and without a GPU; where a library is called, it is one call, whatever it launches.
+With --torch also what PyTorch's compiled step gives it, by the same rule (torch_launches.py).
 SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import collections
+import json
 import os
 import pathlib
 import re
@@ -14,6 +16,7 @@ import tempfile
 NETWORKS = {"resnet50": ("16", ["image=64"]), "gpt2": ("2", ["sequence=128", "layers=2"]),
             "bert": ("4", ["sequence=128", "layers=2"]),
             "rnnlm": ("16", ["steps=32", "hidden=256"])}
+TORCH = {"rnnlm": "lstm"}  # by another name there
 CLASSES = {"a product": "products", "a convolution": "convolutions", "an attention": "attention", "a copy": "copies",
            "a fill": "fills"}
 
@@ -44,10 +47,19 @@ def step(o, name, folder):
     return {what: n - less.get(what, 0) for what, n in more.items() if n > less.get(what, 0)}
 
 
+def theirs(o, name):
+    """What PyTorch's step launches, as a sentence."""
+    run = subprocess.run([o.torch, pathlib.Path(__file__).with_name("torch_launches.py"), TORCH.get(name, name)],
+                         check=True, capture_output=True, text=True)
+    n = json.loads(run.stdout.splitlines()[-1])
+    return f"; PyTorch's {n['all']}: {n['kernels']} kernels, {n['libraries']} calls of libraries"
+
+
 def main():
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument("--build", default="build")
     args.add_argument("--kernels", action="store_true", help="every kernel by its name")
+    args.add_argument("--torch", metavar="PYTHON", help="an interpreter that has PyTorch for CUDA, with Triton")
     args.add_argument("network", nargs="*", help=", ".join(NETWORKS))
     o = args.parse_args()
     o.module = os.path.abspath(f"{o.build}/tests/double/libffcuda_double.so")
@@ -62,7 +74,8 @@ def main():
             elif what.startswith("the kernel at "):
                 classes["kernels of ours"] += n
                 kernels[names.get(int(what.split()[-1], 16), what).partition("(")[0]] += n
-        print(f"{name}: {sum(classes.values())} a step: " + ", ".join(f"{n} {c}" for c, n in classes.most_common()))
+        print(f"{name}: {sum(classes.values())} a step: " + ", ".join(f"{n} {c}" for c, n in classes.most_common()) +
+              (theirs(o, name) if o.torch else ""))
         for kernel, n in kernels.most_common() if o.kernels else []:
             print(f"  {n:5} {kernel}")
 

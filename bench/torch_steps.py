@@ -336,4 +336,5 @@ def main():
     print(f"geometric mean {statistics.geometric_mean(times):.2f}, least {min(times):.2f}")
 
 
-main()
+if __name__ == "__main__":
+    main()

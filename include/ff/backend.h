@@ -106,19 +106,30 @@ struct ff_math_slots {
 	int (*decode)(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err);
 };
 
+/* Two works by one kernel. */
+enum ff_fuse {
+	FF_FUSE_KEEPS = 1, /* what lies between is kept, for who reads it later */
+	FF_FUSE_OVER = 2,  /* what it writes may lie where something of the same size does that it
+			    * reads, element by element */
+};
+
 struct ff_kernel_slots {
 	/* Prepares a kernel for `w` (copied as needed). */
 	int (*open)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 			struct ff_error *err);
-	/* Optional (may be NULL): a kernel for two works, `w` and then `next`.  Forward the first
-	 * one's output is the second one's only input: it reads as the first does, and writes what
-	 * the second does to out[0]; if it `keeps` what lies between, that to out[1].  Backward
-	 * the gradient of the first one's first input is that of the second one's only output: it
-	 * reads as the first does, behind the first one's inputs the second one's, and writes what
-	 * the first does but for din[0], which is the second one's; that may lie where data are
-	 * that the first reads.  *ret stays where there is none. */
+	/* Optional (may be NULL): a kernel for two works, `w` and then `next`, `how` by enum
+	 * ff_fuse. Forward the first one's output is the second one's only input: it reads as the
+	 * first does, and writes what the second does to out[0], and what lies between, if that is
+	 * kept, to out[1].  Backward the gradient of the first one's first input is that of the
+	 * second one's only output: it reads as the first does, behind the first one's inputs the
+	 * second one's, and writes what the first does but for din[0], which is the second one's;
+	 * that may lie where data are that the first reads.  Or, where the second one has several
+	 * inputs, it reads and writes as the second does, and also reads of the first, which has
+	 * one of each, the output, as out[0], and its gradient, as dout[1]; if what lies between is
+	 * kept, it writes that to dout[0], and din only when all of dout[1] and out[0] has been
+	 * read.  *ret stays where there is none. */
 	int (*fuse)(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
-			bool keeps, struct ff_kernel **ret, struct ff_error *err);
+			uint32_t how, struct ff_kernel **ret, struct ff_error *err);
 	int64_t (*workspace)(const struct ff_kernel *k); /* bytes of scratch it needs */
 	int (*run)(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
 			struct ff_error *err);

@@ -63,31 +63,45 @@ int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_ker
 }
 
 /* Whose kernels take which operator with them, of which form, and as what: forward the one behind
- * them, where what lies between goes and where it is kept, and backward the one before them. */
+ * them, where what lies between goes and where it is kept, and backward the one before them, or
+ * (`behind`) the one behind them. */
 static const struct {
 	enum ff_op op, next;
 	int32_t form;
-	enum ff_epilogue epilogue, keeps, slope;
+	enum ff_epilogue epilogue, keeps, slope, behind;
 } fusions[] = {
-		{FF_OP_LINEAR, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE, FF_EPILOGUE_NONE},
-		{FF_OP_CONV2D, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE, FF_EPILOGUE_NONE},
+		{FF_OP_LINEAR, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE, FF_EPILOGUE_NONE,
+				FF_EPILOGUE_NONE},
+		{FF_OP_CONV2D, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE, FF_EPILOGUE_NONE,
+				FF_EPILOGUE_NONE},
 		/* the approximation by tanh, which is all that cuBLASLt has */
 		{FF_OP_LINEAR, FF_OP_GELU, 1, FF_EPILOGUE_GELU, FF_EPILOGUE_GELU_KEEPS,
-				FF_EPILOGUE_GELU_SLOPE},
+				FF_EPILOGUE_GELU_SLOPE, FF_EPILOGUE_NONE},
+		{FF_OP_BATCH_NORM, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE,
+				FF_EPILOGUE_NONE, FF_EPILOGUE_RELU_SLOPE},
+		{FF_OP_ADD, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE, FF_EPILOGUE_NONE,
+				FF_EPILOGUE_RELU_SLOPE},
 };
 
 int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
-		bool keeps, struct ff_kernel **ret, struct ff_error *err)
+		uint32_t how, struct ff_kernel **ret, struct ff_error *err)
 {
 	for (size_t i = 0; i < sizeof(fusions) / sizeof(fusions[0]); i++) {
+		enum ff_op op = fusions[i].op, other = fusions[i].next;
 		enum ff_epilogue e = w->pass == FF_BACKWARD ? fusions[i].slope
-				     : keeps                ? fusions[i].keeps
+				     : how & FF_FUSE_KEEPS  ? fusions[i].keeps
 							    : fusions[i].epilogue;
 
-		if (fusions[i].op == w->node->op && fusions[i].next == next->node->op &&
-				fusions[i].form == next->node->attrs.unary.form &&
-				e != FF_EPILOGUE_NONE)
+		if (how & FF_FUSE_OVER && op != FF_OP_ADD) /* nothing else goes by element */
+			continue;
+		if (op == w->node->op && other == next->node->op && e != FF_EPILOGUE_NONE &&
+				fusions[i].form == next->node->attrs.unary.form)
 			return make(dev, w, e, ret, err);
+		e = fusions[i].behind;
+		if (w->pass == FF_BACKWARD && other == w->node->op && op == next->node->op &&
+				e != FF_EPILOGUE_NONE &&
+				fusions[i].form == w->node->attrs.unary.form)
+			return make(dev, next, e, ret, err);
 	}
 	return FF_OK;
 }

@@ -20,7 +20,7 @@ static void compare_fused(struct pairs_bench *t, const struct ff_work *w,
 	struct ff_kernel *k = NULL;
 	struct ff_error err;
 
-	RIG_OK(t->b->kernel.fuse(t->dev, w, next, keeps, &k, &err));
+	RIG_OK(t->b->kernel.fuse(t->dev, w, next, keeps ? FF_FUSE_KEEPS : 0, &k, &err));
 	if (!k)
 		return;
 	io->out[0] = chosen_put(t->dev, t->stream, NULL, bytes);

@@ -86,7 +86,7 @@ static void compare_kernels(
 	pairs_run(t, k, &before);
 	for (int in_place = 0; in_place < 2; in_place++) {
 		k = NULL;
-		RIG_OK(t->b->kernel.fuse(t->dev, w, next, false, &k, &err));
+		RIG_OK(t->b->kernel.fuse(t->dev, w, next, 0, &k, &err));
 		if (k)
 			compare_fused(t, w, k, &io, din, kept, in_place);
 	}
@@ -439,11 +439,11 @@ static bool is_of_two(const struct ff_kernel *k)
 }
 
 static int marking_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
-		bool keeps, struct ff_kernel **ret, struct ff_error *err)
+		uint32_t how, struct ff_kernel **ret, struct ff_error *err)
 {
 	int code = w->pass == FF_FORWARD
 				   ? FF_OK
-				   : chosen_backend()->kernel.fuse(dev, w, next, keeps, ret, err);
+				   : chosen_backend()->kernel.fuse(dev, w, next, how, ret, err);
 
 	if (*ret) {
 		ck_assert_uint_lt(n_of_two, sizeof(of_two) / sizeof(of_two[0]));

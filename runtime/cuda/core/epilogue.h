@@ -1,4 +1,5 @@
-/* What a library does with a product or a convolution, bias added, before it writes that.
+/* What a library does with a product or a convolution, bias added, before it writes that; and what
+ * kernels of ours do with what they write, or with the gradient that they read.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_EPILOGUE_H
 #define FF_CUDA_EPILOGUE_H
@@ -9,6 +10,7 @@ enum ff_epilogue {
 	FF_EPILOGUE_GELU,       /* by tanh */
 	FF_EPILOGUE_GELU_KEEPS, /* and writes what that is of, too */
 	FF_EPILOGUE_GELU_SLOPE, /* times its derivative, at what was kept of it */
+	FF_EPILOGUE_RELU_SLOPE, /* the gradient is of a relu of the output (out[0]; dout[1]) */
 	FF_EPILOGUE_COUNT
 };
 

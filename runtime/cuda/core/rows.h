@@ -17,6 +17,9 @@ struct ff_trouble {
 	int64_t count;
 };
 
+/* Counters of a stream, 0 between its launches, for ticket.cuh: so many, and one of the whole. */
+#define FF_TICKETS 4096
+
 #ifdef __cplusplus
 extern "C" {
 #endif

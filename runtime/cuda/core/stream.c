@@ -53,7 +53,7 @@ struct ff_stream {
 	struct ff_ledger *ledger;
 	uint64_t issued, drained; /* numbers */
 	struct upstream upstream;
-	void *stage, *small_stage;
+	void *stage, *small_stage, *tickets;
 	struct ff_kernel **suspect;
 	uint32_t n_suspects, cap_suspects;
 	const struct ff_watcher *watcher; /* or NULL */
@@ -68,6 +68,11 @@ struct ff_event {
 cudaStream_t ff_stream_queue(const struct ff_stream *s)
 {
 	return s->queue;
+}
+
+uint32_t *ff_stream_tickets(const struct ff_stream *s)
+{
+	return s->tickets;
 }
 
 struct ff_device *ff_stream_device(const struct ff_stream *s)
@@ -287,6 +292,8 @@ int ff_cuda_stream(struct ff_device *dev, bool own, struct ff_stream **ret, stru
 	if (code == FF_OK)
 		code = ff_cuda_check(cudaStreamCreateWithFlags(&s->queue, cudaStreamNonBlocking),
 				dev, "make a stream", err);
+	if (code == FF_OK)
+		code = ff_cuda_alloc(dev, (FF_TICKETS + 1) * sizeof(uint32_t), &s->tickets, err);
 	if (code < 0) {
 		ff_cuda_stream_close(s);
 		return code;
@@ -307,6 +314,7 @@ void ff_cuda_stream_close(struct ff_stream *s)
 	}
 	ff_cuda_unpin(s->dev, s->stage);
 	ff_cuda_unpin(s->dev, s->small_stage);
+	ff_cuda_free(s->dev, s->tickets);
 	free(s->suspect);
 	free(s);
 }

@@ -12,8 +12,9 @@
 /* Two tasks, one behind the other. */
 struct pair {
 	uint32_t first, second;
-	bool keeps;  /* forward: what lies between is read later */
-	bool yields; /* backward: what the first one reads is put where that would have been */
+	uint32_t how; /* enum ff_fuse */
+	bool yields;  /* backward: what the first one reads is put where that would have been */
+	bool joins;   /* backward: it is the second one's kernel that does the first one's work */
 	struct ff_work w, next;
 };
 
@@ -22,10 +23,22 @@ static bool overlap(const struct ff_buffer *a, const struct ff_buffer *b)
 	return a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
+/* Whether what is read would be lost to what is written, before all of it has been. */
+static bool is_lost(const struct ff_buffer *read, const struct ff_buffer *written, uint32_t *how)
+{
+	bool same = read->offset == written->offset && read->bytes == written->bytes;
+
+	if (!overlap(read, written))
+		return false;
+	if (same)
+		*how |= FF_FUSE_OVER;
+	return !same;
+}
+
 /* The second task's output is written while the first one's inputs are still read: the memory
  * plan may have given it their place. */
-static bool is_free(
-		const struct ff_schedule *s, const struct ff_task *t, const struct ff_task *next)
+static bool is_free(const struct ff_schedule *s, const struct ff_task *t,
+		const struct ff_task *next, uint32_t *how)
 {
 	const struct ff_node *n = &s->graph->nodes[t->node];
 	uint32_t out = ff_task_out(s, next, 0)[next->part];
@@ -33,7 +46,7 @@ static bool is_free(
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		uint32_t in = ff_task_in(s, t, i)[t->part];
 
-		if (in != FF_NONE && overlap(&s->buffers[in], &s->buffers[out]))
+		if (in != FF_NONE && is_lost(&s->buffers[in], &s->buffers[out], how))
 			return false;
 	}
 	return out != FF_NONE;
@@ -81,20 +94,21 @@ static bool is_ready(const struct ff_executor *x, uint32_t first, uint32_t secon
 }
 
 static bool is_forward_pair(const struct ff_schedule *s, const struct ff_task *t,
-		const struct ff_task *next, bool *keeps)
+		const struct ff_task *next, uint32_t *how)
 {
 	const struct ff_node *n = &s->graph->nodes[t->node];
 	const struct ff_node *reader = &s->graph->nodes[next->node];
 	uint32_t between;
 
-	if (n->n_out != 1 || reader->n_out != 1 || reader->n_in != 1)
+	if (reader->n_out != 1 || reader->n_in != 1)
 		return false;
 	between = ff_task_in(s, next, 0)[next->part];
 	if (between == FF_NONE || between != ff_task_out(s, t, 0)[t->part])
 		return false;
 	/* a later task may be one of backward, or of another device */
-	*keeps = s->buffers[between].last != (uint32_t)(next - s->tasks);
-	return is_free(s, t, next);
+	if (s->buffers[between].last != (uint32_t)(next - s->tasks))
+		*how |= FF_FUSE_KEEPS;
+	return (n->n_out == 1 || !*how) && is_free(s, t, next, how);
 }
 
 /* Whether what a task has made of a gradient of data, whose place others have as soon as it is
@@ -133,19 +147,68 @@ static bool is_backward_pair(const struct ff_executor *x, struct pair *p)
 			       &p->yields);
 }
 
+/* What the first one reads is read while the second one's gradients are written, whose places the
+ * memory plan may have in the same. */
+static bool is_free_joined(const struct ff_schedule *s, const struct ff_task *t,
+		const struct ff_task *next, const struct ff_kernel_io *behind, uint32_t *how)
+{
+	const struct ff_buffer *out = &s->buffers[ff_task_out(s, t, 0)[t->part]];
+	const struct ff_buffer *dout = &s->buffers[ff_task_dout(s, t, 0)[t->part]];
+
+	if (*how & FF_FUSE_KEEPS)
+		return true; /* they are written when all has been read */
+	for (uint32_t i = 0; i < s->graph->nodes[next->node].n_data; i++) {
+		const struct ff_buffer *din;
+
+		if (!behind->din[i])
+			continue;
+		din = &s->buffers[ff_task_din(s, next, i)[next->part]];
+		if (is_lost(out, din, how) || is_lost(dout, din, how))
+			return false;
+	}
+	return true;
+}
+
+/* An activation's gradient, and the only reader of that but for its prelude.  Nobody adds to what
+ * lies between: who is behind the activation is the first one alone. */
+static bool is_joined_pair(const struct ff_executor *x, struct pair *p)
+{
+	const struct ff_schedule *s = x->s;
+	const struct ff_task *t = &s->tasks[p->first], *next = &s->tasks[p->second];
+	const struct ff_node *n = &s->graph->nodes[t->node];
+	const struct ff_node *maker = &s->graph->nodes[next->node];
+	const struct ff_kernel_io *io = x->job[p->first].io, *behind = x->job[p->second].io;
+	uint32_t between;
+
+	if (x->job[p->first].n_additions || x->job[p->first].ahead || n->n_in != 1 ||
+			n->n_out != 1 || maker->n_in == 1 || maker->n_out - maker->n_saved != 1 ||
+			(ff_op_row(maker->op)->flags & FF_OP_BACKWARD_OUT))
+		return false;
+	if (!io->din[0] || !io->dout[0] || !io->out[0] || !behind->dout[0])
+		return false;
+	between = ff_task_dout(s, next, 0)[next->part];
+	if (s->buffers[between].last != p->second)
+		p->how |= FF_FUSE_KEEPS;
+	p->joins = between == ff_task_din(s, t, 0)[t->part] &&
+		   is_free_joined(s, t, next, behind, &p->how);
+	return p->joins;
+}
+
 /* `second` is the next task of its device. */
 static bool is_pair(const struct ff_executor *x, struct pair *p)
 {
 	const struct ff_schedule *s = x->s;
 	const struct ff_task *t = &s->tasks[p->first], *next = &s->tasks[p->second];
 
-	p->keeps = p->yields = false;
+	p->how = 0;
+	p->yields = p->joins = false;
 	if (t->kind != next->kind || t->again != next->again || t->micro != next->micro ||
 			t->part != next->part || !x->job[p->first].kernel ||
 			!is_ready(x, p->first, p->second))
 		return false;
-	return t->kind == FF_TASK_FORWARD ? is_forward_pair(s, t, next, &p->keeps)
-					  : is_backward_pair(x, p);
+	if (t->kind == FF_TASK_FORWARD)
+		return is_forward_pair(s, t, next, &p->how);
+	return t->kind == FF_TASK_BACKWARD && (is_backward_pair(x, p) || is_joined_pair(x, p));
 }
 
 static void fill_work(const struct ff_executor *x, const struct ff_task *t, struct ff_work *ret)
@@ -213,7 +276,8 @@ static void take(const struct ff_executor *x, const struct pair *p, struct ff_ke
 	j->kernel = kernel;
 	next->kernel = NULL;
 	if (p->w.pass == FF_FORWARD) {
-		j->io->out[1] = p->keeps ? j->io->out[0] : NULL;
+		if (p->how & FF_FUSE_KEEPS)
+			j->io->out[1] = j->io->out[0];
 		j->io->out[0] = next->io->out[0];
 	} else {
 		j->io->in[p->w.node->n_in] = next->io->in[0];
@@ -221,17 +285,37 @@ static void take(const struct ff_executor *x, const struct pair *p, struct ff_ke
 	}
 }
 
+/* The second task's kernel, which does the work of both in the first one's place. */
+static void join(const struct ff_executor *x, const struct pair *p, struct ff_kernel *kernel)
+{
+	struct ff_job *j = &x->job[p->first], *next = &x->job[p->second];
+
+	shift_additions(next, ff_align64(x->b->kernel.workspace(kernel)) -
+					      ff_align64(x->b->kernel.workspace(next->kernel)));
+	x->b->kernel.close(j->kernel);
+	x->b->kernel.close(next->kernel);
+	next->io->out[0] = j->io->out[0];
+	next->io->dout[1] = j->io->dout[0];
+	j->io = next->io;
+	j->kernel = kernel;
+	j->addition = next->addition;
+	j->n_additions = next->n_additions;
+	next->kernel = NULL;
+	next->n_additions = 0;
+}
+
 static int fuse(struct ff_executor *x, struct pair *p, struct ff_error *err)
 {
 	uint32_t device = x->s->tasks[p->first].device;
 	struct ff_kernel *kernel = NULL;
-	int64_t have = x->s->workspace_bytes[device] - added_bytes(&x->job[p->first]);
+	int64_t have = x->s->workspace_bytes[device] -
+		       added_bytes(&x->job[p->joins ? p->second : p->first]);
 	int code;
 
 	fill_work(x, &x->s->tasks[p->first], &p->w);
 	fill_work(x, &x->s->tasks[p->second], &p->next);
 	code = x->b->kernel.fuse(
-			x->host[x->host_of[device]].dev, &p->w, &p->next, p->keeps, &kernel, err);
+			x->host[x->host_of[device]].dev, &p->w, &p->next, p->how, &kernel, err);
 	if (code < 0 || !kernel)
 		return code;
 	if (x->b->kernel.workspace(kernel) > have) {
@@ -240,7 +324,10 @@ static int fuse(struct ff_executor *x, struct pair *p, struct ff_error *err)
 	}
 	if (p->yields)
 		code = yield(x, p, err);
-	take(x, p, kernel);
+	if (p->joins)
+		join(x, p, kernel);
+	else
+		take(x, p, kernel);
 	return code;
 }
 

@@ -162,6 +162,7 @@ TWIN_ATOMIC(atomicMin, v < old ? v : old)
 TWIN_ATOMIC(atomicOr, static_cast<T>(old | v))
 TWIN_ATOMIC(atomicAnd, static_cast<T>(old &v))
 TWIN_ATOMIC(atomicExch, v)
+TWIN_ATOMIC(atomicInc, old >= v ? 0 : static_cast<T>(old + 1))
 #undef TWIN_ATOMIC
 
 template <typename T> T atomicCAS(T *p, std::common_type_t<T> old, std::common_type_t<T> v)

@@ -7,6 +7,8 @@
 struct binary {
 	enum ff_dtype type, sink[2]; /* of the gradients */
 	bool need_din[2], reads;
+	bool at_once; /* both gradients */
+	bool relu;    /* backward: the output goes through one, whose gradient is given */
 	struct ff_folding z, gradient[2];
 };
 
@@ -34,10 +36,15 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct binary *b = k->state;
-	const void *const read[FF_LOOP_READ] = {
-			b->reads ? io->in[0] : NULL, b->reads ? io->in[1] : NULL, io->dout[0]};
+	const void *const read[FF_LOOP_READ] = {b->reads ? io->in[0] : NULL,
+			b->reads ? io->in[1] : NULL, io->dout[b->relu]};
 	int code = FF_OK;
 
+	if (b->at_once)
+		return ff_kernel_launched(ff_launch_fold_two(b->gradient, b->type, b->sink[0], read,
+							  b->relu ? io->out[0] : NULL, io->din,
+							  ff_stream_queue(s)),
+				k, err);
 	for (int i = 0; i < 2 && code == FF_OK; i++)
 		if (b->need_din[i])
 			code = launch(k, s, io, &b->gradient[i], b->sink[i], read, io->din[i], err);
@@ -52,27 +59,55 @@ static void fill(struct ff_kernel *k, const struct ff_work *w, enum ff_binary f,
 	ff_kernel_need(k, ff_fold_scratch(ret));
 }
 
+/* Whether element by element is read and written, from side `k` on, where they lie. */
+static bool is_plain(const struct ff_loops *l, int k, int end)
+{
+	bool plain = l->kept == l->rank && l->rank <= 1;
+
+	for (; k < end && l->rank; k++)
+		plain = plain && l->stride[k][0] == 1;
+	return plain;
+}
+
+/* With a relu only where its memory plan does not matter: by element, what is read is read first.
+ */
+static bool takes_relu(const struct binary *b, bool forward)
+{
+	if (forward)
+		return is_plain(&b->z.loops, FF_LOOP_X, FF_LOOP_Z);
+	return b->at_once && !b->reads &&
+	       is_plain(&b->gradient[0].loops, FF_LOOP_Z, FF_LOOP_READ) &&
+	       is_plain(&b->gradient[1].loops, FF_LOOP_Z, FF_LOOP_READ);
+}
+
 static int prepare(struct ff_kernel *k, const struct ff_work *w, enum ff_binary f,
 		struct ff_error *err)
 {
 	struct binary *b;
 
-	if (w->node->n_in > 2)
+	if (w->node->n_in > 2) {
+		k->declined = k->epilogue != FF_EPILOGUE_NONE;
 		return ff_cuda_sum_prepare(k, w, err);
+	}
 	b = ff_kernel_state(k, sizeof(*b), err);
 	if (!b)
 		return FF_E_NOMEM;
 	b->type = ff_work_type(w);
 	b->reads = ff_op_row(w->node->op)->flags & FF_OP_BACKWARD_IN;
 	k->run = w->pass == FF_FORWARD ? run_forward : run_backward;
-	if (w->pass == FF_FORWARD)
+	if (w->pass == FF_FORWARD) {
 		fill(k, w, f, FF_BINARY_Z, &b->z);
+		b->z.relu = k->epilogue == FF_EPILOGUE_RELU;
+	}
 	for (uint32_t i = 0; i < 2 && w->pass == FF_BACKWARD; i++) {
 		b->need_din[i] = w->need_din[i];
 		b->sink[i] = (enum ff_dtype)w->node->in_map[i].gradient;
 		if (b->need_din[i])
 			fill(k, w, f, i ? FF_BINARY_DY : FF_BINARY_DX, &b->gradient[i]);
 	}
+	b->at_once = b->need_din[0] && b->need_din[1] && ff_fold_alike(b->gradient, b->sink);
+	b->relu = k->epilogue == FF_EPILOGUE_RELU_SLOPE;
+	k->declined = k->epilogue != FF_EPILOGUE_NONE && !takes_relu(b, w->pass == FF_FORWARD);
 	return FF_OK;
 }
 

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/functions.cuh"
 #include "cuda/core/real.cuh"
+#include "cuda/core/relu.cuh"
 #include "fold.h"
 
 #define MOST 64   /* shares of what an element of the sink is made of */
@@ -59,11 +60,40 @@ template <class T, class S>
 FF_KERNEL void map(struct ff_folding f, struct readers r, S *sink, int64_t n)
 {
 	int64_t i = thread_index(), at[FF_LOOP_READ] = {0};
+	float z;
 
 	if (i >= n)
 		return;
 	step_to(f.loops, 0, f.loops.rank, i, at);
-	real_put(&sink[i], value_at<T>(f, r, at) * f.scale);
+	z = value_at<T>(f, r, at) * f.scale;
+	real_put(&sink[i], f.relu ? rectify(z) : z);
+}
+
+struct sinks {
+	void *of[2];
+};
+
+/* Element `i` of both.  All is read before anything is written, which may lie where the same
+ * thread has read. */
+template <class T, class S>
+FF_KERNEL void map_two(struct ff_folding f, struct ff_folding g, struct readers r,
+		const T *relu_out, struct sinks sink, int64_t n)
+{
+	int64_t i = thread_index(), at[FF_LOOP_READ] = {0}, beside[FF_LOOP_READ] = {0};
+	float a, b;
+
+	if (i >= n)
+		return;
+	step_to(f.loops, 0, f.loops.rank, i, at);
+	step_to(g.loops, 0, g.loops.rank, i, beside);
+	a = value_at<T>(f, r, at) * f.scale;
+	b = value_at<T>(g, r, beside) * g.scale;
+	if (relu_out) {
+		a *= rectify_slope(real_get(relu_out[at[FF_LOOP_Z]]));
+		b *= rectify_slope(real_get(relu_out[beside[FF_LOOP_Z]]));
+	}
+	real_put(&((S *)sink.of[0])[i], a);
+	real_put(&((S *)sink.of[1])[i], b);
 }
 
 FF_DEVICE float joined(const struct ff_folding &f, float a, float b)
@@ -186,4 +216,40 @@ cudaError_t ff_launch_fold(const struct ff_folding *f, enum ff_dtype type, enum 
 	if (sink_type == FF_F32)
 		return launch<uint16_t, float>(f, r, (float *)sink, (float *)scratch, s);
 	return launch<uint16_t, uint16_t>(f, r, (uint16_t *)sink, (float *)scratch, s);
+}
+
+bool ff_fold_alike(const struct ff_folding f[2], const enum ff_dtype sink_type[2])
+{
+	return f[0].loops.kept == f[0].loops.rank && f[1].loops.kept == f[1].loops.rank &&
+	       ff_loops_volume(&f[0].loops, 0, f[0].loops.rank) ==
+			       ff_loops_volume(&f[1].loops, 0, f[1].loops.rank) &&
+	       sink_type[0] == sink_type[1];
+}
+
+template <class T, class S>
+static cudaError_t launch_two(const struct ff_folding f[2], const struct readers &r,
+		const void *relu_out, const struct sinks &sink, cudaStream_t s)
+{
+	int64_t n = ff_loops_volume(&f[0].loops, 0, f[0].loops.rank);
+
+	return ff_launch(map_two<T, S>, blocks_of(n), dim3(BLOCK), s, f[0], f[1], r,
+			(const T *)relu_out, sink, n);
+}
+
+cudaError_t ff_launch_fold_two(const struct ff_folding f[2], enum ff_dtype type,
+		enum ff_dtype sink_type, const void *const *read, const void *relu_out,
+		void *const sink[2], cudaStream_t s)
+{
+	struct sinks both = {{sink[0], sink[1]}};
+	struct readers r;
+
+	for (int k = 0; k < FF_LOOP_READ; k++)
+		r.read[k] = read[k];
+	if (type == FF_F32 && sink_type == FF_F32)
+		return launch_two<float, float>(f, r, relu_out, both, s);
+	if (type == FF_F32)
+		return launch_two<float, uint16_t>(f, r, relu_out, both, s);
+	if (sink_type == FF_F32)
+		return launch_two<uint16_t, float>(f, r, relu_out, both, s);
+	return launch_two<uint16_t, uint16_t>(f, r, relu_out, both, s);
 }

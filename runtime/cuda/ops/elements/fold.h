@@ -16,6 +16,7 @@ struct ff_folding {
 	int32_t function, part; /* enum ff_binary, enum ff_binary_part */
 	int32_t largest;
 	float scale;
+	int32_t relu, unused; /* then that of it, where no steps share an element */
 };
 
 #ifdef __cplusplus
@@ -26,6 +27,14 @@ extern "C" {
 int64_t ff_fold_scratch(const struct ff_folding *f);
 cudaError_t ff_launch_fold(const struct ff_folding *f, enum ff_dtype type, enum ff_dtype sink_type,
 		const void *const *read, void *sink, void *scratch, cudaStream_t s);
+
+/* Two such that write as many elements, none of which steps share (ff_fold_alike()), at once.  What
+ * is read is `read` for both, or, where `relu_out` is not NULL, in place of z the gradient of a
+ * relu of z, of which that is the output. */
+bool ff_fold_alike(const struct ff_folding f[2], const enum ff_dtype sink_type[2]);
+cudaError_t ff_launch_fold_two(const struct ff_folding f[2], enum ff_dtype type,
+		enum ff_dtype sink_type, const void *const *read, const void *relu_out,
+		void *const sink[2], cudaStream_t s);
 
 /* Maxima and how many elements are as large, as a prelude's neighbours. */
 cudaError_t ff_launch_pair(enum ff_dtype type, const void *most, const float *count, float *pairs,

@@ -7,6 +7,7 @@ struct batch {
 	struct ff_batch b;
 	enum ff_dtype type; /* of x, y and what is read of weight and bias; all else is float32 */
 	bool weight, bias, need[4];
+	enum ff_epilogue epilogue;
 };
 
 static int run_moments(const struct ff_kernel *k, struct ff_stream *s,
@@ -15,7 +16,8 @@ static int run_moments(const struct ff_kernel *k, struct ff_stream *s,
 	const struct batch *e = k->state;
 
 	return ff_kernel_launched(ff_launch_batch_moments(e->type, &e->b, io->in[0], io->out[0],
-						  ff_kernel_scratch(k, io), ff_stream_queue(s)),
+						  ff_kernel_scratch(k, io), ff_stream_tickets(s),
+						  ff_stream_queue(s)),
 			k, err);
 }
 
@@ -34,13 +36,18 @@ static void fill(const struct batch *e, const struct ff_kernel_io *io, struct ff
 	*v = (struct ff_batch_values){.x = io->in[0],
 			.weight = e->weight ? io->in[2] : NULL,
 			.bias = e->bias ? io->in[3] : NULL,
-			.dy = io->dout[0],
+			.dy = (void *)io->dout[0],
 			.moments = io->in[1],
 			.mean = io->out[1],
 			.variance = io->out[2],
 			.dmoments = e->need[1] ? io->din[1] : NULL,
 			.dweight = e->need[2] ? io->din[2] : NULL,
-			.dbias = e->need[3] ? io->din[3] : NULL};
+			.dbias = e->need[3] ? io->din[3] : NULL,
+			.relu = e->epilogue == FF_EPILOGUE_RELU};
+	if (e->epilogue == FF_EPILOGUE_RELU_SLOPE) {
+		v->relu_dy = io->dout[1];
+		v->relu_y = io->out[0];
+	}
 }
 
 static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
@@ -64,8 +71,9 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	struct ff_batch_values v;
 
 	fill(e, io, &v);
-	return ff_kernel_launched(ff_launch_batch_norm_gradient(e->type, &e->b, &v,
-						  ff_kernel_scratch(k, io), ff_stream_queue(s)),
+	return ff_kernel_launched(
+			ff_launch_batch_norm_gradient(e->type, &e->b, &v, ff_kernel_scratch(k, io),
+					ff_stream_tickets(s), ff_stream_queue(s)),
 			k, err);
 }
 
@@ -77,6 +85,7 @@ static struct batch *prepare(struct ff_kernel *k, const struct ff_work *w, struc
 		return NULL;
 	ff_batch_fill(w, &e->b);
 	e->type = w->node->in_map[0].dtype;
+	e->epilogue = k->epilogue;
 	e->weight = w->node->n_in > 2;
 	e->bias = w->node->n_in > 3;
 	for (uint32_t i = 0; i < w->node->n_in; i++)

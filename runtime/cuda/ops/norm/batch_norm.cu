@@ -1,9 +1,11 @@
 /* Batch norm: sums of each channel by blocks that have 32 channels and a share of the elements,
- * then of those; everything else by element.  Every sum has a fixed order.  Each group has blocks
- * of its own, which count along x behind the channels.
- * SPDX-License-Identifier: Apache-2.0 */
+ * and by the last of those; everything else by element.  Every sum has a fixed order.  Each group
+ * has blocks of its own, which count along x behind the channels. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "batch_norm.h"
 #include "cuda/core/real.cuh"
+#include "cuda/core/relu.cuh"
+#include "cuda/core/ticket.cuh"
 
 #define ACROSS 32
 #define DOWN 8
@@ -82,10 +84,10 @@ FF_DEVICE struct run run_of(const struct ff_batch &b, int64_t share)
 	return r;
 }
 
-/* Where a block leaves what it has of a channel. */
-FF_DEVICE int64_t share_at(const struct ff_batch &b, const struct run &r)
+/* Where block `y` leaves what it has of a channel. */
+FF_DEVICE int64_t share_at(const struct ff_batch &b, const struct run &r, int64_t y)
 {
-	return (r.group * gridDim.y + blockIdx.y) * b.channels + r.c;
+	return (r.group * gridDim.y + y) * b.channels + r.c;
 }
 
 /* Up to CHUNK elements from `first` on, DOWN apart, as distances from the first. */
@@ -110,8 +112,19 @@ FF_DEVICE struct moments read_chunk(
 	return m;
 }
 
+/* Of the threads of a channel; the first one has them. */
+FF_DEVICE struct moments merge_down(struct moments (*part)[ACROSS], struct moments m)
+{
+	part[threadIdx.y][threadIdx.x] = m;
+	__syncthreads();
+	for (int k = 1; k < DOWN && threadIdx.y == 0; k++)
+		m = merge(m, part[k][threadIdx.x]);
+	return m;
+}
+
 template <class T>
-FF_KERNEL void share_moments(struct ff_batch b, int64_t share, const T *x, struct moments *all)
+FF_KERNEL void moments_of(struct ff_batch b, int64_t share, const T *x, struct moments *all,
+		struct moments *out, uint32_t *tickets)
 {
 	FF_SHARED struct moments part[DOWN][ACROSS];
 	struct run r = run_of(b, share);
@@ -119,27 +132,19 @@ FF_KERNEL void share_moments(struct ff_batch b, int64_t share, const T *x, struc
 
 	for (int64_t i = r.first + threadIdx.y; r.c < b.channels && i < r.end; i += CHUNK * DOWN)
 		m = merge(m, read_chunk(b, x, r.c, i, r.end));
-	part[threadIdx.y][threadIdx.x] = m;
-	__syncthreads();
-	if (threadIdx.y > 0 || r.c >= b.channels)
-		return;
-	for (int k = 1; k < DOWN; k++)
-		m = merge(m, part[k][threadIdx.x]);
-	all[share_at(b, r)] = m;
-}
-
-/* Number `t` of the statistics, of what `shares` blocks left of each. */
-FF_KERNEL void merge_shares(
-		struct ff_batch b, int64_t shares, const struct moments *all, struct moments *out)
-{
-	int64_t t = thread_index(), group = t / b.channels, c = t % b.channels;
-	struct moments m = {0, 0, 0, 0};
-
-	if (group >= b.groups)
-		return;
-	for (int64_t i = 0; i < shares; i++)
-		m = merge(m, all[(group * shares + i) * b.channels + c]);
-	out[t] = m;
+	m = merge_down(part, m);
+	if (gridDim.y > 1) {
+		if (threadIdx.y == 0 && r.c < b.channels)
+			all[share_at(b, r, blockIdx.y)] = m;
+		if (!is_last(&tickets[blockIdx.x], gridDim.y))
+			return;
+		m.count = m.mean = m.squares = m.unused = 0;
+		for (int64_t i = threadIdx.y; r.c < b.channels && i < gridDim.y; i += DOWN)
+			m = merge(m, all[share_at(b, r, i)]);
+		m = merge_down(part, m);
+	}
+	if (threadIdx.y == 0 && r.c < b.channels)
+		out[r.group * b.channels + r.c] = m;
 }
 
 /* As the sums came back: d g + b + c (x - a). */
@@ -181,35 +186,7 @@ FF_KERNEL void forward(struct ff_batch b, int64_t n, struct ff_batch_values v, T
 		x *= real_get(((const T *)v.weight)[c]);
 	if (v.bias)
 		x += real_get(((const T *)v.bias)[c]);
-	real_put(&y[i], x);
-}
-
-/* dy and dy (x - mean). */
-template <class T>
-FF_KERNEL void share_sums(
-		struct ff_batch b, int64_t share, struct ff_batch_values v, struct two *all)
-{
-	FF_SHARED struct two part[DOWN][ACROSS];
-	struct run r = run_of(b, share);
-	float mean = r.c < b.channels ? v.moments[4 * (r.group * b.channels + r.c) + 1] : 0;
-	struct two sum = {0, 0};
-
-	for (int64_t i = r.first + threadIdx.y; r.c < b.channels && i < r.end; i += DOWN) {
-		int64_t at = locate(b, r.c, i);
-		float d = real_get(((const T *)v.dy)[at]);
-
-		sum.a += d;
-		sum.b += d * (real_get(((const T *)v.x)[at]) - mean);
-	}
-	part[threadIdx.y][threadIdx.x] = sum;
-	__syncthreads();
-	if (threadIdx.y > 0 || r.c >= b.channels)
-		return;
-	for (int k = 1; k < DOWN; k++) {
-		sum.a += part[k][threadIdx.x].a;
-		sum.b += part[k][threadIdx.x].b;
-	}
-	all[share_at(b, r)] = sum;
+	real_put(&y[i], v.relu ? rectify(x) : x);
 }
 
 /* The gradients of a channel's parameters, and what is kept of it, from what there is of all
@@ -228,24 +205,16 @@ FF_DEVICE void write_channel(const struct ff_batch &b, const struct ff_batch_val
 /* What comes of the sums over the part's share of a group; of several groups, what parameters get
  * of it takes the place of the first of its shares. */
 template <class T>
-FF_KERNEL void write_sums(
-		struct ff_batch b, int64_t shares, struct ff_batch_values v, struct two *all)
+FF_DEVICE void write_sums(const struct ff_batch &b, const struct run &r,
+		const struct ff_batch_values &v, struct two sum, struct two *all)
 {
-	int64_t t = thread_index(), group = t / b.channels, c = t % b.channels;
-	struct two sum = {0, 0}, *own = all + group * shares * b.channels + c;
+	int64_t t = r.group * b.channels + r.c;
 	const float *m = v.moments + 4 * t;
-	float rate, scale, part;
+	float rate = rate_of(b, m[2] / m[0]), scale = rate;
+	float part = (float)((start_of(b, r.group + 1) - start_of(b, r.group)) * b.inner) / m[0];
 
-	if (group >= b.groups)
-		return;
-	for (int64_t i = 0; i < shares; i++) {
-		sum.a += own[i * b.channels].a;
-		sum.b += own[i * b.channels].b;
-	}
-	rate = scale = rate_of(b, m[2] / m[0]);
 	if (v.weight)
-		scale *= real_get(((const T *)v.weight)[c]);
-	part = (float)((start_of(b, group + 1) - start_of(b, group)) * b.inner) / m[0];
+		scale *= real_get(((const T *)v.weight)[r.c]);
 	if (v.dmoments) {
 		float *g = v.dmoments + 4 * t;
 
@@ -256,9 +225,83 @@ FF_KERNEL void write_sums(
 	}
 	sum.b *= rate;
 	if (b.groups > 1)
-		*own = sum;
+		all[share_at(b, r, 0)] = sum;
 	else
-		write_channel(b, v, c, sum, m[1], m[2] / (m[0] - 1));
+		write_channel(b, v, r.c, sum, m[1], m[2] / (m[0] - 1));
+}
+
+/* Of the threads of a channel; the first one has them. */
+FF_DEVICE struct two add_down(struct two (*part)[ACROSS], struct two sum)
+{
+	part[threadIdx.y][threadIdx.x] = sum;
+	__syncthreads();
+	for (int k = 1; k < DOWN && threadIdx.y == 0; k++) {
+		sum.a += part[k][threadIdx.x].a;
+		sum.b += part[k][threadIdx.x].b;
+	}
+	return sum;
+}
+
+/* The gradient of the output's element `at`; through a relu, for who reads it later, rounded. */
+template <class T> FF_DEVICE float gradient_at(const struct ff_batch_values &v, int64_t at)
+{
+	T *dy = (T *)v.dy;
+
+	if (v.relu_dy)
+		real_put(&dy[at],
+				real_get(((const T *)v.relu_dy)[at]) *
+						rectify_slope(real_get(((const T *)v.relu_y)[at])));
+	return real_get(dy[at]);
+}
+
+/* dy and dy (x - mean). */
+template <class T>
+FF_KERNEL void sums_of(struct ff_batch b, int64_t share, struct ff_batch_values v, struct two *all,
+		uint32_t *tickets)
+{
+	FF_SHARED struct two part[DOWN][ACROSS];
+	struct run r = run_of(b, share);
+	float mean = r.c < b.channels ? v.moments[4 * (r.group * b.channels + r.c) + 1] : 0;
+	struct two sum = {0, 0};
+
+	for (int64_t i = r.first + threadIdx.y; r.c < b.channels && i < r.end; i += DOWN) {
+		int64_t at = locate(b, r.c, i);
+		float d = gradient_at<T>(v, at);
+
+		sum.a += d;
+		sum.b += d * (real_get(((const T *)v.x)[at]) - mean);
+	}
+	sum = add_down(part, sum);
+	if (gridDim.y > 1) {
+		if (threadIdx.y == 0 && r.c < b.channels)
+			all[share_at(b, r, blockIdx.y)] = sum;
+		if (!is_last(&tickets[blockIdx.x], gridDim.y))
+			return;
+		sum.a = sum.b = 0;
+		for (int64_t i = threadIdx.y; r.c < b.channels && i < gridDim.y; i += DOWN) {
+			struct two one = all[share_at(b, r, i)];
+
+			sum.a += one.a;
+			sum.b += one.b;
+		}
+		sum = add_down(part, sum);
+	}
+	if (!v.relu_dy) {
+		if (threadIdx.y == 0 && r.c < b.channels)
+			write_sums<T>(b, r, v, sum, all);
+		return;
+	}
+	/* they may lie where blocks still read: the last of all writes them */
+	if (threadIdx.y == 0 && r.c < b.channels)
+		all[share_at(b, r, 0)] = sum;
+	if (!is_last(&tickets[FF_TICKETS], gridDim.x))
+		return;
+	for (int64_t t = threadIdx.y * ACROSS + threadIdx.x; t < b.groups * b.channels;
+			t += ACROSS * DOWN) {
+		r.group = t / b.channels;
+		r.c = t % b.channels;
+		write_sums<T>(b, r, v, all[share_at(b, r, 0)], all);
+	}
 }
 
 /* Statistics count as much as the part has of their group. */
@@ -289,10 +332,15 @@ static int64_t most_of(const struct ff_batch *b)
 	return (b->group < b->outer ? b->group : b->outer) * b->inner;
 }
 
+static int64_t blocks_across(const struct ff_batch *b)
+{
+	return (b->channels + ACROSS - 1) / ACROSS * b->groups;
+}
+
 /* How many there are depends on the shape alone, and so does every sum. */
 static int64_t share_of(const struct ff_batch *b)
 {
-	int64_t least = (most_of(b) + MOST - 1) / MOST;
+	int64_t most = shares_for(blocks_across(b), MOST), least = (most_of(b) + most - 1) / most;
 
 	return least > 256 ? least : 256;
 }
@@ -304,8 +352,7 @@ static int64_t shares_of(const struct ff_batch *b)
 
 static dim3 grid_of(const struct ff_batch *b)
 {
-	return dim3((unsigned)((b->channels + ACROSS - 1) / ACROSS * b->groups),
-			(unsigned)shares_of(b));
+	return dim3((unsigned)blocks_across(b), (unsigned)shares_of(b));
 }
 
 static int64_t volume(const struct ff_batch *b)
@@ -319,22 +366,16 @@ int64_t ff_batch_scratch(const struct ff_batch *b)
 }
 
 cudaError_t ff_launch_batch_moments(enum ff_dtype type, const struct ff_batch *b, const void *x,
-		float *moments, float *scratch, cudaStream_t s)
+		float *moments, float *scratch, uint32_t *tickets, cudaStream_t s)
 {
-	struct moments *all = (struct moments *)scratch;
+	struct moments *all = (struct moments *)scratch, *out = (struct moments *)moments;
 	dim3 block(ACROSS, DOWN);
-	cudaError_t code;
 
 	if (type == FF_BF16)
-		code = ff_launch(share_moments<uint16_t>, grid_of(b), block, s, *b, share_of(b),
-				(const uint16_t *)x, all);
-	else
-		code = ff_launch(share_moments<float>, grid_of(b), block, s, *b, share_of(b),
-				(const float *)x, all);
-	if (code != cudaSuccess)
-		return code;
-	return ff_launch(merge_shares, blocks_of(b->groups * b->channels), dim3(BLOCK), s, *b,
-			shares_of(b), (const struct moments *)all, (struct moments *)moments);
+		return ff_launch(moments_of<uint16_t>, grid_of(b), block, s, *b, share_of(b),
+				(const uint16_t *)x, all, out, tickets);
+	return ff_launch(moments_of<float>, grid_of(b), block, s, *b, share_of(b), (const float *)x,
+			all, out, tickets);
 }
 
 cudaError_t ff_launch_batch_moments_gradient(enum ff_dtype type, const struct ff_batch *b,
@@ -362,15 +403,12 @@ cudaError_t ff_launch_batch_norm(enum ff_dtype type, const struct ff_batch *b,
 
 template <class T>
 static cudaError_t launch_gradient(const struct ff_batch *b, const struct ff_batch_values *v,
-		float *scratch, cudaStream_t s)
+		float *scratch, uint32_t *tickets, cudaStream_t s)
 {
 	struct two *all = (struct two *)scratch;
-	cudaError_t code = ff_launch(
-			share_sums<T>, grid_of(b), dim3(ACROSS, DOWN), s, *b, share_of(b), *v, all);
+	cudaError_t code = ff_launch(sums_of<T>, grid_of(b), dim3(ACROSS, DOWN), s, *b, share_of(b),
+			*v, all, tickets);
 
-	if (code == cudaSuccess)
-		code = ff_launch(write_sums<T>, blocks_of(b->groups * b->channels), dim3(BLOCK), s,
-				*b, shares_of(b), *v, all);
 	if (code != cudaSuccess || b->groups == 1)
 		return code;
 	return ff_launch(add_groups, blocks_of(b->channels), dim3(BLOCK), s, *b, shares_of(b), *v,
@@ -378,8 +416,8 @@ static cudaError_t launch_gradient(const struct ff_batch *b, const struct ff_bat
 }
 
 cudaError_t ff_launch_batch_norm_gradient(enum ff_dtype type, const struct ff_batch *b,
-		const struct ff_batch_values *v, float *scratch, cudaStream_t s)
+		const struct ff_batch_values *v, float *scratch, uint32_t *tickets, cudaStream_t s)
 {
-	return type == FF_BF16 ? launch_gradient<uint16_t>(b, v, scratch, s)
-			       : launch_gradient<float>(b, v, scratch, s);
+	return type == FF_BF16 ? launch_gradient<uint16_t>(b, v, scratch, tickets, s)
+			       : launch_gradient<float>(b, v, scratch, tickets, s);
 }

@@ -16,22 +16,27 @@ extern "C" {
  * summed in an order that depends on shapes alone, by way of `scratch`. */
 int64_t ff_batch_scratch(const struct ff_batch *b);
 cudaError_t ff_launch_batch_moments(enum ff_dtype type, const struct ff_batch *b, const void *x,
-		float *moments, float *scratch, cudaStream_t s);
+		float *moments, float *scratch, uint32_t *tickets, cudaStream_t s);
 cudaError_t ff_launch_batch_moments_gradient(enum ff_dtype type, const struct ff_batch *b,
 		const void *x, const float *dmoments, void *gradient, cudaStream_t s);
 
 /* `moments` NULL: by what is kept.  `weight`, `bias` may be NULL. */
 struct ff_batch_values {
-	const void *x, *weight, *bias, *dy;
+	const void *x, *weight, *bias;
+	void *dy;
 	const float *moments;
 	float *mean, *variance;            /* kept */
 	float *dmoments, *dweight, *dbias; /* NULL where none are wanted */
+	/* Backward: NULL, or of a relu behind it the gradient and the output; then dy is written.
+	 */
+	const void *relu_dy, *relu_y;
+	int64_t relu; /* forward: so goes the output */
 };
 cudaError_t ff_launch_batch_norm(enum ff_dtype type, const struct ff_batch *b,
 		const struct ff_batch_values *v, void *y, cudaStream_t s);
 /* The sums over dy, and updates what is kept. */
 cudaError_t ff_launch_batch_norm_gradient(enum ff_dtype type, const struct ff_batch *b,
-		const struct ff_batch_values *v, float *scratch, cudaStream_t s);
+		const struct ff_batch_values *v, float *scratch, uint32_t *tickets, cudaStream_t s);
 
 #ifdef __cplusplus
 }

@@ -32,9 +32,10 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 				k, err);
 	if (code < 0 || (!e->need[1] && !e->need[2]))
 		return code;
-	return ff_kernel_launched(ff_launch_norm_weights(e->type, &e->n, io->in[0], io->dout[0],
-						  io->out[1], io->din[1], io->din[2],
-						  ff_kernel_scratch(k, io), ff_stream_queue(s)),
+	return ff_kernel_launched(
+			ff_launch_norm_weights(e->type, &e->n, io->in[0], io->dout[0], io->out[1],
+					io->din[1], io->din[2], ff_kernel_scratch(k, io),
+					ff_stream_tickets(s), ff_stream_queue(s)),
 			k, err);
 }
 

@@ -2,6 +2,7 @@
  * them and a share of the rows.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/real.cuh"
+#include "cuda/core/ticket.cuh"
 #include "norm.h"
 
 #define ACROSS 32
@@ -104,17 +105,27 @@ FF_KERNEL void gradient(struct ff_norm n, const T *x, const T *dy, const T *weig
 	}
 }
 
-/* A block adds up one share of 32 weights and biases. */
-template <class T>
-FF_KERNEL void weights(struct ff_norm n, int64_t share, const T *x, const T *dy, const float *saved,
-		float *dweight, float *dbias)
+/* Of the threads of a weight; the first one has them. */
+FF_DEVICE struct pair_of add_down(struct pair_of (*part)[ACROSS], struct pair_of sum)
 {
-	FF_SHARED struct pair_of part[DOWN][ACROSS];
-	int64_t param = (int64_t)blockIdx.x * ACROSS + threadIdx.x, first = blockIdx.y * share;
-	int64_t end = first + share < n.rests ? first + share : n.rests;
-	int64_t x0 = 0, row0 = 0, at, row, out = blockIdx.y * n.params + param;
+	part[threadIdx.y][threadIdx.x] = sum;
+	__syncthreads();
+	for (int k = 1; k < DOWN && threadIdx.y == 0; k++) {
+		sum.a += part[k][threadIdx.x].a;
+		sum.b += part[k][threadIdx.x].b;
+	}
+	return sum;
+}
+
+/* The gradients of weight and bias number `param` that a block's share has. */
+template <class T>
+FF_DEVICE struct pair_of add_share(const struct ff_norm &n, int64_t param, int64_t share,
+		const T *x, const T *dy, const float *saved)
+{
+	int64_t first = blockIdx.y * share, end = first + share < n.rests ? first + share : n.rests;
+	int64_t x0 = 0, row0 = 0, at, row;
 	bool own = param >= n.first && param < n.first + n.own;
-	float sum = 0, sum_x = 0;
+	struct pair_of sum = {0, 0};
 
 	if (own)
 		loops_at(n.param, param - n.first, &row0, &x0);
@@ -125,52 +136,64 @@ FF_KERNEL void weights(struct ff_norm n, int64_t share, const T *x, const T *dy,
 		loops_at(n.rest, i, &row, &at);
 		pair = saved + 2 * (row0 + row);
 		d = real_get(dy[x0 + at]);
-		sum += d;
-		sum_x += d * (real_get(x[x0 + at]) - pair[0]) * pair[1];
+		sum.b += d;
+		sum.a += d * (real_get(x[x0 + at]) - pair[0]) * pair[1];
 	}
-	part[threadIdx.y][threadIdx.x].a = sum;
-	part[threadIdx.y][threadIdx.x].b = sum_x;
-	__syncthreads();
-	if (threadIdx.y > 0 || param >= n.params)
-		return;
-	for (int k = 1; k < DOWN; k++) {
-		sum += part[k][threadIdx.x].a;
-		sum_x += part[k][threadIdx.x].b;
-	}
-	if (dweight)
-		dweight[out] = sum_x;
-	if (dbias)
-		dbias[out] = sum;
+	return sum;
 }
 
-FF_KERNEL void add_weights(int64_t shares, int64_t params, const float *sums, float *all)
+/* A block adds up one share of 32 weights and biases, and the last block of these all shares. */
+template <class T>
+FF_KERNEL void weights(struct ff_norm n, int64_t share, const T *x, const T *dy, const float *saved,
+		struct pair_of *all, float *dweight, float *dbias, uint32_t *tickets)
 {
-	int64_t param = thread_index();
-	float sum = 0;
+	FF_SHARED struct pair_of part[DOWN][ACROSS];
+	int64_t param = (int64_t)blockIdx.x * ACROSS + threadIdx.x;
+	struct pair_of sum = add_down(part, add_share(n, param, share, x, dy, saved));
 
-	if (param >= params)
+	if (gridDim.y > 1) {
+		if (threadIdx.y == 0 && param < n.params)
+			all[blockIdx.y * n.params + param] = sum;
+		if (!is_last(&tickets[blockIdx.x], gridDim.y))
+			return;
+		sum.a = sum.b = 0;
+		for (int64_t i = threadIdx.y; param < n.params && i < gridDim.y; i += DOWN) {
+			struct pair_of one = all[i * n.params + param];
+
+			sum.a += one.a;
+			sum.b += one.b;
+		}
+		sum = add_down(part, sum);
+	}
+	if (threadIdx.y > 0 || param >= n.params)
 		return;
-	for (int64_t i = 0; i < shares; i++)
-		sum += sums[i * params + param];
-	all[param] = sum;
+	if (dweight)
+		dweight[param] = sum.a;
+	if (dbias)
+		dbias[param] = sum.b;
+}
+
+static int64_t blocks_across(const struct ff_norm *n)
+{
+	return (n->params + ACROSS - 1) / ACROSS;
 }
 
 /* How many there are depends on the shape alone, and so does every sum. */
-static int64_t share_of(int64_t rests)
+static int64_t share_of(const struct ff_norm *n)
 {
-	int64_t least = (rests + MOST - 1) / MOST;
+	int64_t most = shares_for(blocks_across(n), MOST), least = (n->rests + most - 1) / most;
 
 	return least > 128 ? least : 128;
 }
 
 static int64_t shares_of(const struct ff_norm *n)
 {
-	return (n->rests + share_of(n->rests) - 1) / share_of(n->rests);
+	return (n->rests + share_of(n) - 1) / share_of(n);
 }
 
 int64_t ff_norm_scratch(const struct ff_norm *n)
 {
-	return shares_of(n) > 1 ? 2 * shares_of(n) * n->params * (int64_t)sizeof(float) : 0;
+	return shares_of(n) > 1 ? shares_of(n) * n->params * (int64_t)sizeof(struct pair_of) : 0;
 }
 
 /* Threads of a row: a power of two. */
@@ -211,29 +234,21 @@ cudaError_t ff_launch_norm_gradient(enum ff_dtype type, const struct ff_norm *n,
 
 template <class T>
 static cudaError_t launch_weights(const struct ff_norm *n, const void *x, const void *dy,
-		const float *saved, float *dweight, float *dbias, float *scratch, cudaStream_t s)
+		const float *saved, float *dweight, float *dbias, float *scratch, uint32_t *tickets,
+		cudaStream_t s)
 {
-	int64_t shares = shares_of(n), all = shares * n->params;
-	dim3 grid((unsigned)((n->params + ACROSS - 1) / ACROSS), (unsigned)shares);
-	float *weight = dweight && shares > 1 ? scratch : dweight;
-	float *bias = dbias && shares > 1 ? scratch + all : dbias;
-	cudaError_t code = ff_launch(weights<T>, grid, dim3(ACROSS, DOWN), s, *n,
-			share_of(n->rests), (const T *)x, (const T *)dy, saved, weight, bias);
+	dim3 grid((unsigned)blocks_across(n), (unsigned)shares_of(n));
 
-	if (shares > 1 && dweight && code == cudaSuccess)
-		code = ff_launch(add_weights, blocks_of(n->params), dim3(BLOCK), s, shares,
-				n->params, (const float *)weight, dweight);
-	if (shares > 1 && dbias && code == cudaSuccess)
-		code = ff_launch(add_weights, blocks_of(n->params), dim3(BLOCK), s, shares,
-				n->params, (const float *)bias, dbias);
-	return code;
+	return ff_launch(weights<T>, grid, dim3(ACROSS, DOWN), s, *n, share_of(n), (const T *)x,
+			(const T *)dy, saved, (struct pair_of *)scratch, dweight, dbias, tickets);
 }
 
 cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n, const void *x,
 		const void *dy, const float *saved, float *dweight, float *dbias, float *scratch,
-		cudaStream_t s)
+		uint32_t *tickets, cudaStream_t s)
 {
 	if (type == FF_BF16)
-		return launch_weights<uint16_t>(n, x, dy, saved, dweight, dbias, scratch, s);
-	return launch_weights<float>(n, x, dy, saved, dweight, dbias, scratch, s);
+		return launch_weights<uint16_t>(
+				n, x, dy, saved, dweight, dbias, scratch, tickets, s);
+	return launch_weights<float>(n, x, dy, saved, dweight, dbias, scratch, tickets, s);
 }

@@ -20,7 +20,7 @@ cudaError_t ff_launch_norm_gradient(enum ff_dtype type, const struct ff_norm *n,
 int64_t ff_norm_scratch(const struct ff_norm *n);
 cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n, const void *x,
 		const void *dy, const float *saved, float *dweight, float *dbias, float *scratch,
-		cudaStream_t s);
+		uint32_t *tickets, cudaStream_t s);
 
 #ifdef __cplusplus
 }
