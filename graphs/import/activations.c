@@ -1,13 +1,47 @@
-/* Activations that are several operators of the graph.  SPDX-License-Identifier: Apache-2.0 */
+/* Softmax, and activations that are several operators of the graph.  SPDX-License-Identifier: Apache-2.0 */
 #include "activations.h"
 
+#include <inttypes.h>
 #include <string.h>
 
-#include "constants.h"
+#include "arrange.h"
 #include "emit.h"
 #include "fold_moves.h"
+#include "inputs.h"
+#include "lift.h"
 #include "pointwise.h"
 #include "values.h"
+
+/* Before opset 13 all axes from `axis` on together, which is the same for the last. */
+static int softmax(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op)
+{
+	union ff_attrs a = ff_attrs_preset(op);
+	struct ff_onnx_value *in;
+	uint32_t axis;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code == FF_OK)
+		code = ff_onnx_axis_of(
+				im, n, ff_onnx_int(n, "axis", im->opset < 13 ? 1 : -1), in, &axis);
+	if (code < 0)
+		return code;
+	if (im->opset < 13 && axis + 1 < in->rank)
+		return ff_import_fail(im, n,
+				"over several axes (opset %" PRId64 ") is not supported",
+				im->opset);
+	a.softmax.axis = (int32_t)axis;
+	return ff_onnx_many(im, n, op, &a);
+}
+
+int ff_onnx_softmax(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return softmax(im, n, FF_OP_SOFTMAX);
+}
+
+int ff_onnx_log_softmax(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return softmax(im, n, FF_OP_LOG_SOFTMAX);
+}
 
 /* A function of one element. */
 static int one(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op, double a, double b,

@@ -29,8 +29,5 @@ int ff_onnx_cut(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 /* The shape of a constant that broadcasts to `v`, by the node's axes, that of the samples 1. */
 int ff_onnx_fit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
 		const struct ff_onnx_value *v, struct ff_constant *ret);
-/* All inputs in one node. */
-int ff_onnx_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
-		const union ff_attrs *attrs);
 
 #endif

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "arrange.h"
-#include "constants.h"
 #include "emit.h"
+#include "inputs.h"
+#include "lift.h"
 #include "values.h"
 
 /* Heads stand before places, or behind each other in the last axis. */

@@ -1,89 +1,15 @@
 /* ONNX operators that go with constants, or to a shape.  SPDX-License-Identifier: Apache-2.0 */
 #include "constants.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "arrange.h"
 #include "emit.h"
 #include "fold_moves.h"
+#include "inputs.h"
+#include "lift.h"
 #include "values.h"
-
-/* Elements as runs; what is infinite is the largest number there is. */
-static int list_runs(struct ff_import *im, const struct ff_constant *c, struct ff_numbers *ret)
-{
-	double *at = ff_arena_array(im->arena, 2 * (size_t)c->n + 2, sizeof(*at));
-
-	if (!at)
-		return ff_fail_memory(im->err);
-	ret->n = 0;
-	ret->at = at;
-	for (int64_t i = 0; i < c->n; i++) {
-		double x = c->whole ? (double)c->i[i] : (double)c->f[i];
-
-		x = x < -(double)FLT_MAX  ? -(double)FLT_MAX
-		    : x > (double)FLT_MAX ? (double)FLT_MAX
-					  : x;
-		if (ret->n && at[ret->n - 1] == x) {
-			at[ret->n - 2]++;
-			continue;
-		}
-		at[ret->n++] = 1;
-		at[ret->n++] = x;
-	}
-	return FF_OK;
-}
-
-/* One for all samples, where each has its own and all are the same. */
-static int take_sample(struct ff_import *im, const Onnx__NodeProto *n, struct ff_constant *c,
-		const struct ff_onnx_value *v)
-{
-	int64_t each = c->n / v->shape[0];
-
-	if (v->arranged || c->rank != v->rank || c->shape[0] == 1)
-		return FF_OK;
-	if (c->shape[0] != v->shape[0] || !c->n)
-		return ff_import_fail(im, n, "a constant of %" PRId64 " samples beside %d",
-				c->shape[0], v->shape[0]);
-	for (int64_t i = each; i < c->n; i++)
-		if (c->whole ? c->i[i] != c->i[i % each] : !(c->f[i] == c->f[i % each]))
-			return ff_import_fail(
-					im, n, "a constant that differs from sample to sample");
-	c->shape[0] = 1;
-	c->n = each;
-	return FF_OK;
-}
-
-int ff_emit_constant(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
-		const struct ff_onnx_value *v, struct ff_onnx_value *ret)
-{
-	const char *own = n->name && n->name[0] ? n->name : n->output[0];
-	union ff_attrs a = ff_attrs_preset(FF_OP_CONSTANT_OF);
-	struct ff_emit e = {.op = FF_OP_CONSTANT_OF, .attrs = &a};
-	struct ff_constant fit;
-	int code = ff_onnx_fit(im, n, c, v, &fit);
-
-	if (code == FF_OK)
-		code = take_sample(im, n, &fit, v);
-	if (code == FF_OK)
-		code = list_runs(im, &fit, &a.constant.runs);
-	if (code < 0)
-		return code;
-	e.name = ff_arena_printf(im->arena, "%s.constant", own);
-	a.constant.rank = (int32_t)v->rank;
-	for (uint32_t k = 0; k < v->rank; k++)
-		a.constant.shape[k] = k + fit.rank < v->rank
-						      ? 1
-						      : (int32_t)fit.shape[k + fit.rank - v->rank];
-	a.constant.shape[0] = v->shape[0];
-	code = ff_emit(im, n, &e, ret, 1);
-	ret->arranged = v->arranged;
-	ret->onnx_rank = v->onnx_rank;
-	ret->batch_at = v->batch_at;
-	memcpy(ret->group, v->group, sizeof(ret->group));
-	return code;
-}
 
 int ff_emit_pad(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
 		const struct ff_constant *pads, int32_t mode, double value)

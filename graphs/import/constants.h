@@ -7,9 +7,6 @@
 int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_scatter_nd(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_where(struct ff_import *im, const Onnx__NodeProto *n);
-/* Numbers that are not trained, which broadcast to `v`, as a value beside it. */
-int ff_emit_constant(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
-		const struct ff_onnx_value *v, struct ff_onnx_value *ret);
 /* Numbers around a tensor or, by an enum ff_pad_mode, elements of its own; or less of it. */
 int ff_emit_pad(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
 		const struct ff_constant *pads, int32_t mode, double value);

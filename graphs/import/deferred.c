@@ -7,11 +7,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "activations.h"
 #include "arrange.h"
 #include "emit.h"
 #include "fold.h"
 #include "lift.h"
-#include "rows.h"
 #include "values.h"
 
 #define MASKED (-1e4f) /* a score that is to count for nothing */

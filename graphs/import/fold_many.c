@@ -193,20 +193,6 @@ int ff_fold_product(struct ff_import *im, const Onnx__NodeProto *n,
 	return FF_OK;
 }
 
-int64_t ff_fold_place(const struct ff_constant *c, const int64_t *index, int64_t depth)
-{
-	int64_t at = 0;
-
-	for (int64_t k = 0; k < depth; k++) {
-		int64_t i = index[k] < 0 ? index[k] + c->shape[k] : index[k];
-
-		if (i < 0 || i >= c->shape[k])
-			return -1;
-		at = at * c->shape[k] + i;
-	}
-	return at;
-}
-
 /* The first with rows of the third put where the second says. */
 int ff_fold_scatter(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *const *in, struct ff_constant *ret)

@@ -7,6 +7,7 @@
 #include "arrange.h"
 #include "constants.h"
 #include "emit.h"
+#include "inputs.h"
 #include "values.h"
 
 /* An attribute's integers, one an axis, or `preset` for all. */

@@ -5,6 +5,9 @@
 
 #include "importing.h"
 
+/* Numbers that are not trained, which broadcast to `v`, as a value beside it. */
+int ff_emit_constant(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
+		const struct ff_onnx_value *v, struct ff_onnx_value *ret);
 /* Of a constant whose axis 0 are the samples, all alike, one; others as they are. */
 int ff_lift_sample(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
 		struct ff_constant *ret);
@@ -12,9 +15,9 @@ int ff_lift_sample(struct ff_import *im, const Onnx__NodeProto *n, const struct 
  * trained stays the parameter that it is, though it was moved. */
 int ff_lift(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
 		uint32_t rank, const int32_t *shape, struct ff_onnx_value *ret);
-/* Whether ff_onnx_in_node may have it so. */
+/* Whether an input that is one may be had so. */
 bool ff_lift_can(const struct ff_import *im, const struct ff_constant *c);
-/* For ff_onnx_in_node: input `i`, which it can. */
+/* Input `i`, which it can. */
 int ff_lift_in(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 		const struct ff_constant *c, struct ff_onnx_value **ret);
 

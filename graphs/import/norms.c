@@ -5,6 +5,7 @@
 
 #include "arrange.h"
 #include "emit.h"
+#include "inputs.h"
 #include "values.h"
 
 /* All of `c` are `v`, and nobody trains them. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "arrange.h"
-#include "constants.h"
 #include "emit.h"
+#include "inputs.h"
 #include "lift.h"
 #include "origin.h"
 #include "values.h"

@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "constants.h"
 #include "emit.h"
+#include "inputs.h"
+#include "lift.h"
 #include "values.h"
 
 #define MAX_GATES 4

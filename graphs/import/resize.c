@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "emit.h"
+#include "inputs.h"
 #include "values.h"
 
 /* Sizes behind the channels: as they are given, or as scales make them. */

@@ -13,6 +13,7 @@
 #include "deferred.h"
 #include "emit.h"
 #include "fold.h"
+#include "inputs.h"
 #include "layers.h"
 #include "norms.h"
 #include "pointwise.h"
@@ -225,37 +226,6 @@ static int emit_transpose(struct ff_import *im, const Onnx__NodeProto *n)
 	if (code == FF_OK)
 		code = ff_onnx_turn(im, n, in, perm, &out);
 	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
-}
-
-/* Before opset 13 all axes from `axis` on together, which is the same for the last. */
-static int softmax(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op)
-{
-	union ff_attrs a = ff_attrs_preset(op);
-	struct ff_onnx_value *in;
-	uint32_t axis;
-	int code = ff_onnx_in_node(im, n, 0, &in);
-
-	if (code == FF_OK)
-		code = ff_onnx_axis_of(
-				im, n, ff_onnx_int(n, "axis", im->opset < 13 ? 1 : -1), in, &axis);
-	if (code < 0)
-		return code;
-	if (im->opset < 13 && axis + 1 < in->rank)
-		return ff_import_fail(im, n,
-				"over several axes (opset %" PRId64 ") is not supported",
-				im->opset);
-	a.softmax.axis = (int32_t)axis;
-	return ff_onnx_many(im, n, op, &a);
-}
-
-int ff_onnx_softmax(struct ff_import *im, const Onnx__NodeProto *n)
-{
-	return softmax(im, n, FF_OP_SOFTMAX);
-}
-
-int ff_onnx_log_softmax(struct ff_import *im, const Onnx__NodeProto *n)
-{
-	return softmax(im, n, FF_OP_LOG_SOFTMAX);
 }
 
 static int64_t clamp(int64_t at, int64_t size)

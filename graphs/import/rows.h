@@ -4,9 +4,6 @@
 
 #include "importing.h"
 
-int ff_onnx_softmax(struct ff_import *im, const Onnx__NodeProto *n);
-int ff_onnx_log_softmax(struct ff_import *im, const Onnx__NodeProto *n);
-
 /* NULL when unknown. */
 const struct ff_onnx_row *ff_onnx_row(const char *op);
 

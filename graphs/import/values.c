@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lift.h"
 #include "metadata.h"
 
 void ff_import_error(struct ff_import *im, const Onnx__NodeProto *n, const char *fmt, ...)
@@ -42,33 +41,6 @@ struct ff_onnx_value *ff_onnx_in(struct ff_import *im, const Onnx__NodeProto *n,
 	if (i >= n->n_input || !n->input[i][0])
 		return NULL;
 	return &im->value[ff_names_find(im->names, n->input[i])];
-}
-
-int ff_onnx_in_node(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
-		struct ff_onnx_value **ret)
-{
-	struct ff_onnx_value *v = ff_onnx_in(im, n, i);
-
-	if (!v)
-		return ff_import_fail(im, n, "input %zu is missing", i);
-	if (v->kind == FF_ONNX_CONSTANT && ff_lift_can(im, &v->constant))
-		return ff_lift_in(im, n, i, &v->constant, ret);
-	if (v->kind == FF_ONNX_CONSTANT)
-		return ff_import_fail(im, n,
-				"input %zu, %s, is a constant, expected something that is "
-				"computed",
-				i, v->name);
-	if (v->kind == FF_ONNX_APART)
-		return ff_import_fail(im, n,
-				"input %zu, %s, is made by %s, which it is not supported behind", i,
-				v->name, v->maker ? v->maker->op_type : "?");
-	if (v->arranged && !im->row->arranged)
-		return ff_import_fail(im, n,
-				"the samples of input %zu, %s, are not its axis 0, which this "
-				"operator is not supported for",
-				i, v->name);
-	*ret = v;
-	return FF_OK;
 }
 
 int ff_onnx_in_constant(struct ff_import *im, const Onnx__NodeProto *n, size_t i,

@@ -15,9 +15,6 @@ void ff_import_error(struct ff_import *im, const Onnx__NodeProto *n, const char 
 struct ff_onnx_value *ff_onnx_value(struct ff_import *im, const char *name);
 /* Input `i` of a node; NULL where it is left out. */
 struct ff_onnx_value *ff_onnx_in(struct ff_import *im, const Onnx__NodeProto *n, size_t i);
-/* The same as a value of the graph that is built, or a sentence that says which is not. */
-int ff_onnx_in_node(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
-		struct ff_onnx_value **ret);
 /* The same as numbers that are known. */
 int ff_onnx_in_constant(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 		const struct ff_constant **ret);

@@ -12,6 +12,13 @@ static bool is_comm(const struct ff_task *t)
 	return t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
 }
 
+/* Whether it has the device's compute lane though communication has one of its own: a copy that
+ * nobody else waits for. */
+static bool is_among_computes(const struct ff_schedule *s, const struct ff_task *t)
+{
+	return s->machine->overlap && t->n_lanes && s->lanes[t->first_lane] < s->machine->n_devices;
+}
+
 static bool is_of_bucket(const struct ff_task *t)
 {
 	return t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE || t->kind == FF_TASK_NORM ||
@@ -174,7 +181,7 @@ static void write_span(const struct ff_schedule *s, const struct ff_span *span, 
 	ff_out_real(o, "ts", span->start_us);
 	ff_out_real(o, "dur", span->finish_us - span->start_us);
 	ff_out_int(o, "pid", first + span->device);
-	ff_out_int(o, "tid", is_comm(t) ? TRACE_COMM : TRACE_COMPUTE);
+	ff_out_int(o, "tid", is_comm(t) && !is_among_computes(s, t) ? TRACE_COMM : TRACE_COMPUTE);
 	write_args(s, span->task, o);
 	ff_out_close(o);
 }

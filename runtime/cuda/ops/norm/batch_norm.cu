@@ -5,7 +5,7 @@
 #include "batch_norm.h"
 #include "cuda/core/real.cuh"
 #include "cuda/core/relu.cuh"
-#include "cuda/core/ticket.cuh"
+#include "ticket.cuh"
 
 #define ACROSS 32
 #define DOWN 8

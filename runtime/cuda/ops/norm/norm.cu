@@ -2,7 +2,7 @@
  * them and a share of the rows.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/real.cuh"
-#include "cuda/core/ticket.cuh"
+#include "ticket.cuh"
 #include "norm.h"
 
 #define ACROSS 32

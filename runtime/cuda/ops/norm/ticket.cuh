@@ -7,7 +7,7 @@
 
 #include <launch.cuh>
 
-#include "rows.h"
+#include "cuda/core/rows.h"
 
 /* Whether this block is the last of `n`; then its threads see all that the others wrote before they
  * asked.  All threads of all blocks ask, once a counter.
