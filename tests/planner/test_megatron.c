@@ -185,6 +185,32 @@ START_TEST(test_zb_h1)
 }
 END_TEST
 
+/* What first and last stage read is cut over the devices of the first: kept whole on each of them,
+ * it would send the gradients of each to all. */
+START_TEST(test_tied)
+{
+	static const char *const names[] = {"megatron:1,4,2,2", "megatron:2,2,2,2,zero-1"};
+	struct ff_graph g = zoo("gpt2", 5);
+	uint32_t tied = ff_graph_find(&g, "embed.weight");
+	struct ff_machine m = fixture_devices(8, &arena);
+	struct ff_error err = {0};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct ff_strategy s = start(names[i], &g, 8);
+		struct ff_schedule cut, whole;
+
+		ck_assert_uint_eq(s.config[tied].n_parts, 4);
+		ck_assert_uint_eq(s.config[tied].replicas, 1);
+		ck_assert_uint_eq(s.config[tied].start, 0);
+		ck_assert_uint_eq(s.config[ff_graph_find(&g, "norm.weight")].n_parts, 0);
+		CHECK_OK(ff_lower(&g, &m, &s, NULL, &arena, &cut, &err));
+		s.config[tied] = (struct ff_config){0};
+		CHECK_OK(ff_lower(&g, &m, &s, NULL, &arena, &whole, &err));
+		ck_assert_int_lt(cut.network_bytes, whole.network_bytes);
+	}
+}
+END_TEST
+
 /* A large vocabulary draws blocks away from the stage that has it, unless stages are even. */
 START_TEST(test_even)
 {
@@ -393,6 +419,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_experts);
 	tcase_add_test(c, test_zero_3);
 	tcase_add_test(c, test_stages);
+	tcase_add_test(c, test_tied);
 	tcase_add_test(c, test_even);
 	tcase_add_test(c, test_light);
 	tcase_add_test(c, test_interleaved);
