@@ -78,9 +78,14 @@ UNDER = {
     "runtime/run": ["runtime/exec", "graphs/html"],
     "runtime": ["runtime/pack", "runtime/prof", "runtime/run"],
 }
-WITHIN = {"graphs/operator/rows": "graphs/operator"}
+WITHIN = {
+    "graphs/import/fold": "graphs/import",
+    "graphs/import/operators": "graphs/import",
+    "graphs/operator/rows": "graphs/operator",
+    "simulator/evaluate/bytes": "simulator/evaluate",
+}
 SUFFIXES = (".c", ".cu", ".h", ".cuh")
-ROOTS = ("include", "graphs", "planner", "runtime", "runtime/cuda/core")  # what -I names
+ROOTS = ("include", "graphs", "simulator", "planner", "runtime", "runtime/cuda/core")  # what -I names
 MOST = 30
 # Structs of more fields, and why.
 WIDE = {
@@ -90,7 +95,6 @@ WIDE = {
 CROWDED = {
     "include/ff": "public headers, one noun each",
     "graphs/operator/rows": "a file for each operator",
-    "graphs/import": "a file for each kind of ONNX's operators",
     "simulator/evaluate": "one evaluator, in a file for each part of its state",
 }
 ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort"}

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deferred.h"
 #include "draft.h"
 #include "emit.h"
 #include "ff/safetensors.h"
-#include "fold.h"
+#include "fold/fold.h"
+#include "operators/deferred.h"
+#include "operators/rows.h"
 #include "metadata.h"
 #include "model.h"
 #include "notes.h"
 #include "origin.h"
-#include "rows.h"
 #include "values.h"
 
 /* Every value of the file has a place before the first pointer to one is kept. */

@@ -8,7 +8,7 @@
 
 #include "arrange.h"
 #include "emit.h"
-#include "fold.h"
+#include "fold/fold.h"
 #include "origin.h"
 #include "values.h"
 

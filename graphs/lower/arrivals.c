@@ -12,8 +12,7 @@ int ff_arrivals_init(struct ff_lowering *l, struct ff_error *err)
 	size_t n = (size_t)l->s->micro_batches * l->g->n_nodes;
 
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
-		l->arrivals.first[k] =
-				ff_arena_array(&l->lasting, n, sizeof(**l->arrivals.first));
+		l->arrivals.first[k] = ff_arena_array(&l->lasting, n, sizeof(**l->arrivals.first));
 		if (!l->arrivals.first[k])
 			return ff_fail_memory(err);
 	}

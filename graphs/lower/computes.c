@@ -10,6 +10,7 @@
 #include "ff/backward.h"
 #include "ff/instance.h"
 #include "ff/node_class.h"
+#include "ff/program_phases.h"
 #include "memory.h"
 
 int ff_computes_init(struct ff_lowering *l, struct ff_error *err)

@@ -7,6 +7,7 @@
 #include "clocks.h"
 #include "ff/grow.h"
 #include "ff/instance.h"
+#include "ff/program_phases.h"
 #include "memory.h"
 
 static void push(struct ff_lowering *l, struct ff_list *list, uint32_t v)

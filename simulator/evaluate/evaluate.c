@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "account.h"
 #include "busy.h"
-#include "columns.h"
-#include "dropped.h"
 #include "early.h"
+#include "bytes/account.h"
+#include "bytes/columns.h"
+#include "bytes/dropped.h"
 #include "fold.h"
 #include "home.h"
 #include "memos.h"

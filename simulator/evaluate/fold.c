@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/program_phases.h"
 #include "trial.h"
 
 int ff_fold_create(struct ff_trial *e, struct ff_error *err)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "account.h"
+#include "bytes/account.h"
 #include "fold.h"
 #include "place.h"
 

@@ -9,6 +9,7 @@
 
 #include "busy.h"
 #include "ff/grow.h"
+#include "ff/program_phases.h"
 #include "ff/sharing.h"
 
 /* Moves are counted so many values behind where they are fetched from the host's memory. */

@@ -31,6 +31,7 @@ struct timed_task {
 #define FF_WALK_TASK struct timed_task
 #define FF_WALK_DONE double
 #define FF_WALK_START 0.0
+#include "ff/program_phases.h"
 #include "ff/walk.h"
 
 /* ---- what the walk reads ---- */

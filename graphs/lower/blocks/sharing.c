@@ -1,6 +1,7 @@
 /* Which uses of a value are moved once, and their gradients.  SPDX-License-Identifier: Apache-2.0
  */
 #include "ff/sharing.h"
+#include "ff/program_phases.h"
 
 #include <string.h>
 

@@ -1,0 +1,56 @@
+/* In which phase of a program values are read, and gradients made.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PROGRAM_PHASES_H
+#define FF_PROGRAM_PHASES_H
+
+#include "ff/backward.h"
+#include "ff/program.h"
+
+/* Who reads first what is moved again over `edge`: of a prelude that is not computed again the
+ * node behind it, if its backward reads it; and the phase in which a node does so. */
+static inline uint32_t ff_edge_reader(
+		const struct ff_graph *g, const struct ff_program *p, uint32_t edge)
+{
+	uint32_t node = g->edges[edge].node, leader = ff_node_leader(g, node);
+
+	return p->again[node] || !(ff_op_flags_of(g, leader) & FF_OP_BACKWARD_IN) ? node : leader;
+}
+static inline enum ff_phase ff_node_reads_in(const struct ff_program *p, uint32_t node)
+{
+	return p->again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
+}
+/* The phase in which backward makes the gradient that comes back over `edge`, and the one in which
+ * it reads last what is there. */
+static inline enum ff_phase ff_edge_made_in(
+		const struct ff_graph *g, const struct ff_program *p, uint32_t edge)
+{
+	uint32_t node = g->edges[edge].node;
+
+	return p->halved[node] && edge >= g->nodes[node].in + g->nodes[node].n_data
+			       ? FF_PHASE_WEIGHTS
+			       : FF_PHASE_BACKWARD;
+}
+static inline enum ff_phase ff_edge_read_in(
+		const struct ff_graph *g, const struct ff_program *p, uint32_t edge)
+{
+	uint32_t node = g->edges[edge].node;
+
+	return p->halved[node] && edge < g->nodes[node].in + g->nodes[node].n_data
+			       ? FF_PHASE_WEIGHTS
+			       : FF_PHASE_BACKWARD;
+}
+/* The phase in which the gradients of what `node` has made are read last. */
+static inline enum ff_phase ff_node_ends_in(const struct ff_program *p, uint32_t node)
+{
+	return p->halved[node] ? FF_PHASE_WEIGHTS : FF_PHASE_BACKWARD;
+}
+/* Which gradients the node's backward makes in `phase`. */
+static inline enum ff_grads ff_node_grads(
+		const struct ff_program *p, enum ff_phase phase, uint32_t node)
+{
+	if (phase == FF_PHASE_WEIGHTS)
+		return FF_GRADS_PARAMS;
+	return phase == FF_PHASE_BACKWARD && p->halved[node] ? FF_GRADS_DATA : FF_GRADS_ALL;
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* Bytes by device and step: what comes, what goes, and the most that lives.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SIMULATOR_COLUMNS_H
+#define FF_SIMULATOR_COLUMNS_H
+
+#include "evaluate/trial.h"
+
+int ff_columns_create(struct ff_trial *e, struct ff_error *err);
+/* For rows that are numbered anew: forgets all bytes. */
+int ff_columns_reset(struct ff_trial *e, struct ff_error *err);
+/* Puts a buffer into the bundle; and adds all of it: buffers that come with step `first` and go
+ * behind step `last`. */
+void ff_columns_put(struct ff_trial *e, uint32_t device, int64_t bytes);
+void ff_columns_add(struct ff_trial *e, uint32_t first, uint32_t last);
+/* From when it is `on` until it is not all that is added is noted; and takes that away.  False:
+ * it is too much to have been noted. */
+void ff_columns_note(struct ff_trial *e, bool on);
+bool ff_columns_undo(struct ff_trial *e);
+/* The most that lives on each device at once. */
+void ff_columns_peak(const struct ff_trial *e, int64_t *peak);
+
+#endif
