@@ -21,6 +21,7 @@ import re
 import sys
 
 import collectives as nccl
+from figures import scatter
 
 HERE = pathlib.Path(__file__).resolve().parent
 INTERCONNECTS = HERE.parent / "graphs/machines/interconnects/nccl.json"
@@ -398,14 +399,18 @@ def shown(percent):
 
 
 def check(rows, models):
-    """Prints errors, and returns what results have of them."""
-    figures = []
+    """Prints errors; returns what results have of them, and the points of a figure."""
+    figures, points = [], {}
     for what, held in ("sizes", held_sizes), ("tables", held_tables):
         every = []
         print(f"held out: {what}; mean absolute error in percent from 1 MiB on, and below")
         for kind, name, pairs in held(rows, models):
             above, below = errors(pairs)
             every += pairs
+            if held is held_tables:
+                points.setdefault(kind, []).extend(
+                    (r.us, price_us(m, r), f"{name}, {r.size} bytes: {r.us:g} us, predicted {price_us(m, r):.3g}")
+                    for m, r in pairs)
             print(f"  {kind:14} {name:62} {shown(above)} {shown(below)}")
             for size, value in ("from 1 MiB on", above), ("below 1 MiB", below):
                 if value is not None:
@@ -414,7 +419,7 @@ def check(rows, models):
         print(f"  {'all':77} {above:>6} {below:>6}")
         for size, value in ("from 1 MiB on", above), ("below 1 MiB", below):
             figures.append({"of": f"{what} held out, all of them, {size}", "value": value, "unit": "%"})
-    return figures
+    return figures, points
 
 
 # ---- files ----
@@ -473,13 +478,17 @@ def main():
     p.add_argument("--check", action="store_true",
                    help="cross-validate (minutes); constants are read where -o is not given")
     p.add_argument("--results", type=pathlib.Path, metavar="FILE", help="with --check: the errors, for bench/results")
+    p.add_argument("--svg", type=pathlib.Path, metavar="FILE",
+                   help="with --check: a scatter plot of tables that were held out")
     args = p.parse_args()
     rows = read_all(args.folder)
     models = fit_all(rows) if args.o or not args.check else read(INTERCONNECTS)
     if args.o:
         write(models, args.o)
     if args.check:
-        figures = check(rows, models)
+        figures, points = check(rows, models)
+        if args.svg:
+            scatter(args.svg, "Collectives of tables held out, predicted and measured", points, unit="us")
         if args.results:
             save_results(args.results, figures)
     else:

@@ -15,6 +15,8 @@ import tempfile
 import zlib
 from pathlib import Path
 
+from figures import scatter
+
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "graphs/machines/models"
 
@@ -278,6 +280,11 @@ class Fit:
     def absolute(self, rows):
         return [abs(us / have - 1) for us, (_, have) in zip(self.predict([r[0] for r in rows]), rows)]
 
+    def points(self, rows):
+        """Of a figure."""
+        return [(have, us, f"{self.model['name']}, {shape}: {have:g} us, predicted {us:.3g}")
+                for us, (shape, have) in zip(self.predict([r[0] for r in rows]), rows)]
+
     def free(self):
         bound = "." not in self.which
         return [p for p in self.parameters if not (bound and p in ("floor_us", "backward")) and
@@ -431,13 +438,14 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--only", help="KIND: fit that alone, and infer nothing")
     parser.add_argument("--json", type=Path, help="where --check's figures go")
+    parser.add_argument("--svg", type=Path, help="a scatter plot of what was fitted goes there, some rows of each table")
     options = parser.parse_args()
     tool = options.build / "bench/bench-device"
     known = tables(options.folder)
     models = {kind: skeleton(kind) for kind in KINDS}
     for kind, (flops, _) in MEASURED_ON.items():
         models[kind]["flops_per_s"] = flops
-    figures = []
+    figures, points = [], {}
     for kind, which in order(known):
         if options.only and kind != options.only:
             continue
@@ -446,6 +454,7 @@ def main():
         c = models[kind]["classes"][which]
         f = fit(tool, models[kind], which, sources)
         fitted = [f.absolute(rows) for rows in sources]
+        points.setdefault(which, []).extend(f.points([r for rows in sources for r in thinned(rows, 60)]))
         on = [MEASURED_ON[kind][1]] if kind in MEASURED_ON else []
         c.update(basis="measured", source="; ".join([source for source, _ in named] + on), rows=sum(map(len, sources)),
                  error=round(mean([mean(off) for off in fitted]), 3))
@@ -460,6 +469,8 @@ def main():
                   "(median {held_out_median:.3f}), {source:.30}".format(**figures[-1]), flush=True)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if options.svg:
+        scatter(options.svg, "Kernels, predicted and measured", points, unit="us")
     if not options.check and not options.only:
         for kind in MEASURED_ON:
             models[kind]["flops_per_s"] = KINDS[kind][1]
