@@ -5,18 +5,14 @@
 #include "batch_norm.h"
 #include "cuda/core/real.cuh"
 #include "cuda/core/relu.cuh"
+#include "sums.cuh"
 #include "ticket.cuh"
 
-#define ACROSS 32
-#define DOWN 8
 #define MOST 64  /* shares of the elements of a channel */
 #define CHUNK 32 /* elements of which a thread makes moments at a time */
 
 struct moments {
 	float count, mean, squares, unused;
-};
-struct two {
-	float a, b;
 };
 
 FF_DEVICE struct moments merge(struct moments x, struct moments y)
@@ -192,7 +188,7 @@ FF_KERNEL void forward(struct ff_batch b, int64_t n, struct ff_batch_values v, T
 /* The gradients of a channel's parameters, and what is kept of it, from what there is of all
  * groups. */
 FF_DEVICE void write_channel(const struct ff_batch &b, const struct ff_batch_values &v, int64_t c,
-		struct two sum, float mean, float variance)
+		struct sums sum, float mean, float variance)
 {
 	if (v.dweight)
 		v.dweight[c] = sum.b;
@@ -206,7 +202,7 @@ FF_DEVICE void write_channel(const struct ff_batch &b, const struct ff_batch_val
  * of it takes the place of the first of its shares. */
 template <class T>
 FF_DEVICE void write_sums(const struct ff_batch &b, const struct run &r,
-		const struct ff_batch_values &v, struct two sum, struct two *all)
+		const struct ff_batch_values &v, struct sums sum, struct sums *all)
 {
 	int64_t t = r.group * b.channels + r.c;
 	const float *m = v.moments + 4 * t;
@@ -230,18 +226,6 @@ FF_DEVICE void write_sums(const struct ff_batch &b, const struct run &r,
 		write_channel(b, v, r.c, sum, m[1], m[2] / (m[0] - 1));
 }
 
-/* Of the threads of a channel; the first one has them. */
-FF_DEVICE struct two add_down(struct two (*part)[ACROSS], struct two sum)
-{
-	part[threadIdx.y][threadIdx.x] = sum;
-	__syncthreads();
-	for (int k = 1; k < DOWN && threadIdx.y == 0; k++) {
-		sum.a += part[k][threadIdx.x].a;
-		sum.b += part[k][threadIdx.x].b;
-	}
-	return sum;
-}
-
 /* The gradient of the output's element `at`; through a relu, for who reads it later, rounded. */
 template <class T> FF_DEVICE float gradient_at(const struct ff_batch_values &v, int64_t at)
 {
@@ -256,13 +240,13 @@ template <class T> FF_DEVICE float gradient_at(const struct ff_batch_values &v, 
 
 /* dy and dy (x - mean). */
 template <class T>
-FF_KERNEL void sums_of(struct ff_batch b, int64_t share, struct ff_batch_values v, struct two *all,
+FF_KERNEL void sums_of(struct ff_batch b, int64_t share, struct ff_batch_values v, struct sums *all,
 		uint32_t *tickets)
 {
-	FF_SHARED struct two part[DOWN][ACROSS];
+	FF_SHARED struct sums part[DOWN][ACROSS];
 	struct run r = run_of(b, share);
 	float mean = r.c < b.channels ? v.moments[4 * (r.group * b.channels + r.c) + 1] : 0;
-	struct two sum = {0, 0};
+	struct sums sum = {0, 0};
 
 	for (int64_t i = r.first + threadIdx.y; r.c < b.channels && i < r.end; i += DOWN) {
 		int64_t at = locate(b, r.c, i);
@@ -279,7 +263,7 @@ FF_KERNEL void sums_of(struct ff_batch b, int64_t share, struct ff_batch_values 
 			return;
 		sum.a = sum.b = 0;
 		for (int64_t i = threadIdx.y; r.c < b.channels && i < gridDim.y; i += DOWN) {
-			struct two one = all[share_at(b, r, i)];
+			struct sums one = all[share_at(b, r, i)];
 
 			sum.a += one.a;
 			sum.b += one.b;
@@ -306,10 +290,10 @@ FF_KERNEL void sums_of(struct ff_batch b, int64_t share, struct ff_batch_values 
 
 /* Statistics count as much as the part has of their group. */
 FF_KERNEL void add_groups(
-		struct ff_batch b, int64_t shares, struct ff_batch_values v, const struct two *all)
+		struct ff_batch b, int64_t shares, struct ff_batch_values v, const struct sums *all)
 {
 	int64_t c = thread_index();
-	struct two sum = {0, 0};
+	struct sums sum = {0, 0};
 	float mean = 0, variance = 0;
 
 	if (c >= b.channels)
@@ -405,14 +389,14 @@ template <class T>
 static cudaError_t launch_gradient(const struct ff_batch *b, const struct ff_batch_values *v,
 		float *scratch, uint32_t *tickets, cudaStream_t s)
 {
-	struct two *all = (struct two *)scratch;
+	struct sums *all = (struct sums *)scratch;
 	cudaError_t code = ff_launch(sums_of<T>, grid_of(b), dim3(ACROSS, DOWN), s, *b, share_of(b),
 			*v, all, tickets);
 
 	if (code != cudaSuccess || b->groups == 1)
 		return code;
 	return ff_launch(add_groups, blocks_of(b->channels), dim3(BLOCK), s, *b, shares_of(b), *v,
-			(const struct two *)all);
+			(const struct sums *)all);
 }
 
 cudaError_t ff_launch_batch_norm_gradient(enum ff_dtype type, const struct ff_batch *b,

@@ -2,21 +2,16 @@
  * them and a share of the rows.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/real.cuh"
-#include "ticket.cuh"
 #include "norm.h"
+#include "sums.cuh"
+#include "ticket.cuh"
 
-#define ACROSS 32
-#define DOWN 8
 #define MOST 64 /* shares of what is summed for a weight */
 
-struct pair_of {
-	float a, b;
-};
-
 /* Of all threads of the block, in each of them. */
-FF_DEVICE struct pair_of add_up(struct pair_of *shared, float a, float b)
+FF_DEVICE struct sums add_up(struct sums *shared, float a, float b)
 {
-	struct pair_of all;
+	struct sums all;
 
 	__syncthreads(); /* who reads the last ones is done */
 	shared[threadIdx.x].a = a;
@@ -37,7 +32,7 @@ template <class T>
 FF_KERNEL void forward(
 		struct ff_norm n, const T *x, const T *weight, const T *bias, T *y, float *saved)
 {
-	FF_SHARED struct pair_of shared[BLOCK];
+	FF_SHARED struct sums shared[BLOCK];
 	int64_t x0, p0, at, p;
 	float sum = 0, mean = 0, rate;
 
@@ -78,9 +73,9 @@ template <class T>
 FF_KERNEL void gradient(struct ff_norm n, const T *x, const T *dy, const T *weight,
 		const float *saved, T *dx)
 {
-	FF_SHARED struct pair_of shared[BLOCK];
+	FF_SHARED struct sums shared[BLOCK];
 	float mean = saved[2 * blockIdx.x], rate = saved[2 * blockIdx.x + 1], g = 0, gx = 0;
-	struct pair_of all;
+	struct sums all;
 	int64_t x0, p0, at, p;
 
 	loops_at(n.row, blockIdx.x, &p0, &x0);
@@ -105,27 +100,15 @@ FF_KERNEL void gradient(struct ff_norm n, const T *x, const T *dy, const T *weig
 	}
 }
 
-/* Of the threads of a weight; the first one has them. */
-FF_DEVICE struct pair_of add_down(struct pair_of (*part)[ACROSS], struct pair_of sum)
-{
-	part[threadIdx.y][threadIdx.x] = sum;
-	__syncthreads();
-	for (int k = 1; k < DOWN && threadIdx.y == 0; k++) {
-		sum.a += part[k][threadIdx.x].a;
-		sum.b += part[k][threadIdx.x].b;
-	}
-	return sum;
-}
-
 /* The gradients of weight and bias number `param` that a block's share has. */
 template <class T>
-FF_DEVICE struct pair_of add_share(const struct ff_norm &n, int64_t param, int64_t share,
-		const T *x, const T *dy, const float *saved)
+FF_DEVICE struct sums add_share(const struct ff_norm &n, int64_t param, int64_t share, const T *x,
+		const T *dy, const float *saved)
 {
 	int64_t first = blockIdx.y * share, end = first + share < n.rests ? first + share : n.rests;
 	int64_t x0 = 0, row0 = 0, at, row;
 	bool own = param >= n.first && param < n.first + n.own;
-	struct pair_of sum = {0, 0};
+	struct sums sum = {0, 0};
 
 	if (own)
 		loops_at(n.param, param - n.first, &row0, &x0);
@@ -145,11 +128,11 @@ FF_DEVICE struct pair_of add_share(const struct ff_norm &n, int64_t param, int64
 /* A block adds up one share of 32 weights and biases, and the last block of these all shares. */
 template <class T>
 FF_KERNEL void weights(struct ff_norm n, int64_t share, const T *x, const T *dy, const float *saved,
-		struct pair_of *all, float *dweight, float *dbias, uint32_t *tickets)
+		struct sums *all, float *dweight, float *dbias, uint32_t *tickets)
 {
-	FF_SHARED struct pair_of part[DOWN][ACROSS];
+	FF_SHARED struct sums part[DOWN][ACROSS];
 	int64_t param = (int64_t)blockIdx.x * ACROSS + threadIdx.x;
-	struct pair_of sum = add_down(part, add_share(n, param, share, x, dy, saved));
+	struct sums sum = add_down(part, add_share(n, param, share, x, dy, saved));
 
 	if (gridDim.y > 1) {
 		if (threadIdx.y == 0 && param < n.params)
@@ -158,7 +141,7 @@ FF_KERNEL void weights(struct ff_norm n, int64_t share, const T *x, const T *dy,
 			return;
 		sum.a = sum.b = 0;
 		for (int64_t i = threadIdx.y; param < n.params && i < gridDim.y; i += DOWN) {
-			struct pair_of one = all[i * n.params + param];
+			struct sums one = all[i * n.params + param];
 
 			sum.a += one.a;
 			sum.b += one.b;
@@ -193,7 +176,7 @@ static int64_t shares_of(const struct ff_norm *n)
 
 int64_t ff_norm_scratch(const struct ff_norm *n)
 {
-	return shares_of(n) > 1 ? shares_of(n) * n->params * (int64_t)sizeof(struct pair_of) : 0;
+	return shares_of(n) > 1 ? shares_of(n) * n->params * (int64_t)sizeof(struct sums) : 0;
 }
 
 /* Threads of a row: a power of two. */
@@ -240,7 +223,7 @@ static cudaError_t launch_weights(const struct ff_norm *n, const void *x, const 
 	dim3 grid((unsigned)blocks_across(n), (unsigned)shares_of(n));
 
 	return ff_launch(weights<T>, grid, dim3(ACROSS, DOWN), s, *n, share_of(n), (const T *)x,
-			(const T *)dy, saved, (struct pair_of *)scratch, dweight, dbias, tickets);
+			(const T *)dy, saved, (struct sums *)scratch, dweight, dbias, tickets);
 }
 
 cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n, const void *x,
