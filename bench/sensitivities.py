@@ -23,7 +23,8 @@ from plans import NETWORKS
 MACHINES = pathlib.Path(__file__).resolve().parent.parent / "graphs/machines"
 # network, machine, devices, --memory (short of what data parallelism takes, or none)
 PLANS = (("gpt2_xl", "dgx-a100-40", 16, "16GiB"), ("gpt2_xl", "dgx-a100-40", 64, None),
-         ("bert_large", "dgx-a100-40", 16, None), ("vit_b16", "dgx-a100-40", 32, None), ("resnet50", "p100x16", 16, None), ("inception_v3", "p100x16", 16, None),
+         ("bert_large", "dgx-a100-40", 16, None), ("vit_b16", "dgx-a100-40", 32, None),
+         ("resnet50", "p100x16", 16, None), ("inception_v3", "p100x16", 16, None),
          ("nmt", "p100x16", 16, None), ("rnnlm", "p100x16", 8, None), ("dlrm_terabyte", "dgx-a100-40", 16, None),
          ("unet", "p100x16", 16, "6GiB"))
 WITH = {"memory_1_gib": "1 GiB more memory", "inside_10_percent": "10 % faster inside",
