@@ -47,26 +47,25 @@ static int64_t *scratches_of(struct ff_lowering *l, uint32_t node, enum ff_pass 
 	return s->bytes[pass];
 }
 
-/* Of the kernel of a task. */
-static int64_t scratch_of(struct ff_lowering *l, const struct ff_task *t)
+int64_t ff_computes_scratch(struct ff_lowering *l, uint32_t node, enum ff_pass pass, uint32_t part)
 {
-	int64_t *bytes = scratches_of(l, t->node, t->pass);
+	int64_t *bytes = l->scratches.of ? scratches_of(l, node, pass) : NULL;
 	struct ff_region box;
 	struct ff_work w;
 
-	if (bytes && bytes[t->part] < 0) {
-		ff_config_box(&l->g->nodes[t->node], &l->config[t->node], t->part, &box);
-		ff_work_fill(l->g, t->node, &box, t->pass, &w);
-		bytes[t->part] = ff_align64(l->opt->workspace(l->opt->ctx, &w));
+	if (bytes && bytes[part] < 0) {
+		ff_config_box(&l->g->nodes[node], &l->config[node], part, &box);
+		ff_work_fill(l->g, node, &box, pass, &w);
+		bytes[part] = ff_align64(l->opt->workspace(l->opt->ctx, &w));
 	}
-	return bytes ? bytes[t->part] : 0;
+	return bytes ? bytes[part] : 0;
 }
 
 static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
 {
 	uint32_t device = t->device, node = t->node, part = t->part;
 	const struct ff_node *n = &l->g->nodes[node];
-	int64_t bytes = l->opt && l->opt->workspace ? scratch_of(l, t) : 0;
+	int64_t bytes = ff_computes_scratch(l, node, t->pass, part);
 
 	/* what is added to other gradients is written aside first */
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
@@ -247,8 +246,11 @@ static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 void ff_computes_part(struct ff_lowering *l, const struct ff_step *s, uint32_t part)
 {
 	uint32_t *place = l->place[ff_phase_pass(s->phase)][s->id];
-	struct ff_task *t = compute_begin(l, s, part);
+	struct ff_task *t;
 
+	if (!ff_lowering_tells(l, l->node[s->id]->device[part]))
+		return;
+	t = compute_begin(l, s, part);
 	if (place)
 		place[part] = l->r.n_tasks - 1 - *ff_emit_computed(l, s->phase, s->micro, s->id);
 	ff_depend_arrived(l, s->phase, s->micro, s->id, part);

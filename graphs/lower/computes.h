@@ -6,6 +6,8 @@
 
 /* Before all. */
 int ff_computes_init(struct ff_lowering *l, struct ff_error *err);
+/* What the kernel of a part needs besides, in bytes. */
+int64_t ff_computes_scratch(struct ff_lowering *l, uint32_t node, enum ff_pass pass, uint32_t part);
 /* What step `s` computes: begun, one part after another, ended. */
 void ff_computes_begin(struct ff_lowering *l, const struct ff_step *s);
 void ff_computes_part(struct ff_lowering *l, const struct ff_step *s, uint32_t part);

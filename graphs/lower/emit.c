@@ -115,7 +115,9 @@ uint32_t ff_emit_task(const struct ff_lowering *l, enum ff_phase phase, uint32_t
 	uint32_t first = *ff_emit_computed(l, phase, micro, node);
 	const uint32_t *place = l->place[ff_phase_pass(phase)][node];
 
-	return first == FF_NONE ? FF_NONE : first + (place ? place[part] : part);
+	if (first == FF_NONE || (place && place[part] == FF_NONE))
+		return FF_NONE;
+	return first + (place ? place[part] : part);
 }
 
 bool ff_emit_from_parameter(const struct ff_lowering *l, uint32_t edge)

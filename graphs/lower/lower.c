@@ -9,6 +9,7 @@
 #include "computes.h"
 #include "delays.h"
 #include "dropped.h"
+#include "equal_devices.h"
 #include "ff/instance.h"
 #include "ff/micro.h"
 #include "memory.h"
@@ -453,6 +454,12 @@ static int find_graph(struct ff_lowering *l, const struct ff_graph *g, struct ff
 					: ff_graph_micro(g, l->s->micro_batches, l->a, micro, err);
 }
 
+/* What is compressed, or late, has buffers of its own. */
+static bool folds(const struct ff_lowering *l)
+{
+	return l->opt && l->opt->sizes_only && !l->opt->codec && !l->r.staleness;
+}
+
 static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_error *err)
 {
 	int code;
@@ -477,12 +484,15 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 	if (!l->r.again || !l->r.dropped)
 		return ff_fail_memory(err);
 	find_sharing(l);
-	if ((code = ff_room_reserve(l, err)) < 0 || (code = ff_tables_places(l, err)) < 0 ||
+	if ((code = ff_computes_init(l, err)) < 0 ||
+			(folds(l) && (code = ff_equal_devices_find(l, err)) < 0) ||
+			(code = ff_room_reserve(l, err)) < 0 ||
+			(code = ff_tables_places(l, err)) < 0 ||
 			(code = ff_tables_build(l, err)) < 0 || (code = build_buckets(l, err)) < 0)
 		return code;
 	build_kept(l);
 	ff_delays_build(l);
-	if ((code = ff_arrivals_init(l, err)) < 0 || (code = ff_computes_init(l, err)) < 0)
+	if ((code = ff_arrivals_init(l, err)) < 0)
 		return code;
 	ff_tasks_emit(l);
 	return l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);

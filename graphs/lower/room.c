@@ -25,6 +25,17 @@ static void count_moves(const struct ff_redistribution *r, struct count *n)
 	}
 }
 
+/* Parts whose tasks are told of. */
+static size_t count_parts(const struct ff_lowering *l, uint32_t node)
+{
+	const struct ff_node_block *b = l->node[node];
+	size_t n = 0;
+
+	for (uint32_t p = 0; p < b->n_parts && l->like; p++)
+		n += ff_lowering_tells(l, b->device[p]);
+	return l->like ? n : b->n_parts;
+}
+
 static void count_step(const struct ff_lowering *l, const struct ff_step *s, struct count *n)
 {
 	const struct ff_node *node;
@@ -33,7 +44,7 @@ static void count_step(const struct ff_lowering *l, const struct ff_step *s, str
 	switch (s->kind) {
 	case FF_STEP_COMPUTE:
 		node = &l->g->nodes[s->id];
-		parts = l->node[s->id]->n_parts;
+		parts = count_parts(l, s->id);
 		n->tasks += parts;
 		n->clocks += parts;
 		n->buffers += parts *

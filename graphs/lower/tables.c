@@ -6,9 +6,10 @@
 
 #include "ff/instance.h"
 
-static uint32_t *buffers_of(struct ff_lowering *l, uint32_t n)
+/* `n` times FF_NONE. */
+static uint32_t *list_of(struct ff_lowering *l, struct ff_arena *a, uint32_t n)
 {
-	uint32_t *list = ff_arena_array(l->a, n, sizeof(*list));
+	uint32_t *list = ff_arena_array(a, n, sizeof(*list));
 
 	l->failed |= !list;
 	if (list)
@@ -30,19 +31,15 @@ static bool has_gradient(const struct ff_lowering *l, uint32_t node, uint32_t i)
 	return i % 2 == 0 || (i == ff_schedule_due(&l->r) && ff_node_is_parameter(l->g, node));
 }
 
-/* Parts that run in turn have tasks that move between theirs. */
+/* Parts that run in turn have tasks that move between theirs; of those that are not told of there
+ * is none. */
 int ff_tables_places(struct ff_lowering *l, struct ff_error *err)
 {
 	for (uint32_t i = 0; i < l->g->n_nodes; i++)
-		for (int pass = 0; pass < 2 && l->node[i] && l->node[i]->turns.n > 1; pass++) {
-			uint32_t *place = ff_arena_array(
-					l->scratch, l->node[i]->n_parts, sizeof(*place));
-
-			if (!place)
-				return ff_fail_memory(err);
-			l->place[pass][i] = place;
-		}
-	return FF_OK;
+		for (int pass = 0; pass < 2 && l->node[i] && (l->like || l->node[i]->turns.n > 1);
+				pass++)
+			l->place[pass][i] = list_of(l, l->scratch, l->node[i]->n_parts);
+	return l->failed ? ff_fail_memory(err) : FF_OK;
 }
 
 /* Those of what is moved over one edge. */
@@ -55,8 +52,8 @@ static void build_table(struct ff_lowering *l, uint32_t e)
 		size_t at = (size_t)e * l->r.n_instances + i;
 		bool there = own && has_instance(l, ff_edge_source(l->g, e), i);
 
-		l->r.in[at] = there ? buffers_of(l, parts) : NULL;
-		l->r.din[at] = has_gradient(l, ff_edge_source(l->g, e), i) ? buffers_of(l, parts)
+		l->r.in[at] = there ? list_of(l, l->a, parts) : NULL;
+		l->r.din[at] = has_gradient(l, ff_edge_source(l->g, e), i) ? list_of(l, l->a, parts)
 									   : NULL;
 	}
 }
@@ -84,8 +81,8 @@ int ff_tables_build(struct ff_lowering *l, struct ff_error *err)
 		for (uint32_t i = 0; i < l->r.n_instances; i++) {
 			size_t at = (size_t)k * l->r.n_instances + i;
 
-			l->r.out[at] = has_instance(l, node, i) ? buffers_of(l, parts) : NULL;
-			l->r.dout[at] = has_gradient(l, node, i) ? buffers_of(l, parts) : NULL;
+			l->r.out[at] = has_instance(l, node, i) ? list_of(l, l->a, parts) : NULL;
+			l->r.dout[at] = has_gradient(l, node, i) ? list_of(l, l->a, parts) : NULL;
 		}
 	}
 	for (uint32_t e = 0; e < g->n_edges; e++)

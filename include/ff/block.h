@@ -182,7 +182,9 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 		const struct ff_weight_group *group, uint32_t n, struct ff_update_way way,
 		struct ff_error *err);
 void ff_bucketing_end(struct ff_bucketing *b);
-/* Behind the end: who reads dropped buckets first and last in program `p` of `g`. */
+/* Behind the end: those alone that lie on some of `device`, by number of the device. */
+void ff_bucketing_keep(struct ff_bucketing *b, const bool *device);
+/* Behind both: who reads dropped buckets first and last in program `p` of `g`. */
 void ff_bucketing_open(
 		struct ff_bucketing *b, const struct ff_graph *g, const struct ff_program *p);
 /* Whether a bucket of `param`, which is updated flat, is dropped while nobody reads it: 0, or 1 and

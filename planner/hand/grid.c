@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "ff/micro.h"
+#include "space/space.h"
 
 /* Axes: stages, devices that share a product, and micro-batches are powers of two. */
 enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, CHUNKS, AXES };
-static const uint8_t sizes[AXES] = {4, 4, 4, 3, 3, 11, 2};
+static const uint8_t sizes[AXES] = {5, 4, 4, 3, 3, 11, 2};
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
 static const char *const updates[] = {"", ",zero-1", ",zero-3"};
 static const char *const again[] = {"", ",recompute=light", ",recompute"};
@@ -62,6 +63,8 @@ static int try_here(
 	int code = ff_init_strategy(name, on->space, on->graph, on->machine, 0, x->a, &s, &why);
 
 	*at = (struct ff_evaluation){.fits = false};
+	if (code == FF_OK && !ff_space_has_time_for(on->space, &s))
+		return FF_OK;
 	if (code == FF_OK) {
 		x->tried++;
 		code = ff_evaluator_set(on->evaluator, &s, at, &why);

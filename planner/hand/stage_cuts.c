@@ -10,15 +10,16 @@
 #include "propose/extras.h"
 #include "propose/phases.h"
 
-/* The largest number of micro-batches up to `most` that leaves `parts` samples in each;
- * 1 where none does. */
+/* The largest number of micro-batches up to `most` that leaves `parts` samples in each, where
+ * operators have so many parts, and that a search has time for; 1 where none does. */
 static uint32_t pick_micro(
 		const struct ff_space *s, const struct ff_graph *g, uint32_t most, uint32_t parts)
 {
 	uint32_t m = 1;
 
 	for (uint32_t i = 0; i < s->n_micro; i++)
-		if (s->micro[i] <= most && (uint32_t)g->batch / s->micro[i] >= parts)
+		if (s->micro[i] <= most && (uint32_t)g->batch / s->micro[i] >= parts &&
+				ff_space_has_time(s, s->micro[i], parts))
 			m = s->micro[i];
 	return m;
 }

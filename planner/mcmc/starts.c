@@ -10,6 +10,7 @@
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
 #define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
 #define GRID_SHARE 0.1          /* of the budget, at most: of time, or */
+#define GRID_SHARE_TIGHT 0.4    /* where no plain start fits */
 #define GRID_EVERY 32           /* a strategy by hand for so many proposals */
 #define MOST_STAGES 16          /* of a pipeline to start from */
 
@@ -110,7 +111,8 @@ static bool saves_memory(const char *called)
 static bool grid_ends(void *ctx)
 {
 	struct ff_chain *c = ctx;
-	double most_s = GRID_SHARE * c->opt->seconds;
+	double share = c->best.at.fits ? GRID_SHARE : GRID_SHARE_TIGHT;
+	double most_s = share * c->opt->seconds;
 
 	ff_chain_look(c);
 	return ff_chain_in_hurry(c) ||

@@ -14,8 +14,8 @@
 
 #include "ff/micro.h"
 
-/* Operators, times devices, times micro-batches: what evaluating one strategy takes. */
-#define MOST_INSTANCES ((uint64_t)1 << 22)
+/* Parts of all operators, in all micro-batches: what evaluating one strategy takes. */
+#define MOST_INSTANCES ((uint64_t)1 << 23)
 
 static uint64_t add_saturated(uint64_t a, uint64_t b)
 {
@@ -337,14 +337,11 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 
 void ff_space_allow(struct ff_space *s, uint32_t what)
 {
-	uint64_t parts = (uint64_t)s->graph->n_nodes * s->n_devices;
 	uint32_t m = 2, batch = (uint32_t)s->graph->batch;
 
 	s->what = what;
 	s->n_micro = 1;
-	for (; what & FF_SPACE_MICRO && s->n_micro < FF_MOST_MICRO && batch % m == 0 &&
-			m * parts <= MOST_INSTANCES;
-			m *= 2) {
+	for (; what & FF_SPACE_MICRO && s->n_micro < FF_MOST_MICRO && batch % m == 0; m *= 2) {
 		struct ff_arena scratch;
 		struct ff_graph micro;
 		struct ff_error why;
@@ -357,6 +354,24 @@ void ff_space_allow(struct ff_space *s, uint32_t what)
 			return;
 		s->micro[s->n_micro++] = m;
 	}
+}
+
+bool ff_space_has_time(const struct ff_space *s, uint32_t micro_batches, uint32_t parts)
+{
+	uint64_t nodes = 0;
+
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
+		nodes += ff_node_needs_config(s->graph, i);
+	return micro_batches == 1 || nodes * parts * micro_batches <= MOST_INSTANCES;
+}
+
+bool ff_space_has_time_for(const struct ff_space *s, const struct ff_strategy *plan)
+{
+	uint64_t parts = 0;
+
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
+		parts += ff_node_needs_config(s->graph, i) ? plan->config[i].n_parts : 0;
+	return plan->micro_batches == 1 || parts * plan->micro_batches <= MOST_INSTANCES;
 }
 
 uint32_t ff_space_micro(const struct ff_space *s, const uint32_t **ret)

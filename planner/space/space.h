@@ -48,6 +48,10 @@ struct ff_space {
 /* From now on there is nothing but what keeps to `l`, whose pins have to outlive `s`; after
  * ff_space_allow.  FF_E_INPUT where an operator has no such config. */
 int ff_space_limit(struct ff_space *s, const struct ff_limits *l, struct ff_error *err);
+/* Whether a search tries so many micro-batches, where operators have `parts` parts each; and
+ * whether it tries `plan`.  What evaluating one takes grows with both. */
+bool ff_space_has_time(const struct ff_space *s, uint32_t micro_batches, uint32_t parts);
+bool ff_space_has_time_for(const struct ff_space *s, const struct ff_strategy *plan);
 static inline const struct ff_pin *ff_space_pin(const struct ff_space *s, uint32_t node)
 {
 	return s->limits.pin ? s->limits.pin[node] : NULL;

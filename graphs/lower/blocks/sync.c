@@ -47,7 +47,6 @@ void ff_bucketing_begin(struct ff_bucketing *b)
 {
 	b->n_buckets = b->n_members = b->n_dropped = 0;
 	b->round++;
-	memset(b->first_at, 0xff, b->n_nodes * sizeof(*b->first_at));
 	memset(b->dropped, 0, b->n_nodes * sizeof(*b->dropped));
 	ff_table_clear(&b->sets);
 }
@@ -194,18 +193,46 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 	return code;
 }
 
-void ff_bucketing_end(struct ff_bucketing *b)
+/* Lists those that close at each node. */
+static void list_closed(struct ff_bucketing *b)
 {
+	memset(b->first_at, 0xff, b->n_nodes * sizeof(*b->first_at));
 	/* pushed from the last, so that a node's buckets come out in their order */
 	for (uint32_t i = b->n_buckets; i-- > 0;) {
+		b->bucket[i].next_at = b->first_at[b->bucket[i].close];
+		b->first_at[b->bucket[i].close] = i;
+	}
+}
+
+void ff_bucketing_end(struct ff_bucketing *b)
+{
+	list_closed(b);
+	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		struct ff_bucket_build *k = &b->bucket[i];
 
-		k->next_at = b->first_at[k->close];
-		b->first_at[k->close] = i;
 		if (k->flat)
 			k->bytes = k->n_devices *
 				   ff_bucket_run_bytes(b->type, k->bytes, k->n_devices);
 	}
+}
+
+static bool is_on_any(const struct ff_bucket_build *k, const bool *device)
+{
+	for (uint32_t d = 0; d < k->n_devices; d++)
+		if (device[k->device[d]])
+			return true;
+	return false;
+}
+
+void ff_bucketing_keep(struct ff_bucketing *b, const bool *device)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < b->n_buckets; i++)
+		if (is_on_any(&b->bucket[i], device))
+			b->bucket[n++] = b->bucket[i];
+	b->n_buckets = n;
+	list_closed(b);
 }
 
 /* ---- dropped buckets ---- */
