@@ -199,9 +199,21 @@ static void make_neighbours_due(
 	}
 }
 
+/* Whether weights and gradients may fit where updates alone are cut flat: at best each device of a
+ * stage that shares products has as much of them as any other. */
+static bool has_room(const struct walk *x, const struct place *p)
+{
+	const struct ff_grid *on = x->grid;
+	uint32_t shares = 1u << (p->at[TENSOR] + p->at[STAGES]);
+	int64_t bytes = ff_graph_parameters(on->graph) *
+			(ff_dtype_bytes(on->graph->dtype) + FF_F32_BYTES);
+
+	return (double)bytes / shares <= x->memory_bytes / on->machine->n_devices;
+}
+
 /* Where a walk begins: with all stages and shared products, updates cut flat, which are hardly ever
- * worse, and micro-batches enough to fill the stages. */
-static void make_first_due(struct walk *x)
+ * worse, and micro-batches enough to fill the stages; `roomy`: but for those that cannot fit. */
+static void make_first_due(struct walk *x, bool roomy)
 {
 	for (uint8_t p = 0; p < sizes[STAGES]; p++)
 		for (uint8_t t = 0; t < sizes[TENSOR]; t++)
@@ -210,7 +222,8 @@ static void make_first_due(struct walk *x)
 
 				for (; !is_there(x, &at) && at.at[MICRO]; at.at[MICRO]--)
 					continue;
-				make_due(x, &at, -1, true);
+				if (!roomy || has_room(x, &at))
+					make_due(x, &at, -1, true);
 			}
 }
 
@@ -318,7 +331,9 @@ int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strat
 	if (grid->whole)
 		make_all_due(&x);
 	else
-		make_first_due(&x);
+		make_first_due(&x, true);
+	if (!x.n_due)
+		make_first_due(&x, false);
 	while (x.n_due && code == FF_OK && !stopped(&x)) {
 		struct place p = take_due(&x);
 
