@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/functions.cuh"
 #include "cuda/core/real.cuh"
+#include "cuda/core/report.cuh"
 #include "point_loss.h"
 
 #define MOST 1024 /* blocks that add up */
@@ -126,7 +127,7 @@ FF_KERNEL void join_points(struct ff_points p, const struct ff_points_share *in,
 	valid = valid_of(p);
 	if (s.valid > valid) {
 		trouble->count = s.valid;
-		trouble->found = 1;
+		tell(trouble);
 	}
 	out[0] = valid ? (float)(s.sum / (double)valid) : 0;
 	out[1] = (float)s.right;

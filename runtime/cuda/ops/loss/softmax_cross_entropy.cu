@@ -2,6 +2,7 @@
  * runtime/cpu/ops/loss/softmax_cross_entropy.c has them.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/real.cuh"
+#include "cuda/core/report.cuh"
 #include "softmax_cross_entropy.h"
 
 #define WIDE 256     /* classes from which a position has a block of its own */
@@ -108,7 +109,7 @@ FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labe
 		return;
 	if (p.label != l.ignore && !p.valid) {
 		trouble->value = p.label;
-		trouble->found = 1;
+		tell(trouble);
 	}
 	all[p.pair] = p.valid ? top.most : 0;
 	all[p.pair + 1] = p.valid && top.most != -INFINITY ? sum : 0;
@@ -200,7 +201,7 @@ FF_WIDE_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *a
 	valid = valid_of(l);
 	if (s.valid > valid) {
 		trouble->count = s.valid;
-		trouble->found = 1;
+		tell(trouble);
 	}
 	out[0] = valid ? (float)(s.sum / (double)valid) : 0;
 	out[1] = (float)s.correct;

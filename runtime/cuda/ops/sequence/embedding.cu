@@ -1,5 +1,6 @@
 /* Rows of a table, and their gradients.  SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/real.cuh"
+#include "cuda/core/report.cuh"
 #include "embedding.h"
 
 #define EACH 8 /* ids that a thread looks at between two steps of its block */
@@ -26,7 +27,7 @@ FF_KERNEL void lookup(struct ff_embedding e, const int32_t *ids, const T *table,
 
 	if (threadIdx.x == 0 && (ids[i] < -1 || ids[i] >= e.vocabulary)) {
 		trouble->value = ids[i];
-		trouble->found = 1;
+		tell(trouble);
 	}
 	for (int64_t c = threadIdx.x; c < e.features; c += blockDim.x)
 		out[at + c * e.step] = here ? table[row * e.features + c] : (T)0;
