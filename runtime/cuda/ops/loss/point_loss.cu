@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/functions.cuh"
 #include "cuda/core/real.cuh"
-#include "cuda/core/report.cuh"
 #include "point_loss.h"
 
 #define MOST 1024 /* blocks that add up */

@@ -2,7 +2,6 @@
  * runtime/cpu/ops/loss/softmax_cross_entropy.c has them.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/real.cuh"
-#include "cuda/core/report.cuh"
 #include "softmax_cross_entropy.h"
 
 #define WIDE 256     /* classes from which a position has a block of its own */

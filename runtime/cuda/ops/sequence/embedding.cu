@@ -1,6 +1,5 @@
 /* Rows of a table, and their gradients.  SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/real.cuh"
-#include "cuda/core/report.cuh"
 #include "embedding.h"
 
 #define EACH 8 /* ids that a thread looks at between two steps of its block */
