@@ -22,6 +22,7 @@ struct bench {
 	struct ff_table seen; /* ff_work_hash */
 	struct ff_scratch scratch;
 	uint64_t drawn, parts;
+	bool sums;  /* gradients are to be added */
 	uint32_t n; /* works so far */
 };
 
@@ -35,6 +36,24 @@ static bool is_of_library(const struct ff_work *w)
 				kernel[i].class == FF_KERNEL_ATTENTION)
 			return true;
 	return false;
+}
+
+/* Gradients of the first two inputs that the kernel makes, and those of them that it can add. */
+static int print_sums(
+		struct bench *b, const struct ff_work *w, struct ff_kernel *k, struct ff_error *err)
+{
+	int made = 0, added = 0, code = FF_OK;
+	bool adds;
+
+	for (uint32_t i = 0; i < 2 && w->pass == FF_BACKWARD && code == FF_OK; i++) {
+		if (!w->need_din[i])
+			continue;
+		code = b->on->kernel.add(k, i, &adds, err);
+		made++;
+		added += adds;
+	}
+	printf("\t%d\t%d", made, added);
+	return code;
 }
 
 /* One that there was before is passed over. */
@@ -54,10 +73,13 @@ static int tell(struct bench *b, const struct ff_work *w, struct ff_error *err)
 	code = b->on->kernel.open(b->dev, w, &k, err);
 	if (code < 0)
 		return code;
-	printf("%" PRId64 "\t%" PRId64 "\t%s\t%s\n", b->on->kernel.workspace(k),
+	printf("%" PRId64 "\t%" PRId64 "\t%s\t%s", b->on->kernel.workspace(k),
 			ff_scratch_bytes(&b->scratch, w), w->graph->name, key);
+	if (b->sums && b->on->kernel.add)
+		code = print_sums(b, w, k, err);
+	putchar('\n');
 	b->on->kernel.close(k);
-	return FF_OK;
+	return code;
 }
 
 static int below(struct bench *b, int n)
@@ -119,10 +141,15 @@ static int tell_graph(struct bench *b, const char *path, struct ff_error *err)
 int main(int argc, char **argv)
 {
 	struct bench b = {.scratch = {.cuda = true, .threads = 1}, .parts = 4};
-	const struct ff_option options[] = {{"--parts", FF_OPTION_COUNT, &b.parts, "N",
-			"parts that are drawn of each operator, beside the whole (preset 4)"}};
+	const struct ff_option options[] = {
+			{"--parts", FF_OPTION_COUNT, &b.parts, "N",
+					"parts that are drawn of each operator, beside the whole "
+					"(preset 4)"},
+			{"--sums", FF_OPTION_FLAG, &b.sums, NULL,
+					"also gradients of two inputs that are made, and that can "
+					"be added"}};
 	const struct ff_command command = {.name = "bench-workspaces",
-			.usage = "GRAPH... [--parts N]",
+			.usage = "GRAPH... [--parts N] [--sums]",
 			.summary = "prints the scratch of CUDA kernels, and what is estimated of "
 				   "it",
 			.options = options,

@@ -130,6 +130,10 @@ struct ff_kernel_slots {
 	 * read.  *ret stays where there is none. */
 	int (*fuse)(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
 			uint32_t how, struct ff_kernel **ret, struct ff_error *err);
+	/* Optional (may be NULL): if *ret says so, the kernel from now on adds the gradient of
+	 * `input` to what is at din[input], whose place nothing else that it reads or writes has;
+	 * it needs no more scratch for that. */
+	int (*add)(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err);
 	int64_t (*workspace)(const struct ff_kernel *k); /* bytes of scratch it needs */
 	int (*run)(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
 			struct ff_error *err);

@@ -46,6 +46,7 @@ static const struct ff_backend backend = {
 		.math.decode = ff_cuda_decode,
 		.kernel.open = ff_cuda_kernel,
 		.kernel.fuse = ff_cuda_fuse,
+		.kernel.add = ff_cuda_add,
 		.kernel.workspace = ff_cuda_workspace,
 		.kernel.run = ff_cuda_run,
 		.kernel.close = ff_cuda_kernel_close,

@@ -106,6 +106,14 @@ int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff
 	return FF_OK;
 }
 
+int ff_cuda_add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)
+{
+	int code = k->add ? ff_cuda_enter(k->dev, err) : FF_OK;
+
+	*ret = false;
+	return code < 0 || !k->add ? code : k->add(k, input, ret, err);
+}
+
 void ff_cuda_kernel_close(struct ff_kernel *k)
 {
 	if (!k)

@@ -13,6 +13,7 @@
 #include "ff/arrays.h"
 #include "ff/block.h"
 #include "ff/instance.h"
+#include "sums.h"
 #include "waiting.h"
 
 static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)
@@ -348,5 +349,7 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 	if (!x->trace.span)
 		return ff_fail_memory(err);
 	code = ff_fuse_jobs(x, err);
+	if (code == FF_OK)
+		code = ff_sums_give(x, err);
 	return code < 0 ? code : ff_load_open(x, err);
 }

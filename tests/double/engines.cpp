@@ -23,7 +23,8 @@ static bool is_lacking(const Descriptor *d)
 		return twin::lacks("attention") ||
 		       (d->attention.backward && twin::lacks("attention-backward"));
 	return twin::lacks("conv") || (c.has_bias && twin::lacks("conv-bias")) ||
-	       (c.relu && twin::lacks("conv-relu")) || (widens && twin::lacks("conv-widen"));
+	       (c.relu && twin::lacks("conv-relu")) || (c.beta != 0 && twin::lacks("conv-sums")) ||
+	       (widens && twin::lacks("conv-widen"));
 }
 
 /* How the knob of an engine has to be set; 0: it has none. */

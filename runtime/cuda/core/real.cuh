@@ -1,5 +1,5 @@
 /* What kernels share: elements that are float32 or bfloat16 (uint16_t) in memory and float32
- * in between, packs of them, and how many threads there are.
+ * in between, packs of them, how many threads there are, and how they report.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_REAL_CUH
 #define FF_CUDA_REAL_CUH
@@ -57,6 +57,14 @@ FF_DEVICE int64_t thread_index()
 static inline dim3 blocks_of(int64_t threads)
 {
 	return dim3((unsigned)(threads < 1 ? 1 : (threads + BLOCK - 1) / BLOCK));
+}
+
+/* The host may look while the kernel runs: what was found is there before it is said to be ("Memory
+ * Fence Functions", CUDA C++ Programming Guide). */
+FF_DEVICE void tell(struct ff_trouble *t)
+{
+	__threadfence_system();
+	t->found = 1;
 }
 
 /* Where element `i`, counted over the axes of `l`, is: the last axis is the innermost.  What is

@@ -36,7 +36,7 @@ struct ff_product {
 	cublasLtMatrixLayout_t a, b, c; /* as cuBLASLt has them */
 	struct choice choice;
 	bool has_bias, add_bias; /* in the product, behind it */
-	bool gives_sums;
+	bool gives_sums, adds;
 };
 
 static int check(cublasStatus_t status, const struct ff_kernel *k, const char *verb,
@@ -396,6 +396,11 @@ int ff_product_keep(const struct ff_kernel *k, const struct ff_product *p, const
 	return set_kept(k, p, kept, err);
 }
 
+void ff_product_add(struct ff_product *p)
+{
+	p->adds = true;
+}
+
 bool ff_product_gives_sums(const struct ff_product *p)
 {
 	return p->gives_sums;
@@ -405,7 +410,7 @@ int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaSt
 		const void *a, const void *b, const void *bias, void *c, void *scratch,
 		struct ff_error *err)
 {
-	const float one = 1, zero = 0;
+	const float one = 1, there = p->adds ? 1 : 0;
 	int code = FF_OK;
 
 	if (p->has_bias || p->gives_sums)
@@ -413,7 +418,7 @@ int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaSt
 				err);
 	if (code == FF_OK)
 		code = check(cublasLtMatmul(p->blas->handle, p->matmul, &one, b, p->a, a, p->b,
-					     &zero, c, p->c, c, p->c, &p->choice.algo,
+					     &there, c, p->c, c, p->c, &p->choice.algo,
 					     p->choice.workspace ? scratch : NULL,
 					     p->choice.workspace, queue),
 				k, "multiply", err);

@@ -33,6 +33,8 @@ bool ff_product_gives_sums(const struct ff_product *p);
  * of one with FF_EPILOGUE_GELU_SLOPE reads it. */
 int ff_product_keep(const struct ff_kernel *k, const struct ff_product *p, const void *kept,
 		struct ff_error *err);
+/* From now on it adds to what C has. */
+void ff_product_add(struct ff_product *p);
 /* `bias` is written where that is the place of the sums. */
 int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaStream_t queue,
 		const void *a, const void *b, const void *bias, void *c, void *scratch,

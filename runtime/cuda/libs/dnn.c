@@ -174,7 +174,7 @@ static int64_t describe(struct ff_parts *p, cudnnBackendDescriptor_t *ops)
 	cudnnBackendDescriptor_t y = tensor(p, OUT, types[2], out, ALIGNMENT, false);
 	bool followed = s->has_bias || s->epilogue != FF_EPILOGUE_NONE;
 	cudnnBackendDescriptor_t sum = followed ? tensor(p, SUM, FF_F32, out, ALIGNMENT, true) : y;
-	const float one = 1, zero = 0;
+	const float one = 1, there = s->adds ? 1 : 0;
 
 	ops[0] = ff_parts_make(p, passes[s->pass].type);
 	ff_parts_set_part(p, ops[0], passes[s->pass].conv, conv);
@@ -182,7 +182,7 @@ static int64_t describe(struct ff_parts *p, cudnnBackendDescriptor_t *ops)
 	ff_parts_set_part(p, ops[0], passes[s->pass].weight, w);
 	ff_parts_set_part(p, ops[0], passes[s->pass].out, sum);
 	ff_parts_set(p, ops[0], passes[s->pass].alpha, CUDNN_TYPE_FLOAT, 1, &one);
-	ff_parts_set(p, ops[0], passes[s->pass].beta, CUDNN_TYPE_FLOAT, 1, &zero);
+	ff_parts_set(p, ops[0], passes[s->pass].beta, CUDNN_TYPE_FLOAT, 1, &there);
 	ff_parts_finish(p, ops[0]);
 	return 1 + follow(p, out, sum, y, ops + 1);
 }

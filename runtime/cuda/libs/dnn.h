@@ -20,6 +20,7 @@ struct ff_conv_shape {
 	bool has_bias;                    /* forward: added before rounding */
 	enum ff_epilogue epilogue;        /* forward: behind that */
 	bool tf32;                        /* float32 inputs may be rounded to TF32 */
+	bool adds;                        /* to what is there */
 	int64_t weight_align, bias_align; /* bytes; images begin at multiples of 64 */
 };
 

@@ -77,8 +77,7 @@ static bool gives_way(const struct ff_buffer *dout, const struct ff_buffer *betw
 	return !*yields || 2 * dout->bytes <= between->bytes;
 }
 
-/* The second one waits for nothing but the first and what that comes after on its stream. */
-static bool is_ready(const struct ff_executor *x, uint32_t first, uint32_t second)
+bool ff_fuse_is_ready(const struct ff_executor *x, uint32_t first, uint32_t second)
 {
 	const struct ff_task *t = &x->s->tasks[second];
 
@@ -204,7 +203,7 @@ static bool is_pair(const struct ff_executor *x, struct pair *p)
 	p->yields = p->joins = false;
 	if (t->kind != next->kind || t->again != next->again || t->micro != next->micro ||
 			t->part != next->part || !x->job[p->first].kernel ||
-			!is_ready(x, p->first, p->second))
+			!ff_fuse_is_ready(x, p->first, p->second))
 		return false;
 	if (t->kind == FF_TASK_FORWARD)
 		return is_forward_pair(s, t, next, &p->how);

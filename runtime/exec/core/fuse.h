@@ -6,5 +6,7 @@
 
 /* Two tasks by one kernel, where the backend has that. */
 int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err);
+/* Whether `second` waits for nothing but the first and what that comes after on its stream. */
+bool ff_fuse_is_ready(const struct ff_executor *x, uint32_t first, uint32_t second);
 
 #endif

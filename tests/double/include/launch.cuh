@@ -144,6 +144,10 @@ static inline void __threadfence_block()
 {
 }
 
+static inline void __threadfence_system()
+{
+}
+
 /* ---- atomics: threads of a device take turns ---- */
 
 #define TWIN_ATOMIC(name, expression)                                                              \

@@ -12,6 +12,7 @@
 
 #define ROUNDS 120
 #define INPUTS 5
+#define CROWD 1370     /* samples */
 #define TOLERANCE 1e-4 /* of the largest magnitude */
 
 enum { QUERY, KEY, VALUE, MASK };
@@ -35,6 +36,7 @@ struct trial {
 	uint64_t seed, step;
 	uint32_t micro;
 	bool training;
+	int32_t crowd;    /* heads of many small samples; 0: any shape */
 	bool rounds;      /* weights, and slopes, may be rounded before they are multiplied */
 	double *terms[4]; /* what the box adds to each, as magnitudes: output, gradients */
 };
@@ -102,11 +104,20 @@ static void draw_node(struct trial *t, union ff_attrs *a, int32_t shape[4][4])
 	if (t->rounds && draw(t, 0, 3)) /* what libraries have */
 		t->size = (t->size + 7) / 8 * 8;
 	t->shared = draw(t, 1, 3);
+	if (t->crowd) {
+		samples = CROWD;
+		key_heads = t->crowd;
+		queries = keys = 3;
+		t->size = 8;
+		t->shared = 1;
+	}
 	t->masked = draw(t, 0, 1);
 	a->attention.head_dim = t->size;
 	a->attention.causal = draw(t, 0, 1);
 	a->attention.scale = draw(t, 0, 1) * 0.375;
 	a->attention.dropout = draw(t, 0, 1) * 0.25 * draw(t, 1, 3);
+	if (t->crowd)
+		a->attention.dropout = 0;
 	t->scale = a->attention.scale > 0 ? (double)(float)a->attention.scale : 1 / sqrt(t->size);
 	memcpy(shape[QUERY], (int32_t[]){samples, queries, key_heads * t->shared * t->size},
 			3 * sizeof(int32_t));
@@ -152,7 +163,7 @@ static void draw_box(struct trial *t)
 	t->box.rank = t->node->n_dims;
 	for (uint32_t d = 0; d < t->box.rank; d++) {
 		int32_t extent = t->node->dim[d].extent;
-		bool all = draw(t, 0, 1);
+		bool all = draw(t, 0, 1) || t->crowd;
 
 		t->box.lo[d] = all ? 0 : draw(t, 0, extent - 1);
 		t->box.hi[d] = all ? extent : draw(t, t->box.lo[d] + 1, extent);
@@ -583,6 +594,29 @@ static void run_trial(struct trial *t, enum ff_dtype type)
 	ff_arena_finish(&t->arena);
 }
 
+/* More heads than one graph of a library may have, where those of a sample have an even number of
+ * rows, or an odd one. */
+START_TEST(crowds)
+{
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	struct ff_error err;
+
+	check(backend->device.open(0, &dev, &err), &err);
+	check(backend->stream.open(dev, false, &stream, &err), &err);
+	for (uint32_t i = 0; i < 2 && backend->device.computes(dev, FF_BF16, &err) == FF_OK; i++) {
+		struct trial t = {.r = {ff_test_seed(96), i, 0},
+				.dev = dev,
+				.stream = stream,
+				.crowd = 4 - _i};
+
+		run_trial(&t, FF_BF16);
+	}
+	backend->stream.close(stream);
+	backend->device.close(dev);
+}
+END_TEST
+
 START_TEST(kernels)
 {
 	enum ff_dtype type = _i ? FF_BF16 : FF_F32;
@@ -612,6 +646,7 @@ static Suite *suite(void)
 	backend = chosen_backend();
 	tcase_set_timeout(c, 0);
 	tcase_add_loop_test(c, kernels, 0, 2);
+	tcase_add_loop_test(c, crowds, 0, 2);
 	suite_add_tcase(s, c);
 	return s;
 }

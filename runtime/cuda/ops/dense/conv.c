@@ -108,6 +108,14 @@ static int find_forward(
 	return ff_conv_find(k, &s, &b->forward, err);
 }
 
+static void fill_weight_shape(const struct ff_kernel *k, const struct conv *c, const struct band *b,
+		struct ff_conv_shape *s)
+{
+	fill_shape(k, c, b, FF_CONV_WEIGHT, s);
+	s->sink = FF_F32;
+	s->weight_align = ff_conv_alignment(b->at.first_weight * FF_F32_BYTES);
+}
+
 static int find_backward(
 		struct ff_kernel *k, const struct conv *c, struct band *b, struct ff_error *err)
 {
@@ -120,9 +128,7 @@ static int find_backward(
 	}
 	if (!c->need_weight)
 		return code;
-	fill_shape(k, c, b, FF_CONV_WEIGHT, &s);
-	s.sink = FF_F32;
-	s.weight_align = ff_conv_alignment(b->at.first_weight * FF_F32_BYTES);
+	fill_weight_shape(k, c, b, &s);
 	if (code == FF_OK)
 		code = ff_conv_find(k, &s, &b->weight, err);
 	if (code < 0 || b->weight || c->type == FF_F32)
@@ -360,6 +366,46 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	return code;
 }
 
+/* The plan that adds, if there is one within the scratch of that which does not. */
+static int find_adding(struct ff_kernel *k, struct ff_conv_shape *s, const struct ff_plan **plan,
+		bool *ret, struct ff_error *err)
+{
+	int64_t have = k->scratch_bytes;
+	const struct ff_plan *adding = NULL;
+	int code;
+
+	s->adds = true;
+	code = ff_conv_find(k, s, &adding, err);
+	*ret = code == FF_OK && adding && k->scratch_bytes <= have;
+	k->scratch_bytes = have;
+	if (*ret)
+		*plan = adding;
+	return code;
+}
+
+/* Of whole shards, by cuDNN. */
+static int add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)
+{
+	struct conv *c = k->state;
+	struct band *b = &c->band[0];
+	struct ff_conv_shape s;
+
+	if (c->n_bands != 1)
+		return FF_OK;
+	if (input == 0 && b->data && !b->at.pack_in && !c->fill_din) {
+		fill_shape(k, c, b, FF_CONV_DATA, &s);
+		return find_adding(k, &s, &b->data, ret, err);
+	}
+	if (input != 1 || !b->weight)
+		return FF_OK;
+	fill_weight_shape(k, c, b, &s);
+	if (b->widen) {
+		s.type = FF_F32;
+		s.tf32 = true;
+	}
+	return find_adding(k, &s, &b->weight, ret, err);
+}
+
 static void reserve(struct ff_kernel *k, struct conv *c, bool backward)
 {
 	int64_t in_pixels = ff_image_pixels(&c->in_image);
@@ -399,6 +445,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 	}
 	reserve(k, c, backward);
 	k->run = backward ? run_backward : run_forward;
+	k->add = backward ? add : NULL;
 	return FF_OK;
 }
 

@@ -106,6 +106,18 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	return ff_kernel_launched(restore(l, &l->in_loops, din, io->din[0], queue), k, err);
 }
 
+/* Sums of columns that come with the product are written. */
+static int add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)
+{
+	struct linear *l = k->state;
+
+	(void)err;
+	*ret = input == 1 || (input == 0 && !l->reordered && k->epilogue == FF_EPILOGUE_NONE);
+	if (*ret)
+		ff_product_add(input == 1 ? l->weight : l->data);
+	return FF_OK;
+}
+
 static void fill_loops(const uint8_t *order, const struct ff_region *region, struct ff_strided *ret)
 {
 	int64_t plain = 1;
@@ -153,6 +165,7 @@ static int prepare_backward(struct ff_kernel *k, struct linear *l, struct ff_err
 	int code;
 
 	k->run = run_backward;
+	k->add = add;
 	k->declined = k->epilogue != FF_EPILOGUE_NONE && (l->reordered || !l->need_din);
 	if (k->declined)
 		return FF_OK;

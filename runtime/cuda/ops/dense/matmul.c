@@ -98,6 +98,17 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	return code;
 }
 
+static int add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)
+{
+	struct matmul *m = k->state;
+
+	(void)err;
+	*ret = !m->side[input].moved;
+	if (*ret)
+		ff_product_add(m->call[input ? FF_MATMUL_DB : FF_MATMUL_DA]);
+	return FF_OK;
+}
+
 static void prepare_side(struct ff_kernel *k, const struct ff_work *w, uint32_t i, struct side *ret)
 {
 	enum ff_dtype type = ff_work_type(w);
@@ -155,5 +166,6 @@ int ff_cuda_matmul_prepare(struct ff_kernel *k, const struct ff_work *w, struct 
 			m->need_din[i - 1] = wanted;
 	}
 	k->run = w->pass == FF_FORWARD ? run_forward : run_backward;
+	k->add = w->pass == FF_FORWARD ? NULL : add;
 	return code;
 }

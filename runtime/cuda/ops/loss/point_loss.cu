@@ -126,7 +126,7 @@ FF_KERNEL void join_points(struct ff_points p, const struct ff_points_share *in,
 	valid = valid_of(p);
 	if (s.valid > valid) {
 		trouble->count = s.valid;
-		trouble->found = 1;
+		tell(trouble);
 	}
 	out[0] = valid ? (float)(s.sum / (double)valid) : 0;
 	out[1] = (float)s.right;

@@ -108,7 +108,7 @@ FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labe
 		return;
 	if (p.label != l.ignore && !p.valid) {
 		trouble->value = p.label;
-		trouble->found = 1;
+		tell(trouble);
 	}
 	all[p.pair] = p.valid ? top.most : 0;
 	all[p.pair + 1] = p.valid && top.most != -INFINITY ? sum : 0;
@@ -200,7 +200,7 @@ FF_WIDE_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *a
 	valid = valid_of(l);
 	if (s.valid > valid) {
 		trouble->count = s.valid;
-		trouble->found = 1;
+		tell(trouble);
 	}
 	out[0] = valid ? (float)(s.sum / (double)valid) : 0;
 	out[1] = (float)s.correct;

@@ -6,7 +6,7 @@
 struct norm {
 	struct ff_norm n;
 	enum ff_dtype type; /* gradients of weights are float32 */
-	bool need[3];
+	bool need[3], adds[3];
 };
 
 static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
@@ -26,17 +26,28 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	int code = FF_OK;
 
 	if (e->need[0])
-		code = ff_kernel_launched(ff_launch_norm_gradient(e->type, &e->n, io->in[0],
-							  io->dout[0], io->in[1], io->out[1],
-							  io->din[0], ff_stream_queue(s)),
+		code = ff_kernel_launched(
+				ff_launch_norm_gradient(e->type, &e->n, io->in[0], io->dout[0],
+						io->in[1], io->out[1], io->din[0], e->adds[0],
+						ff_stream_queue(s)),
 				k, err);
 	if (code < 0 || (!e->need[1] && !e->need[2]))
 		return code;
-	return ff_kernel_launched(
-			ff_launch_norm_weights(e->type, &e->n, io->in[0], io->dout[0], io->out[1],
-					io->din[1], io->din[2], ff_kernel_scratch(k, io),
-					ff_stream_tickets(s), ff_stream_queue(s)),
+	return ff_kernel_launched(ff_launch_norm_weights(e->type, &e->n, io->in[0], io->dout[0],
+						  io->out[1], io->din[1], io->din[2],
+						  (struct ff_norm_adds){e->adds[1], e->adds[2]},
+						  ff_kernel_scratch(k, io), ff_stream_tickets(s),
+						  ff_stream_queue(s)),
 			k, err);
+}
+
+static int add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)
+{
+	struct norm *e = k->state;
+
+	(void)err;
+	*ret = e->adds[input] = true;
+	return FF_OK;
 }
 
 static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
@@ -50,8 +61,10 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 	for (uint32_t i = 0; i < w->node->n_in; i++)
 		e->need[i] = w->need_din[i];
 	k->run = w->pass == FF_FORWARD ? run_forward : run_backward;
-	if (w->pass == FF_BACKWARD)
-		ff_kernel_need(k, ff_norm_scratch(&e->n));
+	if (w->pass == FF_FORWARD)
+		return FF_OK;
+	k->add = add;
+	ff_kernel_need(k, ff_norm_scratch(&e->n));
 	return FF_OK;
 }
 

@@ -71,7 +71,7 @@ FF_KERNEL void forward(
 
 template <class T>
 FF_KERNEL void gradient(struct ff_norm n, const T *x, const T *dy, const T *weight,
-		const float *saved, T *dx)
+		const float *saved, T *dx, bool adds)
 {
 	FF_SHARED struct sums shared[BLOCK];
 	float mean = saved[2 * blockIdx.x], rate = saved[2 * blockIdx.x + 1], g = 0, gx = 0;
@@ -96,7 +96,8 @@ FF_KERNEL void gradient(struct ff_norm n, const T *x, const T *dy, const T *weig
 
 		loops_at(n.feature, i, &p, &at);
 		d = real_get(dy[x0 + at]) * (n.weight ? real_get(weight[p0 + p]) : 1);
-		real_put(&dx[x0 + at], rate * (d - g - (real_get(x[x0 + at]) - mean) * rate * gx));
+		d = rate * (d - g - (real_get(x[x0 + at]) - mean) * rate * gx);
+		real_put(&dx[x0 + at], adds ? d + real_get(dx[x0 + at]) : d);
 	}
 }
 
@@ -128,7 +129,8 @@ FF_DEVICE struct sums add_share(const struct ff_norm &n, int64_t param, int64_t 
 /* A block adds up one share of 32 weights and biases, and the last block of these all shares. */
 template <class T>
 FF_KERNEL void weights(struct ff_norm n, int64_t share, const T *x, const T *dy, const float *saved,
-		struct sums *all, float *dweight, float *dbias, uint32_t *tickets)
+		struct sums *all, float *dweight, float *dbias, struct ff_norm_adds adds,
+		uint32_t *tickets)
 {
 	FF_SHARED struct sums part[DOWN][ACROSS];
 	int64_t param = (int64_t)blockIdx.x * ACROSS + threadIdx.x;
@@ -151,9 +153,9 @@ FF_KERNEL void weights(struct ff_norm n, int64_t share, const T *x, const T *dy,
 	if (threadIdx.y > 0 || param >= n.params)
 		return;
 	if (dweight)
-		dweight[param] = sum.a;
+		dweight[param] = adds.weight ? sum.a + dweight[param] : sum.a;
 	if (dbias)
-		dbias[param] = sum.b;
+		dbias[param] = adds.bias ? sum.b + dbias[param] : sum.b;
 }
 
 static int64_t blocks_across(const struct ff_norm *n)
@@ -203,35 +205,37 @@ cudaError_t ff_launch_norm(enum ff_dtype type, const struct ff_norm *n, const vo
 }
 
 cudaError_t ff_launch_norm_gradient(enum ff_dtype type, const struct ff_norm *n, const void *x,
-		const void *dy, const void *weight, const float *saved, void *dx, cudaStream_t s)
+		const void *dy, const void *weight, const float *saved, void *dx, bool adds,
+		cudaStream_t s)
 {
 	dim3 grid((unsigned)n->rows);
 
 	if (type == FF_BF16)
 		return ff_launch(gradient<uint16_t>, grid, block_of(n), s, *n, (const uint16_t *)x,
 				(const uint16_t *)dy, (const uint16_t *)weight, saved,
-				(uint16_t *)dx);
+				(uint16_t *)dx, adds);
 	return ff_launch(gradient<float>, grid, block_of(n), s, *n, (const float *)x,
-			(const float *)dy, (const float *)weight, saved, (float *)dx);
+			(const float *)dy, (const float *)weight, saved, (float *)dx, adds);
 }
 
 template <class T>
 static cudaError_t launch_weights(const struct ff_norm *n, const void *x, const void *dy,
-		const float *saved, float *dweight, float *dbias, float *scratch, uint32_t *tickets,
-		cudaStream_t s)
+		const float *saved, float *dweight, float *dbias, struct ff_norm_adds adds,
+		float *scratch, uint32_t *tickets, cudaStream_t s)
 {
 	dim3 grid((unsigned)blocks_across(n), (unsigned)shares_of(n));
 
 	return ff_launch(weights<T>, grid, dim3(ACROSS, DOWN), s, *n, share_of(n), (const T *)x,
-			(const T *)dy, saved, (struct sums *)scratch, dweight, dbias, tickets);
+			(const T *)dy, saved, (struct sums *)scratch, dweight, dbias, adds,
+			tickets);
 }
 
 cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n, const void *x,
-		const void *dy, const float *saved, float *dweight, float *dbias, float *scratch,
-		uint32_t *tickets, cudaStream_t s)
+		const void *dy, const float *saved, float *dweight, float *dbias,
+		struct ff_norm_adds adds, float *scratch, uint32_t *tickets, cudaStream_t s)
 {
 	if (type == FF_BF16)
 		return launch_weights<uint16_t>(
-				n, x, dy, saved, dweight, dbias, scratch, tickets, s);
-	return launch_weights<float>(n, x, dy, saved, dweight, dbias, scratch, tickets, s);
+				n, x, dy, saved, dweight, dbias, adds, scratch, tickets, s);
+	return launch_weights<float>(n, x, dy, saved, dweight, dbias, adds, scratch, tickets, s);
 }

@@ -12,18 +12,21 @@
 /* Whether this block is the last of `n`; then its threads see all that the others wrote before they
  * asked.  All threads of all blocks ask, once a counter.
  *
- * Every thread's writes come before its fence, its fence before the barrier, the barrier before
- * the ticket; the last block's ticket comes after all others, its second fence after that and
- * before all that it reads ("Memory Fence Functions", CUDA C++ Programming Guide).  The counter
- * wraps to 0 with the last ticket, which the next launch on the stream finds. */
+ * As barriers of whole grids have it: what the block's threads wrote comes before its barrier, that
+ * before the fence of the thread that draws, which is for all of it, and the fence before the
+ * ticket; the last block's ticket comes after all others, its fences after that and before all that
+ * it reads ("Memory Fence Functions", CUDA C++ Programming Guide; "Memory Consistency Model", PTX
+ * ISA, where fences are cumulative).  The counter wraps to 0 with the last ticket, which the next
+ * launch on the stream finds. */
 FF_DEVICE bool is_last(uint32_t *counter, uint32_t n)
 {
 	FF_SHARED uint32_t ticket;
 
-	__threadfence();
 	__syncthreads();
-	if (threadIdx.x == 0 && threadIdx.y == 0)
+	if (threadIdx.x == 0 && threadIdx.y == 0) {
+		__threadfence();
 		ticket = atomicInc(counter, n - 1);
+	}
 	__syncthreads();
 	if (ticket != n - 1)
 		return false;

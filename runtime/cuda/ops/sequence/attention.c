@@ -25,14 +25,29 @@ struct attention {
 
 /* ---- slices ---- */
 
-/* The largest divisor of n of which `each` keeps below `most`; at least 1. */
-static int64_t share_of(int64_t n, int64_t each, int64_t most)
+/* What one of them has: bytes of slopes, rows, elements of the mask. */
+struct each {
+	int64_t slopes, rows, masks;
+};
+
+/* Where slices begin there are numbers by row and elements of the mask, aligned as cuDNN is told.
+ */
+static bool is_aligned(const struct each *e, int64_t share)
+{
+	return share * e->rows * FF_F32_BYTES % FF_SDPA_ALIGN == 0 &&
+	       share * e->masks * BF16_BYTES % FF_SDPA_ALIGN == 0;
+}
+
+/* The largest divisor of n of which there are no more than SCORES bytes of slopes, or 1; 0: slices
+ * would not be aligned. */
+static int64_t share_of(int64_t n, const struct each *e)
 {
 	int64_t share = n;
 
-	while (share > 1 && (n % share || share * each > most))
+	while (share > 1 && (n % share || share * e->slopes > SCORES ||
+					    (share < n && !is_aligned(e, share))))
 		share--;
-	return share;
+	return share == n || is_aligned(e, share) ? share : 0;
 }
 
 /* Whether as many heads share each of the part's key heads. */
@@ -58,17 +73,22 @@ static bool tell_mask(const struct ff_attention *a, struct ff_sdpa_shape *s)
 	return ahead >= 0 && s->keys <= a->keys;
 }
 
-/* Backward there is a slope for each score in memory, for cuDNN's tiles. */
-static void cut(const struct ff_attention *a, struct ff_sdpa_shape *s)
+/* Backward there is a slope for each score in memory, for cuDNN's tiles.  False: it cannot be cut.
+ */
+static bool cut(const struct ff_attention *a, struct ff_sdpa_shape *s)
 {
-	int64_t group = a->heads / a->key_heads;
+	int64_t group = a->heads / a->key_heads, mask = s->queries * s->keys;
 	int64_t head = (s->queries + 127) / 128 * 128 * ((s->keys + 127) / 128 * 128) * BF16_BYTES;
+	const struct each sample = {head * a->heads, a->heads * s->queries, s->mask_heads * mask};
+	const struct each key_head = {
+			head * group, group * s->queries, s->mask_heads > 1 ? group * mask : 0};
 
-	s->samples = share_of(a->samples, head * a->heads, SCORES);
-	s->key_heads = s->samples > 1 ? a->key_heads : share_of(a->key_heads, head * group, SCORES);
+	s->samples = share_of(a->samples, &sample);
+	s->key_heads = s->samples > 1 ? a->key_heads : share_of(a->key_heads, &key_head);
 	s->heads = s->key_heads * group;
 	if (s->mask_heads > 1)
 		s->mask_heads = s->heads;
+	return s->samples && s->heads;
 }
 
 static int find_plan(
@@ -89,8 +109,8 @@ static int find_plan(
 	if (!kernel->dev->sdpa || k->type != FF_BF16 || a->size % 8 || a->dropped > 0 ||
 			!is_even(a) || !tell_mask(a, s))
 		return FF_OK;
-	if (backward)
-		cut(a, s);
+	if (backward && !cut(a, s))
+		return FF_OK;
 	return ff_sdpa_find(kernel, s, &k->plan, err);
 }
 

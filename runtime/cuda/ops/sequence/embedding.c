@@ -7,6 +7,7 @@
 
 struct embedding {
 	enum ff_dtype type; /* gradients of rows are float32 */
+	bool adds;
 	struct ff_embedding rows;
 };
 
@@ -34,8 +35,17 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	const struct embedding *e = k->state;
 
 	return ff_kernel_launched(ff_launch_gather(e->type, &e->rows, io->in[0], io->dout[0],
-						  io->din[1], ff_stream_queue(s)),
+						  io->din[1], e->adds, ff_stream_queue(s)),
 			k, err);
+}
+
+static int add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)
+{
+	struct embedding *e = k->state;
+
+	(void)err;
+	*ret = e->adds = input == 1;
+	return FF_OK;
 }
 
 int ff_cuda_embedding_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
@@ -60,6 +70,7 @@ int ff_cuda_embedding_prepare(struct ff_kernel *k, const struct ff_work *w, stru
 		e->rows.stride[i] = stride[ids->order[i]];
 	}
 	if (w->pass == FF_BACKWARD) {
+		k->add = w->need_din[1] ? add : NULL;
 		k->run = w->need_din[1] ? run_backward : ff_kernel_run_nothing;
 		return FF_OK;
 	}

@@ -26,18 +26,19 @@ FF_KERNEL void lookup(struct ff_embedding e, const int32_t *ids, const T *table,
 
 	if (threadIdx.x == 0 && (ids[i] < -1 || ids[i] >= e.vocabulary)) {
 		trouble->value = ids[i];
-		trouble->found = 1;
+		tell(trouble);
 	}
 	for (int64_t c = threadIdx.x; c < e.features; c += blockDim.x)
 		out[at + c * e.step] = here ? table[row * e.features + c] : (T)0;
 }
 
 /* A block adds up one row of the gradient: `by_row`, its own; else that of the id at its
- * position, if no earlier one has it, and rows of no id are zero already.  So a block looks
+ * position, if no earlier one has it, and rows of no id are zero already (`adds`: all rows have
+ * what is added to).  So a block looks
  * through all ids; the fewer of rows and positions are as many blocks. */
 template <class T>
-FF_KERNEL void gather(struct ff_embedding e, bool by_row, const int32_t *ids, const T *dout,
-		float *gradient)
+FF_KERNEL void gather(struct ff_embedding e, bool by_row, bool adds, const int32_t *ids,
+		const T *dout, float *gradient)
 {
 	FF_SHARED uint32_t mask[BLOCK];
 	FF_SHARED int earlier, any;
@@ -53,7 +54,7 @@ FF_KERNEL void gather(struct ff_embedding e, bool by_row, const int32_t *ids, co
 			earlier = 1;
 	__syncthreads();
 	here = here && !earlier;
-	if (here && by_row)
+	if (here && by_row && !adds)
 		for (int64_t c = threadIdx.x; c < e.features; c += blockDim.x)
 			gradient[row * e.features + c] = 0;
 	for (int64_t at = first; here && at < e.positions; at += (int64_t)blockDim.x * EACH) {
@@ -85,17 +86,17 @@ FF_KERNEL void gather(struct ff_embedding e, bool by_row, const int32_t *ids, co
 
 template <class T>
 static cudaError_t launch_gather(const struct ff_embedding *e, const int32_t *ids, const void *dout,
-		float *gradient, cudaStream_t s)
+		float *gradient, bool adds, cudaStream_t s)
 {
 	bool by_row = e->rows <= e->positions;
 	cudaError_t code = cudaSuccess;
 
-	if (!by_row)
+	if (!by_row && !adds)
 		code = ff_launch_fill(gradient, 4, e->rows * e->features, 0, s);
 	if (code != cudaSuccess)
 		return code;
 	return ff_launch(gather<T>, dim3((unsigned)(by_row ? e->rows : e->positions)), dim3(BLOCK),
-			s, *e, by_row, ids, (const T *)dout, gradient);
+			s, *e, by_row, adds, ids, (const T *)dout, gradient);
 }
 
 cudaError_t ff_launch_lookup(enum ff_dtype type, const struct ff_embedding *e, const int32_t *ids,
@@ -111,9 +112,9 @@ cudaError_t ff_launch_lookup(enum ff_dtype type, const struct ff_embedding *e, c
 }
 
 cudaError_t ff_launch_gather(enum ff_dtype type, const struct ff_embedding *e, const int32_t *ids,
-		const void *dout, float *gradient, cudaStream_t s)
+		const void *dout, float *gradient, bool adds, cudaStream_t s)
 {
 	if (type == FF_BF16)
-		return launch_gather<uint16_t>(e, ids, dout, gradient, s);
-	return launch_gather<float>(e, ids, dout, gradient, s);
+		return launch_gather<uint16_t>(e, ids, dout, gradient, adds, s);
+	return launch_gather<float>(e, ids, dout, gradient, adds, s);
 }

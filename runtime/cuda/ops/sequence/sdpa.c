@@ -12,7 +12,6 @@
 
 #include "cuda/libs/plan.h"
 
-#define ALIGNMENT 16 /* bytes: of what begins at any head of a multiple of 8 elements */
 /* Older ones want a mask of padding backward, or are wrong: 9.10.0. */
 #define SINCE 91600
 
@@ -52,7 +51,7 @@ static cudnnBackendDescriptor_t tensor(struct drawing *d, int64_t id, cudnnDataT
 		const int64_t n[4], const int64_t stride[4], enum kind kind)
 {
 	cudnnBackendDescriptor_t t = ff_parts_make(d->p, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-	const int64_t alignment = ALIGNMENT;
+	const int64_t alignment = FF_SDPA_ALIGN;
 	const bool yes = true;
 
 	ff_parts_set(d->p, t, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);

@@ -11,6 +11,8 @@ struct ff_error;
 struct ff_kernel;
 struct ff_plan;
 
+#define FF_SDPA_ALIGN 16 /* bytes: of what begins at any head of a multiple of 8 elements */
+
 /* Which keys a query looks at: all; as many as its own number; of k keys and q queries as many
  * as its number and k - q. */
 enum ff_sdpa_causal { FF_SDPA_ALL, FF_SDPA_FROM_FIRST, FF_SDPA_TO_LAST };
