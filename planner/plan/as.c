@@ -22,9 +22,16 @@ static uint32_t share_of(const struct ff_megatron *h, const struct ff_graph *g)
 	return (uint32_t)g->batch / h->data / h->micro;
 }
 
-/* Arguments of pretrain_gpt.py (Megatron-LM, docs "Megatron FSDP" and arguments.py). */
-static void write_megatron(const struct ff_megatron *h, const struct ff_graph *g, FILE *to)
+/* Gradients that travel together, counted by elements, as most tools do. */
+static long long bucket_elements(const struct ff_regular *r)
 {
+	return r->strategy.bucket_bytes / FF_F32_BYTES;
+}
+
+/* Arguments of pretrain_gpt.py (Megatron-LM, docs "Megatron FSDP" and arguments.py). */
+static void write_megatron(const struct ff_regular *r, const struct ff_graph *g, FILE *to)
+{
+	const struct ff_megatron *h = &r->h;
 	fprintf(to, "--tensor-model-parallel-size %u\n", h->tensor);
 	fprintf(to, "--pipeline-model-parallel-size %u\n", h->pipeline);
 	if (h->interleave)
@@ -33,6 +40,8 @@ static void write_megatron(const struct ff_megatron *h, const struct ff_graph *g
 	fprintf(to, "--global-batch-size %d\n", g->batch);
 	if (h->updates)
 		fprintf(to, "--use-distributed-optimizer\n");
+	if (h->data > 1 && h->updates != FF_MEGATRON_ZERO_3)
+		fprintf(to, "--overlap-grad-reduce --ddp-bucket-size %lld\n", bucket_elements(r));
 	if (h->updates == FF_MEGATRON_ZERO_3)
 		fprintf(to, "--use-megatron-fsdp\n"
 			    "--data-parallel-sharding-strategy optim_grads_params\n"
@@ -50,8 +59,9 @@ static void write_megatron(const struct ff_megatron *h, const struct ff_graph *g
 }
 
 /* PyTorch's fully_shard, or where nothing is sharded its DistributedDataParallel. */
-static void write_fsdp(const struct ff_megatron *h, const struct ff_graph *g, FILE *to)
+static void write_fsdp(const struct ff_regular *r, const struct ff_graph *g, FILE *to)
 {
+	const struct ff_megatron *h = &r->h;
 	const char *reshard = h->updates == FF_MEGATRON_ZERO_3 ? "True" : "False";
 
 	fprintf(to, "mesh = init_device_mesh(\"cuda\", (%u,))\n", h->data);
@@ -59,7 +69,10 @@ static void write_fsdp(const struct ff_megatron *h, const struct ff_graph *g, FI
 		fprintf(to, "apply_activation_checkpointing(model, "
 			    "check_fn=lambda m: isinstance(m, Block))\n");
 	if (!h->updates)
-		fprintf(to, "model = DistributedDataParallel(model, device_mesh=mesh)\n");
+		fprintf(to,
+				"model = DistributedDataParallel(model, device_mesh=mesh, "
+				"bucket_cap_mb=%.4g)\n",
+				(double)r->strategy.bucket_bytes / (1 << 20));
 	else
 		fprintf(to,
 				"for block in model.blocks:\n"
@@ -74,8 +87,9 @@ static void write_fsdp(const struct ff_megatron *h, const struct ff_graph *g, FI
 }
 
 /* Its configuration; stages are PipelineModule(num_stages=...) in the model's code. */
-static void write_deepspeed(const struct ff_megatron *h, const struct ff_graph *g, FILE *to)
+static void write_deepspeed(const struct ff_regular *r, const struct ff_graph *g, FILE *to)
 {
+	const struct ff_megatron *h = &r->h;
 	static const uint32_t stage[] = {0, 1, 3};
 
 	fprintf(to, "{\n  \"train_batch_size\": %d,\n", g->batch);
@@ -83,7 +97,13 @@ static void write_deepspeed(const struct ff_megatron *h, const struct ff_graph *
 	fprintf(to, "  \"gradient_accumulation_steps\": %u,\n", h->micro);
 	if (h->tensor > 1)
 		fprintf(to, "  \"tensor_parallel\": {\"autotp_size\": %u},\n", h->tensor);
-	fprintf(to, "  \"zero_optimization\": {\"stage\": %u}\n}\n", stage[h->updates]);
+	fprintf(to, "  \"zero_optimization\": {\"stage\": %u", stage[h->updates]);
+	if (h->updates && h->data > 1)
+		fprintf(to, ", \"reduce_bucket_size\": %lld, \"%s\": %lld", bucket_elements(r),
+				h->updates == FF_MEGATRON_ZERO_3 ? "stage3_prefetch_bucket_size"
+								 : "allgather_bucket_size",
+				bucket_elements(r));
+	fprintf(to, "}\n}\n");
 	if (h->pipeline > 1)
 		fprintf(to, "and in the model's code: PipelineModule(layers, num_stages=%u%s)\n",
 				h->pipeline, h->again ? ", activation_checkpoint_interval=1" : "");
@@ -94,8 +114,9 @@ static void write_deepspeed(const struct ff_megatron *h, const struct ff_graph *
 
 /* A change of a configuration (torchtitan, config/training.py, config/parallelism.py and
  * distributed/activation_checkpoint.py), which counts tokens, not samples. */
-static void write_torchtitan(const struct ff_megatron *h, const struct ff_graph *g, FILE *to)
+static void write_torchtitan(const struct ff_regular *r, const struct ff_graph *g, FILE *to)
 {
+	const struct ff_megatron *h = &r->h;
 	static const char *const again[] = {"None", "SelectiveAC.Config()", "FullAC.Config()"};
 
 	fprintf(to, "from torchtitan.distributed.activation_checkpoint import FullAC, "
@@ -135,7 +156,7 @@ static void write_torchtitan(const struct ff_megatron *h, const struct ff_graph 
 static const struct tool {
 	const char *name;
 	struct ff_regular_limits limits;
-	void (*write)(const struct ff_megatron *h, const struct ff_graph *g, FILE *to);
+	void (*write)(const struct ff_regular *r, const struct ff_graph *g, FILE *to);
 } tools[] = {
 		{"megatron", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1, FF_MOST_CHUNKS},
 				write_megatron},
@@ -276,7 +297,7 @@ static int find(struct as *x, struct ff_error *err)
 				x->ask->operand[1], x->tool->name, x->p.graph.name,
 				x->p.machine.n_devices, x->p.graph.batch);
 	if (code == FF_OK)
-		x->regular.strategy.bucket_bytes = x->plan.bucket_bytes;
+		code = ff_pricing_tune(&x->p, &x->info, &x->regular.strategy, err);
 	return code;
 }
 
@@ -316,7 +337,7 @@ int ff_ask_as(const struct ff_ask *ask, struct ff_error *err)
 	if (code == FF_OK) {
 		ff_regular_name(&x.regular.h, name, sizeof(name));
 		fprintf(ask->to, "nearest for %s (%s):\n\n", x.tool->name, name);
-		x.tool->write(&x.regular.h, &x.p.graph, ask->to);
+		x.tool->write(&x.regular, &x.p.graph, ask->to);
 		fprintf(ask->to, "\n");
 		code = print_prices(&x, err);
 	}

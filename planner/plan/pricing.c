@@ -1,9 +1,12 @@
 /* Plans lowered and timed.  SPDX-License-Identifier: Apache-2.0 */
 #include "pricing.h"
 
+#include "ff/block.h"
+#include "ff/evaluate.h"
 #include "ff/graph_file.h"
 #include "ff/optimizer.h"
 #include "ff/simulate.h"
+#include "hand/buckets.h"
 
 int ff_pricing_load_graph(struct ff_pricing *p, struct ff_error *err)
 {
@@ -77,6 +80,28 @@ int ff_pricing_do(struct ff_pricing *p, const struct ff_strategy *s,
 		code = ff_simulate(&schedule, pricer, p->a, &sim, err);
 	if (code == FF_OK)
 		fill(p, &schedule, sim.step_us, ret);
+	ff_pricer_destroy(pricer);
+	return code;
+}
+
+int ff_pricing_tune(struct ff_pricing *p, const struct ff_strategy_info *info,
+		struct ff_strategy *s, struct ff_error *err)
+{
+	int64_t preset = ff_bucket_bytes(&p->graph, &p->machine);
+	struct ff_evaluator *evaluator = NULL;
+	struct ff_pricer *pricer = NULL;
+	struct ff_evaluation at;
+	int code = open_pricer(p, info, &pricer, err);
+
+	if (code == FF_OK)
+		code = ff_evaluator_create(&p->graph, &p->machine, pricer, 0, 0, &evaluator, err);
+	if (!s->bucket_bytes)
+		s->bucket_bytes = preset;
+	if (code == FF_OK)
+		code = ff_evaluator_set(evaluator, s, &at, err);
+	if (code == FF_OK)
+		code = ff_buckets_tune(evaluator, s, preset, &at, err);
+	ff_evaluator_destroy(evaluator);
 	ff_pricer_destroy(pricer);
 	return code;
 }

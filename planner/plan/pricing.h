@@ -30,6 +30,9 @@ int ff_pricing_load_machine(struct ff_pricing *p, uint32_t devices, struct ff_er
 /* With what `info` says of the optimizer and of how gradients travel. */
 int ff_pricing_do(struct ff_pricing *p, const struct ff_strategy *s,
 		const struct ff_strategy_info *info, struct ff_priced *ret, struct ff_error *err);
+/* Finds the buckets of `s`, from the preset on. */
+int ff_pricing_tune(struct ff_pricing *p, const struct ff_strategy_info *info,
+		struct ff_strategy *s, struct ff_error *err);
 /* The plan in a file. */
 int ff_pricing_file(struct ff_pricing *p, const char *path, struct ff_priced *ret,
 		struct ff_error *err);

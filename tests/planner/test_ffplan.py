@@ -228,6 +228,27 @@ def test_as_tools():
     assert got["activation_checkpoint"] == "full" and got["enable_sequence_parallel"] is False, got
 
 
+def test_as_buckets():
+    """A tool's buckets are tuned as those of data parallelism are, whatever the plan's were, and its flags say so."""
+    simulate("g.json", "dgx-a100-40:2", "megatron:1,16,1,1,zero-1", "regular.json")
+    with open("regular.json", encoding="utf-8") as f:
+        tuned = json.load(f)["bucket_bytes"]
+    for mib in (1, 4096):
+        edit("regular.json", "badly.json", lambda _, whole: whole.update(bucket_bytes=mib << 20))
+        at = ("badly.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")
+        for tool, said in (("megatron", f"--ddp-bucket-size {tuned // 4}\n"), ("fsdp", "fully_shard"),
+                           ("deepspeed", f'"reduce_bucket_size": {tuned // 4}, "allgather_bucket_size"')):
+            text = plan("as", tool, *at)
+            assert said in text, text
+            steps = re.search(r"^step time +([\d.]+) ms +([\d.]+) ms$", text, re.M)
+            assert float(steps.group(2)) < float(steps.group(1)), text
+    simulate("g.json", "dgx-a100-40:2", "data-parallel", "regular.json")
+    with open("regular.json", encoding="utf-8") as f:
+        tuned = json.load(f)["bucket_bytes"]
+    text = plan("as", "fsdp", "regular.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")
+    assert f"bucket_cap_mb={tuned / (1 << 20):.4g})" in text, text
+
+
 def test_as_loses():
     """What a tool cannot do costs, and is named."""
     text = plan("as", "fsdp", "tensor.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")
