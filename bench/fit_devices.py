@@ -38,6 +38,7 @@ KINDS = {
     "V100-16GB": (80, 15.7e12, 125e12, 900e9, "SXM2: NVIDIA Tesla V100 whitepaper WP-08608-001"),
     "V100-32GB": (80, 15.7e12, 125e12, 900e9, "SXM2: NVIDIA V100 datasheet"),
     "T4": (40, 8.1e12, 65e12, 320e9, "NVIDIA T4 datasheet"),
+    "L4": (58, 30.3e12, 121e12, 300e9, "NVIDIA L4 datasheet"),
     "A100-PCIE-40GB": (108, 19.5e12, 312e12, 1555e9, "NVIDIA A100 datasheet"),
     "A100-40GB": (108, 19.5e12, 312e12, 1555e9, "SXM4: NVIDIA A100 datasheet"),
     "A100-80GB": (108, 19.5e12, 312e12, 2039e9, "SXM4: NVIDIA A100 datasheet"),
@@ -47,15 +48,19 @@ KINDS = {
     "B200-180GB": (148, 80e12, 2250e12, 8000e9, "NVIDIA Blackwell datasheet, HGX B200"),
 }
 # least time of a kernel of a stream or a replayed graph: assumed, as tables of memory-bound kernels hide it
-FLOOR = {"K80": 6, "P100-16GB": 4, "V100-16GB": 3.5, "V100-32GB": 3.5, "T4": 3.5, "A100-PCIE-40GB": 2.5,
+FLOOR = {"K80": 6, "P100-16GB": 4, "V100-16GB": 3.5, "V100-32GB": 3.5, "T4": 3.5, "L4": 2.5, "A100-PCIE-40GB": 2.5,
          "A100-40GB": 2.5, "A100-80GB": 2.5, "H100-PCIE-80GB": 2, "H100-80GB": 2, "H200-141GB": 2, "B200-180GB": 2}
+# bytes of its cache, of kinds whose memory-bound kernels were measured: what it holds tells nothing of memory
+CACHE = {"P100-16GB": 4 << 20, "V100-16GB": 6 << 20, "A100-PCIE-40GB": 40 << 20, "A100-80GB": 40 << 20,
+         "H100-80GB": 50 << 20}
 # whose figures stand for a kind where it was not measured
 NEAREST = {
     "K80": ["P100-16GB"],
     "P100-16GB": ["V100-16GB"],
     "V100-16GB": ["A100-80GB"],
-    "V100-32GB": ["V100-16GB"],
+    "V100-32GB": ["V100-16GB", "A100-80GB"],
     "T4": ["V100-16GB", "A100-80GB"],
+    "L4": ["A100-80GB", "A100-PCIE-40GB", "V100-16GB"],
     "A100-PCIE-40GB": ["A100-80GB", "V100-16GB"],
     "A100-40GB": ["A100-80GB", "A100-PCIE-40GB", "V100-16GB"],
     "A100-80GB": ["A100-PCIE-40GB", "V100-16GB"],
@@ -69,6 +74,8 @@ SAME_CHIP = {"V100-32GB": ["V100-16GB"], "A100-40GB": ["A100-80GB"], "H200-141GB
 MEASURED_ON = {"P100-16GB": (
     9.3e12, "by its times on the PCIe card of 9.3 TFLOP/s (NVIDIA Tesla P100 PCIe datasheet PB-08248)")}
 
+# of which no more was measured than 3 x 3 forward: the other kind's figures, at rates that are so much higher or lower
+SCALED = {("A100-PCIE-40GB", "convolution.float32"): "V100-16GB"}
 # classes of which forward alone was measured, and what stands for their gradients
 ASSUMED_BACK = {
     "softmax": "forward: 2.6 to 2.95 times its time in operators of BERT and GPT (NeuSight), by 1.5 times its bytes",
@@ -94,9 +101,10 @@ START = {
     "recurrent": {"step_us": 8, "share": .9, "backward": 1.1},
 }
 TYPED = ["product", "convolution", "attention", "recurrent"]
-LIMITS = {"waves": (0, 1), "tile": (.02, 1.1), "memory": (.2, 1.2), "share": (.02, 1.2), "startup": (0, 2000),
+LIMITS = {"waves": (0, 1), "tile": (.02, 1.1), "memory": (.2, 1), "share": (.02, 1.2), "startup": (0, 2000),
           "split_us": (.1, 20), "block_us": (.01, 20), "narrow": (.01, 2), "unaligned": (.2, 1),
           "batched": (.05, 1), "floor_us": (.5, 40)}
+MEMORY = (.02, 1)  # nothing is faster than the memory that binds it
 
 
 def read(folder, name):
@@ -253,10 +261,21 @@ def skeleton(kind):
     return ret
 
 
+def is_eager(source):
+    """Whether its least time is the host's, so that it tells no kernel's floor."""
+    return source.startswith(NEUSIGHT)
+
+
+def beyond_cache(kind, which, rows):
+    """Of streams those that are twice what the cache holds, and more."""
+    return [r for r in rows if which != "stream" or float(r[0].split("bytes=")[1]) > 2 * CACHE[kind]]
+
+
 class Fit:
     """Coordinate descent on the mean of the errors' logarithms."""
 
-    def __init__(self, tool, model, which):
+    def __init__(self, tool, model, which, no_floor=False):
+        self.no_floor = no_floor
         self.tool, self.model, self.which = tool, model, which
         self.parameters = model["classes"][which]["parameters"]
         self.file = tempfile.NamedTemporaryFile("w", suffix=".json")
@@ -288,11 +307,14 @@ class Fit:
     def free(self):
         bound = "." not in self.which
         return [p for p in self.parameters if not (bound and p in ("floor_us", "backward")) and
+                not (self.no_floor and p == "floor_us") and
                 not (self.which.startswith("attention") and p == "backward")]
 
     def move(self, name, step):
         old = self.parameters[name]
         low, high = LIMITS.get(name.split("_1")[0].split("_2")[0].split("_6")[0].split("_3")[0], (1e-3, 50))
+        if "." not in self.which and name == "share":
+            low, high = MEMORY
         new = old + step / 2 if name == "waves" else max(old, 1e-3) * math.exp(step)
         self.parameters[name] = min(max(new, low), high)
         return old
@@ -344,26 +366,50 @@ def balanced(sources, most=900):
     return ret
 
 
-def fit(tool, model, which, sources, starts=3):
-    f = Fit(tool, model, which)
-    f.run(balanced(sources), starts)
+def scale(f, other, rows):
+    """The other kind's parameters, all rates times the number that suits these rows best."""
+    f.parameters.update({name: v for name, v in other.items() if name != "floor_us"})
+    rates = [name for name in other if name.split("_")[0] in PASSES]
+    times, step, best = 1, .2, f.error(rows)
+    while step > .004:
+        for trial in times * math.exp(step), times * math.exp(-step):
+            f.parameters.update({name: float(f"{other[name] * trial:.4g}") for name in rates})
+            now = f.error(rows)
+            if now < best:
+                times, best = trial, now
+                break
+        else:
+            step /= 2
+    f.parameters.update({name: float(f"{other[name] * times:.4g}") for name in rates})
+
+
+def fit(tool, models, model, which, named, starts=3):
+    """`named` are rows by source."""
+    kind, sources = model["name"], [beyond_cache(model["name"], which, rows) for _, rows in named]
+    f = Fit(tool, model, which, all(is_eager(source) for source, _ in named))
+    if f.no_floor:
+        f.parameters["floor_us"] = FLOOR[kind]
+    if (kind, which) in SCALED:
+        scale(f, models[SCALED[kind, which]]["classes"][which]["parameters"], balanced(sources))
+    else:
+        f.run(balanced(sources), starts)
     return f
 
 
 def order(keys):
-    """Products first: convolutions and recurrences rest on them."""
-    return sorted(keys, key=lambda k: (k[0], not k[1].startswith("product"), k[1]))
+    """Products first: convolutions and recurrences rest on them; last what rests on another kind."""
+    return sorted(keys, key=lambda k: (k in SCALED, k[0], not k[1].startswith("product"), k[1]))
 
 
-def held_out(tool, model, which, sources, folds=5):
+def held_out(tool, models, model, which, named, folds=5):
     """By source, errors of shapes that the fit has not seen: it begins anew without a fifth of them."""
-    ret = [[] for _ in sources]
+    ret = [[] for _ in named]
     for i in range(folds):
         trial = json.loads(json.dumps(model))
         trial["classes"][which] = skeleton(model["name"])["classes"][which]
-        f = fit(tool, trial, which, [[r for r in rows if fold(r[0], folds) != i] for rows in sources],
-                1)
-        for k, rows in enumerate(sources):
+        f = fit(tool, models, trial, which,
+                [(source, [r for r in rows if fold(r[0], folds) != i]) for source, rows in named], 1)
+        for k, (_, rows) in enumerate(named):
             ret[k] += f.absolute([r for r in rows if fold(r[0], folds) == i])
     return ret
 
@@ -392,23 +438,9 @@ def infer(models, kind, key):
     return (f"{name} kernels, by what such kernels do", None) if name else ("what such kernels do", None)
 
 
-def infer_backward(models, kind, other):
-    """Convolutions of which forward alone was measured: backward as much slower as on another kind."""
-    mine, theirs = (models[k]["classes"]["convolution.float32"] for k in (kind, other))
-    for name in mine["parameters"]:
-        which, _, form = name.partition("_")
-        if which in ("image", "filter"):
-            ratio = theirs["parameters"][name] / theirs["parameters"][f"forward_{form}"]
-            mine["parameters"][name] = float(f"{mine['parameters'][f'forward_{form}'] * ratio:.4g}")
-    for form in "pointwise", "strided":  # 3 x 3 side by side is all there is
-        for which in PASSES:
-            ratio = theirs["parameters"][f"{which}_{form}"] / theirs["parameters"]["forward_window"]
-            mine["parameters"][f"{which}_{form}"] = float(f"{mine['parameters']['forward_window'] * ratio:.4g}")
-    mine["basis"] = f"inferred from {other}, but for 3 x 3 forward"
-
-
 def complete(models):
-    infer_backward(models, "A100-PCIE-40GB", "V100-16GB")
+    for (kind, which), other in SCALED.items():
+        models[kind]["classes"][which]["basis"] = f"inferred from {other}, but for 3 x 3 forward"
     for kind in KINDS:
         for key, c in models[kind]["classes"].items():
             if c["basis"] != "inferred from nothing":
@@ -426,6 +458,20 @@ def complete(models):
                     c["parameters"]["floor_us"] = FLOOR[kind]
 
 
+def is_known(c):
+    """Whether it was fitted on that kind."""
+    return c["basis"] == "measured" and not c["source"].startswith("on ") or "but for" in c["basis"]
+
+
+def there_are(kind):
+    """The model that there is, without what it has from others."""
+    path, bare = MODELS / f"{kind}.json", skeleton(kind)
+    for which, c in json.loads(path.read_text())["classes"].items() if path.exists() else ():
+        if is_known(c):
+            bare["classes"][which] = c
+    return bare
+
+
 def write(model):
     text = json.dumps(model, indent=2)
     (MODELS / f"{model['name']}.json").write_text(text + "\n")
@@ -437,22 +483,24 @@ def main():
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--only", help="KIND: fit that alone, and infer nothing")
+    parser.add_argument("--refit", action="append", metavar="KIND:CLASS",
+                        help="fit that alone, keep what else was fitted, and infer anew what rests on it")
     parser.add_argument("--json", type=Path, help="where --check's figures go")
     parser.add_argument("--svg", type=Path, help="a scatter plot of what was fitted goes there, some rows of each table")
     options = parser.parse_args()
     tool = options.build / "bench/bench-device"
     known = tables(options.folder)
-    models = {kind: skeleton(kind) for kind in KINDS}
+    models = {kind: there_are(kind) if options.refit else skeleton(kind) for kind in KINDS}
     for kind, (flops, _) in MEASURED_ON.items():
         models[kind]["flops_per_s"] = flops
     figures, points = [], {}
     for kind, which in order(known):
-        if options.only and kind != options.only:
+        if options.only and kind != options.only or options.refit and f"{kind}:{which}" not in options.refit:
             continue
         named = known[kind, which]
         sources = [rows for _, rows in named]
-        c = models[kind]["classes"][which]
-        f = fit(tool, models[kind], which, sources)
+        c = models[kind]["classes"][which] = skeleton(kind)["classes"][which]
+        f = fit(tool, models, models[kind], which, named)
         fitted = [f.absolute(rows) for rows in sources]
         points.setdefault(which, []).extend(f.points([r for rows in sources for r in thinned(rows, 60)]))
         on = [MEASURED_ON[kind][1]] if kind in MEASURED_ON else []
@@ -460,7 +508,7 @@ def main():
                  error=round(mean([mean(off) for off in fitted]), 3))
         if which.split(".")[0] in ASSUMED_BACK:
             c["backward"] = f"inferred from {ASSUMED_BACK[which.split('.')[0]]}"
-        held = held_out(tool, models[kind], which, sources) if options.check else fitted
+        held = held_out(tool, models, models[kind], which, named) if options.check else fitted
         for (source, rows), near, far in zip(named, fitted, held):
             figures.append({"kind": kind, "class": which, "source": source, "rows": len(rows),
                             "fitted": round(mean(near), 3), "held_out": round(mean(far), 3),

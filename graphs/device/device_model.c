@@ -97,6 +97,19 @@ static double tiled_us(const struct ff_device_model *m, const double *v,
 	return us;
 }
 
+/* Smallest tiles compute nothing in vain: all that an output is cut into are equally large, and
+ * where they have fewer elements than threads these share what is contracted.  A block loads its
+ * sides for its whole area, so it computes at this share of what `tile`, which becomes as small,
+ * does. */
+static double fitted(const struct ff_kernel_shape *s, double tile[2])
+{
+	double whole = tile[0] * tile[1] / (tile[0] + tile[1]);
+
+	tile[0] = s->m / round_up(s->m / tile[0]);
+	tile[1] = s->n / round_up(s->n / tile[1]);
+	return tile[0] * tile[1] / (tile[0] + tile[1]) / whole;
+}
+
 /* Whether rows of what is read and written begin at whole vectors. */
 static bool is_aligned(const struct ff_kernel_shape *s)
 {
@@ -119,7 +132,9 @@ static double product_us(const struct ff_device_model *m, const double *v,
 
 		if (s->count > 1 && least_of(tile[0], tile[1]) < FEW_COLUMNS)
 			reach *= v[FF_OF_BATCHED];
-
+		if (i / 2 == FF_MODEL_TILES - 1)
+			reach *= fitted(s, tile);
+		reach = least_of(reach, 1);
 		best = least_of(best, tiled_us(m, v, s, tile, reach, 1, best));
 		for (double splits = 2; splits <= MOST_SPLITS && s->k / splits >= LEAST_SPLIT &&
 					blocks * splits <= MOST_BLOCKS * m->multiprocessors;
@@ -155,6 +170,20 @@ static double convolution_us(
 	return v[FF_OF_FLOOR] + us;
 }
 
+/* Of groups, and of rows that are no whole vectors, tensor cores are of little use (NVIDIA, "Deep
+ * Learning Performance: Convolutional Layers"); float32 units may be faster. */
+static double any_convolution_us(const struct ff_device_model *m, const struct ff_kernel_shape *s)
+{
+	const struct ff_model_class *c = m->class[FF_KERNEL_CONVOLUTION];
+	double us = convolution_us(m, c[type_of(s->type)].v, s);
+	struct ff_kernel_shape wide = *s;
+
+	if (s->type == FF_F32 || (s->count <= 1 && is_aligned(s)))
+		return us;
+	wide.type = FF_F32;
+	return least_of(us, convolution_us(m, c[type_of(FF_F32)].v, &wide));
+}
+
 /* Blocks of queries go over all keys, the first some of them slowly; a wave as above.  Short heads
  * leave products of few columns. */
 static double attention_us(
@@ -187,7 +216,9 @@ static double recurrent_us(const struct ff_device_model *m, const double *v, con
 	step.count = 1;
 	step.bytes = (s->m * s->k + s->k * s->n + s->m * s->n) * type_bytes(s);
 	us = product_us(m, of, &step, 1) / v[FF_RECURRENT_SHARE];
-	return s->count * (v[FF_RECURRENT_STEP] + us * (s->back ? v[FF_RECURRENT_BACK] : 1));
+	us *= s->back ? v[FF_RECURRENT_BACK] : 1;
+	us = most_of(us, 2 * s->m * s->n * s->k * 1e6 / class_flops_per_s(m, s));
+	return s->count * (v[FF_RECURRENT_STEP] + us);
 }
 
 static double memory_us(
@@ -216,7 +247,7 @@ double ff_device_model_us(
 	case FF_KERNEL_PRODUCT:
 		return c->v[FF_OF_FLOOR] + product_us(m, c->v, s, 1);
 	case FF_KERNEL_CONVOLUTION:
-		return convolution_us(m, c->v, s);
+		return any_convolution_us(m, s);
 	case FF_KERNEL_ATTENTION:
 		return attention_us(m, c->v, s);
 	case FF_KERNEL_RECURRENT:

@@ -8,17 +8,17 @@
 #include "device/folders.h"
 
 #define MOST_RATE 1e18
-#define SHARE                                                                                      \
+#define SHARE(most)                                                                                \
 	{                                                                                          \
-		"share", 1e-4, 10                                                                  \
+		"share", 1e-4, most                                                                \
 	}
 #define FLOOR                                                                                      \
 	{                                                                                          \
 		"floor_us", 0.01, 1000                                                             \
 	}
-#define BACKWARD                                                                                   \
+#define BACKWARD(most)                                                                             \
 	{                                                                                          \
-		"backward", 1e-3, 100                                                              \
+		"backward", 1e-3, most                                                             \
 	}
 #define FORM(pass)                                                                                 \
 	{pass "_pointwise", 1e-3, 100}, {pass "_window", 1e-3, 100}, {pass "_strided", 1e-3, 100}, \
@@ -27,7 +27,7 @@
 	}
 
 #define PRODUCT                                                                                    \
-	FLOOR, {"memory", 1e-3, 10}, {"startup", 0, 1e5}, {"waves", 0, 1}, {"split_us", 0, 1000},  \
+	FLOOR, {"memory", 1e-3, 1}, {"startup", 0, 1e5}, {"waves", 0, 1}, {"split_us", 0, 1000},   \
 			{"unaligned", 1e-3, 1}, {"batched", 1e-3, 1}, {"tile_256x128", 1e-3, 4},   \
 			{"tile_128x128", 1e-3, 4}, {"tile_128x64", 1e-3, 4},                       \
 			{"tile_64x64", 1e-3, 4}, {"tile_128x32", 1e-3, 4},                         \
@@ -38,11 +38,12 @@
 static const struct ff_parameter_row of_product[] = {PRODUCT, {NULL, 0, 0}};
 static const struct ff_parameter_row of_convolution[] = {
 		PRODUCT, FORM("forward"), FORM("image"), FORM("filter"), {NULL, 0, 0}};
-static const struct ff_parameter_row by_memory[] = {FLOOR, SHARE, BACKWARD, {NULL, 0, 0}};
-static const struct ff_parameter_row of_attention[] = {FLOOR, SHARE, {"startup", 1e-3, 1e5},
-		{"waves", 0, 1}, BACKWARD, {"block_us", 0, 1000}, {"narrow", 0, 4}, {NULL, 0, 0}};
+static const struct ff_parameter_row by_memory[] = {FLOOR, SHARE(1), BACKWARD(1), {NULL, 0, 0}};
+static const struct ff_parameter_row of_attention[] = {FLOOR, SHARE(1), {"startup", 1e-3, 1e5},
+		{"waves", 0, 1}, BACKWARD(100), {"block_us", 0, 1000}, {"narrow", 0, 4},
+		{NULL, 0, 0}};
 static const struct ff_parameter_row of_recurrent[] = {
-		{"step_us", 0.01, 1000}, SHARE, BACKWARD, {NULL, 0, 0}};
+		{"step_us", 0.01, 1000}, SHARE(10), BACKWARD(100), {NULL, 0, 0}};
 
 const struct ff_parameter_row *const ff_model_parameters[FF_KERNEL_CLASS_COUNT] = {
 		[FF_KERNEL_STREAM] = by_memory,
