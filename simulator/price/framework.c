@@ -33,6 +33,7 @@ static const struct ff_framework rows[] = {
 				.loss = {38, 14}},
 		{.name = "examples",
 				.summary = "NVIDIA's DeepLearningExamples",
+				.operator_us = 107, /* as they are PyTorch's */
 				.times = 1.2,
 				.products = true,
 				.copies = true,

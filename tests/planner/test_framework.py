@@ -131,7 +131,7 @@ def test_accumulated():
                       for f in ("megatron:0", "pytorch:0"))
     parameters = 4 * 12 * 1024 ** 2 + 512 * 1024  # of products
     saved = 7 * parameters * 2 * 3 / 1555e9 * 1e6
-    assert 0.95 * saved < others - theirs < 1.1 * saved, (others - theirs, saved)
+    assert saved < others - theirs < 1.2 * saved, (others - theirs, saved)
 
 
 def test_loss():
@@ -140,7 +140,7 @@ def test_loss():
     for name, each in (("softmax_cross_entropy backward", 14), ("softmax_", 52)):
         us = tasks_us(simulate("gpt.json", "single", "megatron:0")[0], name)
         least = 8 * 128 * 51200 * each / 1555e9 * 1e6
-        assert least < us < 1.15 * least, (name, us, least)
+        assert least < us < 1.2 * least, (name, us, least)
 
 
 def test_times():
@@ -149,6 +149,17 @@ def test_times():
     once, twice = (simulate("mlp.json", "single", f"examples:{n}")[0] for n in (1, 2))
     for name in ("linear forward", "linear backward", "relu forward"):
         assert abs(twice["predicted_tasks"][name] / once["predicted_tasks"][name] - 2) < 1e-3, name
+
+
+def test_times_and_host():
+    """What is PyTorch's is launched by a host as PyTorch's is, which small batches wait for and large ones do not."""
+    make("mlp.json", "mlp", "--batch", "64", "--set", "layers=3", "--set", "hidden=64")
+    host = step("mlp.json", "single", "pytorch")
+    assert host > 5 * step("mlp.json", "single", None)
+    assert host <= step("mlp.json", "single", "examples") < 1.05 * host
+    make("wide.json", "mlp", "--batch", "4096", "--set", "hidden=8192")
+    plain = step("wide.json", "single", "pytorch:0")
+    assert 1.1 * plain < step("wide.json", "single", "examples") < 1.25 * plain
 
 
 def test_files():
