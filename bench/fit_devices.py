@@ -50,9 +50,6 @@ KINDS = {
 # least time of a kernel of a stream or a replayed graph: assumed, as tables of memory-bound kernels hide it
 FLOOR = {"K80": 6, "P100-16GB": 4, "V100-16GB": 3.5, "V100-32GB": 3.5, "T4": 3.5, "L4": 2.5, "A100-PCIE-40GB": 2.5,
          "A100-40GB": 2.5, "A100-80GB": 2.5, "H100-PCIE-80GB": 2, "H100-80GB": 2, "H200-141GB": 2, "B200-180GB": 2}
-# bytes of its cache, of kinds whose memory-bound kernels were measured: what it holds tells nothing of memory
-CACHE = {"P100-16GB": 4 << 20, "V100-16GB": 6 << 20, "A100-PCIE-40GB": 40 << 20, "A100-80GB": 40 << 20,
-         "H100-80GB": 50 << 20}
 # whose figures stand for a kind where it was not measured
 NEAREST = {
     "K80": ["P100-16GB"],
@@ -104,7 +101,7 @@ TYPED = ["product", "convolution", "attention", "recurrent"]
 LIMITS = {"waves": (0, 1), "tile": (.02, 1.1), "memory": (.2, 1), "share": (.02, 1.2), "startup": (0, 2000),
           "split_us": (.1, 20), "block_us": (.01, 20), "narrow": (.01, 2), "unaligned": (.2, 1),
           "batched": (.05, 1), "floor_us": (.5, 40)}
-MEMORY = (.02, 1)  # nothing is faster than the memory that binds it
+MEMORY = (.02, 1)  # what is bound by memory is no faster, though what caches hold is
 
 
 def read(folder, name):
@@ -266,11 +263,6 @@ def is_eager(source):
     return source.startswith(NEUSIGHT)
 
 
-def beyond_cache(kind, which, rows):
-    """Of streams those that are twice what the cache holds, and more."""
-    return [r for r in rows if which != "stream" or float(r[0].split("bytes=")[1]) > 2 * CACHE[kind]]
-
-
 class Fit:
     """Coordinate descent on the mean of the errors' logarithms."""
 
@@ -385,7 +377,7 @@ def scale(f, other, rows):
 
 def fit(tool, models, model, which, named, starts=3):
     """`named` are rows by source."""
-    kind, sources = model["name"], [beyond_cache(model["name"], which, rows) for _, rows in named]
+    kind, sources = model["name"], [rows for _, rows in named]
     f = Fit(tool, model, which, all(is_eager(source) for source, _ in named))
     if f.no_floor:
         f.parameters["floor_us"] = FLOOR[kind]
