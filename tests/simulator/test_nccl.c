@@ -8,7 +8,9 @@
 #include "ff/block.h"
 
 #define MEBI (1 << 20)
+#define GIBI ((int64_t)1 << 30)
 #define MOST 512
+#define NO_FASTER 0.999
 
 struct world {
 	struct ff_arena a;
@@ -99,6 +101,36 @@ START_TEST(monotone)
 					for (uint32_t s = 1; n * s <= w.m.n_devices; s *= 2)
 						if (n < 9 || n == w.m.n_devices / s)
 							check_line(&w, kinds[k], n, s);
+			teardown(&w);
+		}
+}
+END_TEST
+
+/* All devices of more nodes are no faster, however many bytes: latencies and what crosses a card
+ * grow. */
+START_TEST(more_nodes)
+{
+	char name[64];
+
+	for (size_t i = 0; i < sizeof(machines) / sizeof(*machines); i++)
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+			struct world w;
+			uint32_t each;
+
+			snprintf(name, sizeof(name), "%s:16", machines[i]);
+			setup(&w, name);
+			each = w.m.n_devices / 16;
+			for (int64_t bytes = 16 * each * 64; bytes < 2 * GIBI; bytes *= 2)
+				for (uint32_t n = 1; n < 16; n *= 2) {
+					double few = us(&w, kinds[k], n * each, 0, 1, bytes);
+					double more = us(&w, kinds[k], 2 * n * each, 0, 1, bytes);
+
+					ck_assert_msg(more >= NO_FASTER * few,
+							"%s, kind %d, %lld bytes: %g on %u nodes, "
+							"%g on %u",
+							machines[i], kinds[k], (long long)bytes,
+							few, n, more, 2 * n);
+				}
 			teardown(&w);
 		}
 }
@@ -308,6 +340,7 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 120);
 	tcase_add_test(t, monotone);
+	tcase_add_test(t, more_nodes);
 	tcase_add_test(t, rings_of_a_mesh);
 	tcase_add_test(t, strided);
 	tcase_add_test(t, latencies);
