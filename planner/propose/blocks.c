@@ -6,7 +6,8 @@
 
 #include "extras.h"
 
-#define RUN_LENGTH 16 /* operators of a run, at most */
+#define RUN_LENGTH 16   /* operators of a run, at most */
+#define MOST_PLACED 2.0 /* nodes of branches that a layout places, for each there is, about */
 
 static uint32_t draw(struct ff_proposer *p, uint32_t n)
 {
@@ -272,8 +273,10 @@ void ff_proposer_find_forks(struct ff_proposer *p)
 				readers += to != first;
 				first = to;
 			}
-		if (readers > 1 && ff_node_is_computed(g, i))
-			p->fork[p->n_forks++] = i;
+		if (readers <= 1 || !ff_node_is_computed(g, i))
+			continue;
+		p->fork[p->n_forks++] = i;
+		p->between += p->join[i] == FF_NONE ? 0 : p->join[i] - i;
 	}
 }
 
@@ -383,6 +386,17 @@ void ff_propose_branches(struct ff_proposer *p)
 	place_branches(p, fork, draw_set(p), draw(p, p->space->n_devices), draw(p, 3));
 }
 
+/* Forks within forks, as cells of unrolled recurrences are: of their branches most would be placed
+ * again and again, and the more of them a layout places the less is left of the others.  So there
+ * are fewer. */
+static bool draw_fork(struct ff_proposer *p)
+{
+	double most = MOST_PLACED * p->graph->n_nodes;
+
+	return draw(p, 2) && (p->between / 2 <= most ||
+					     ff_random_unit(&p->random) < most / (p->between / 2));
+}
+
 /* Everything on one set of devices, and some branches of some forks on others like
  * it. */
 void ff_propose_layout(struct ff_proposer *p)
@@ -391,7 +405,7 @@ void ff_propose_layout(struct ff_proposer *p)
 
 	split_row(p, 0, p->n_nodes, FF_DIM_SAMPLE, set);
 	for (uint32_t i = 0; i < p->n_forks; i++)
-		if (draw(p, 2))
+		if (draw_fork(p))
 			place_branches(p, p->fork[i], set, draw(p, p->space->n_devices / set.n),
 					false);
 }

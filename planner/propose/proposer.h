@@ -40,6 +40,7 @@ struct ff_proposer {
 	uint32_t *node, n_nodes;        /* some of them in a row: who else is left as it is */
 	uint32_t *fork, n_forks;        /* whose outputs several nodes read, until `join` */
 	uint32_t *join;                 /* by node: where all ways from it meet; FF_NONE: nowhere */
+	uint32_t between;               /* nodes between forks and their joins, a node for each */
 	uint32_t *class;                /* by node: the first one equal to it */
 	uint32_t *next_like;            /* by node: the next equal one, or FF_NONE */
 	uint32_t *next_layer;           /* by node: who is in its place of the next block, after the
