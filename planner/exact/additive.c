@@ -298,6 +298,18 @@ void ff_additive_destroy(struct ff_additive *a)
 
 /* ---- the least sum ---- */
 
+/* What a link costs, time and memory together; all edges of its kind share it. */
+static int sum_link(
+		struct ff_additive *a, const struct ff_additive_weights *w, struct ff_link_table *l)
+{
+	size_t n = (size_t)a->kind[l->from]->n * a->kind[l->to]->n;
+
+	l->sum = ff_arena_array(&a->scratch, n, sizeof(*l->sum));
+	for (size_t k = 0; k < n && l->sum; k++)
+		l->sum[k] = l->us[k] + w->us_per_byte * l->bytes[k];
+	return l->sum ? FF_OK : FF_E_NOMEM;
+}
+
 /* The problem in numbers; edges inside one variable go to its own costs. */
 static int state(struct ff_additive *a, const struct ff_additive_weights *w, uint32_t *n,
 		double **cost, struct ff_pair *pair, struct ff_choices *ret)
@@ -317,16 +329,13 @@ static int state(struct ff_additive *a, const struct ff_additive_weights *w, uin
 						     w->sync * k->candidate[i].sync_us +
 						     w->us_per_byte * k->candidate[i].bytes);
 	}
+	for (uint32_t i = 0; i < a->links.n; i++)
+		if (sum_link(a, w, &a->link[i]) < 0)
+			return FF_E_NOMEM;
 	for (uint32_t i = 0; i < a->n_uses; i++) {
 		const struct ff_link_use *u = &a->use[i];
-		const struct ff_link_table *l = &a->link[u->link];
-		size_t entries = (size_t)n[u->a] * n[u->b];
-		double *sum = ff_arena_array(&a->scratch, entries, sizeof(*sum));
+		const double *sum = a->link[u->link].sum;
 
-		if (!sum)
-			return FF_E_NOMEM;
-		for (size_t k = 0; k < entries; k++)
-			sum[k] = l->us[k] + w->us_per_byte * l->bytes[k];
 		if (u->a != u->b)
 			pair[n_pairs++] = (struct ff_pair){u->a, u->b, sum};
 		for (uint32_t k = 0; u->a == u->b && k < n[u->a]; k++)

@@ -24,6 +24,7 @@ struct ff_kind {
 struct ff_link_table {
 	uint32_t from, to, port, slot; /* classes */
 	double *us, *bytes;
+	double *sum;   /* of both, while a sum is solved */
 	bool *priced;  /* us is no estimate */
 	uint32_t edge; /* one of its kind */
 };

@@ -7,13 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "ff/hash.h"
-
-#define MAX_SCOPE 8 /* variables of one table, the one eliminated among them */
+#include "ff/grow.h"
 
 /* A cost of some variables; the last one's choices lie next to each other. */
 struct factor {
-	uint32_t n, var[MAX_SCOPE];
+	uint32_t n, var[FF_MAX_SCOPE];
 	const double *cost;
 	bool gone;
 };
@@ -22,13 +20,14 @@ struct user {
 };
 /* What a variable is to be, once those of its scope are known. */
 struct rule {
-	uint32_t var, n, scope[MAX_SCOPE];
-	uint8_t *best;
+	uint32_t var, n, scope[FF_MAX_SCOPE];
+	const uint8_t *best;
 };
 
 struct solver {
 	const struct ff_choices *in;
 	struct ff_arena *a;
+	struct ff_leasts leasts;
 	size_t max_table;
 	struct factor *factor;
 	struct user *user;
@@ -58,32 +57,17 @@ double ff_choices_cost(const struct ff_choices *c, const uint32_t *choice)
 	return sum;
 }
 
-static void *grow(struct solver *s, void *old, uint32_t n, uint32_t *cap, size_t size)
-{
-	uint32_t wanted = *cap ? 2 * *cap : 1024;
-	void *grown;
-
-	if (n < *cap)
-		return old;
-	grown = ff_arena_array(s->a, wanted, size);
-	if (grown && n)
-		memcpy(grown, old, n * size);
-	if (grown)
-		*cap = wanted;
-	return grown;
-}
-
 static int add_factor(struct solver *s, uint32_t n, const uint32_t *var, const double *cost)
 {
 	struct factor *f;
 
-	s->factor = grow(s, s->factor, s->n_factors, &s->cap_factors, sizeof(*s->factor));
+	s->factor = ff_grow_in(s->a, s->factor, s->n_factors, &s->cap_factors, sizeof(*s->factor));
 	if (!s->factor)
 		return FF_E_NOMEM;
 	f = &s->factor[s->n_factors];
 	*f = (struct factor){.n = n, .cost = cost};
 	for (uint32_t i = 0; i < n; i++) {
-		s->user = grow(s, s->user, s->n_users, &s->cap_users, sizeof(*s->user));
+		s->user = ff_grow_in(s->a, s->user, s->n_users, &s->cap_users, sizeof(*s->user));
 		if (!s->user)
 			return FF_E_NOMEM;
 		f->var[i] = var[i];
@@ -94,7 +78,7 @@ static int add_factor(struct solver *s, uint32_t n, const uint32_t *var, const d
 	return FF_OK;
 }
 
-/* The variables that share a factor with `v`, at most MAX_SCOPE of them written;
+/* The variables that share a factor with `v`, at most FF_MAX_SCOPE of them written;
  * returns how many there are. */
 static uint32_t neighbours(struct solver *s, uint32_t v, uint32_t *scope)
 {
@@ -108,7 +92,7 @@ static uint32_t neighbours(struct solver *s, uint32_t v, uint32_t *scope)
 			if (s->mark[f->var[i]] == s->stamp)
 				continue;
 			s->mark[f->var[i]] = s->stamp;
-			if (n < MAX_SCOPE)
+			if (n < FF_MAX_SCOPE)
 				scope[n] = f->var[i];
 			n++;
 		}
@@ -118,148 +102,76 @@ static uint32_t neighbours(struct solver *s, uint32_t v, uint32_t *scope)
 
 static double table_weight(struct solver *s, uint32_t v)
 {
-	uint32_t scope[MAX_SCOPE], n = neighbours(s, v, scope);
+	uint32_t scope[FF_MAX_SCOPE], n = neighbours(s, v, scope);
 	double weight = s->in->n[v];
 
-	if (n >= MAX_SCOPE)
+	if (n >= FF_MAX_SCOPE)
 		return INFINITY;
 	for (uint32_t i = 0; i < n; i++)
 		weight *= s->in->n[scope[i]];
 	return weight;
 }
 
-/* A factor as the elimination of one variable walks it: that variable's choices lie
- * next to each other, `at` is where the others stand. */
-struct term {
-	const double *cost;
-	size_t at, stride[MAX_SCOPE];
-};
-
-/* The same factor with `v` last. */
-static const double *turn(struct solver *s, const struct factor *f, uint32_t v)
+/* Where `var` is among `n` others; it goes if it is none of them. */
+static uint8_t place_in(const uint32_t *scope, uint32_t n, uint32_t var)
 {
-	size_t inner = 1, outer = 1, n = s->in->n[v];
 	uint32_t i = 0;
-	double *cost;
 
-	for (; f->var[i] != v; i++)
-		outer *= s->in->n[f->var[i]];
-	for (i++; i < f->n; i++)
-		inner *= s->in->n[f->var[i]];
-	if (inner == 1)
-		return f->cost;
-	cost = ff_arena_array(s->a, outer * inner * n, sizeof(*cost));
-	for (size_t o = 0; o < outer && cost; o++)
-		for (size_t x = 0; x < n; x++)
-			for (size_t k = 0; k < inner; k++)
-				cost[(o * inner + k) * n + x] = f->cost[(o * n + x) * inner + k];
-	return cost;
+	while (i < n && scope[i] != var)
+		i++;
+	return (uint8_t)(i < n ? i : FF_SCOPE_GOES);
 }
 
 /* The factors of `v`, whose neighbours are `scope`; they are gone then. */
-static int list_terms(struct solver *s, uint32_t v, uint32_t n, const uint32_t *scope,
-		struct term **ret, uint32_t *n_terms)
+static struct ff_least_term *list_terms(
+		struct solver *s, uint32_t v, uint32_t n, const uint32_t *scope, uint32_t *n_terms)
 {
-	uint32_t most = 0;
-	struct term *t;
+	struct ff_least_term *term;
 
+	*n_terms = 0;
 	for (uint32_t u = s->first[v]; u != FF_NONE; u = s->user[u].next)
-		most++;
-	t = ff_arena_array(s->a, most, sizeof(*t));
-	if (!t)
-		return FF_E_NOMEM;
-	*ret = t;
-	for (uint32_t u = s->first[v]; u != FF_NONE; u = s->user[u].next) {
+		*n_terms += !s->factor[s->user[u].factor].gone;
+	term = ff_arena_array(s->a, *n_terms, sizeof(*term));
+	for (uint32_t u = s->first[v], k = 0; u != FF_NONE && term; u = s->user[u].next) {
 		struct factor *f = &s->factor[s->user[u].factor];
-		size_t step = s->in->n[v];
 
 		if (f->gone)
 			continue;
 		f->gone = true;
-		t->cost = turn(s, f, v);
-		if (!t->cost)
-			return FF_E_NOMEM;
-		for (uint32_t i = f->n; i-- > 0;) {
-			for (uint32_t k = 0; k < n; k++)
-				if (scope[k] == f->var[i])
-					t->stride[k] = step;
-			step *= f->var[i] == v ? 1 : s->in->n[f->var[i]];
-		}
-		t++;
+		term[k] = (struct ff_least_term){.cost = f->cost, .n = f->n};
+		for (uint32_t i = 0; i < f->n; i++)
+			term[k].place[i] = place_in(scope, n, f->var[i]);
+		k++;
 	}
-	*n_terms = (uint32_t)(t - *ret);
-	return FF_OK;
-}
-
-static void add_row(uint32_t n, const double *restrict from, double *restrict to)
-{
-	for (uint32_t i = 0; i < n; i++)
-		to[i] += from[i];
-}
-
-/* For all choices of `scope`, the last one fastest, the least sum over those of the
- * variable that goes, of which there are `choices`, and which that is. */
-static void find_least(const struct solver *s, uint32_t n, const uint32_t *scope, uint32_t choices,
-		struct term *term, uint32_t n_terms, double *least, uint8_t *which)
-{
-	uint32_t digit[MAX_SCOPE] = {0}, i;
-	double row[FF_MAX_CHOICES];
-
-	do {
-		uint32_t best = 0;
-		double lowest;
-
-		memset(row, 0, choices * sizeof(*row));
-		for (uint32_t k = 0; k < n_terms; k++)
-			add_row(choices, term[k].cost + term[k].at, row);
-		lowest = row[0];
-		for (uint32_t x = 1; x < choices; x++) {
-			best = row[x] < lowest ? x : best;
-			lowest = row[x] < lowest ? row[x] : lowest;
-		}
-		*least++ = lowest;
-		*which++ = (uint8_t)best;
-		for (i = n; i-- > 0;) {
-			bool more = ++digit[i] < s->in->n[scope[i]];
-
-			for (uint32_t k = 0; k < n_terms; k++)
-				term[k].at += more ? term[k].stride[i]
-						   : (size_t)0 - term[k].stride[i] * (digit[i] - 1);
-			if (more)
-				break;
-			digit[i] = 0;
-		}
-	} while (i != FF_NONE);
+	return term;
 }
 
 /* Takes `v` out: the factors that have it become one of its neighbours. */
 static int eliminate(struct solver *s, uint32_t v)
 {
 	struct rule *rule = &s->rule[s->n_rules++];
-	uint32_t scope[MAX_SCOPE], n = neighbours(s, v, scope), n_terms;
-	size_t entries = 1;
-	struct term *term;
-	double *least;
+	struct ff_least_ask ask = {.choices = s->in->n[v]};
+	uint32_t scope[FF_MAX_SCOPE];
+	struct ff_least least;
 
-	for (uint32_t i = 0; i < n; i++) {
-		entries *= s->in->n[scope[i]];
+	ask.n = neighbours(s, v, scope);
+	for (uint32_t i = 0; i < ask.n; i++) {
+		ask.size[i] = s->in->n[scope[i]];
 		s->weight[scope[i]] = -1;
 	}
-	*rule = (struct rule){.var = v, .n = n};
-	memcpy(rule->scope, scope, n * sizeof(*scope));
-	least = ff_arena_array(s->a, entries, sizeof(*least));
-	rule->best = ff_arena_array(s->a, entries, 1);
-	if (!least || !rule->best || list_terms(s, v, n, scope, &term, &n_terms) < 0)
+	ask.term = list_terms(s, v, ask.n, scope, &ask.n_terms);
+	if (!ask.term || ff_least_find(&s->leasts, &ask, &least) < 0)
 		return FF_E_NOMEM;
-	find_least(s, n, scope, s->in->n[v], term, n_terms, least, rule->best);
+	*rule = (struct rule){.var = v, .n = ask.n, .best = least.best};
+	memcpy(rule->scope, scope, ask.n * sizeof(*scope));
 	s->done[v] = true;
-	return n ? add_factor(s, n, scope, least) : FF_OK;
+	return ask.n ? add_factor(s, ask.n, scope, least.cost) : FF_OK;
 }
 
 /* Keeps `v` at what it is: its factors lose a variable. */
 static int keep(struct solver *s, uint32_t v)
 {
-	uint32_t scope[MAX_SCOPE], n = neighbours(s, v, scope);
+	uint32_t scope[FF_MAX_SCOPE], n = neighbours(s, v, scope);
 	int code = FF_OK;
 
 	s->exact = false;
@@ -268,9 +180,9 @@ static int keep(struct solver *s, uint32_t v)
 	(void)n;
 	for (uint32_t u = s->first[v]; u != FF_NONE && code == FF_OK; u = s->user[u].next) {
 		struct factor f = s->factor[s->user[u].factor];
-		size_t inner = 1, outer = 1, k = s->in->n[v];
-		uint32_t left[MAX_SCOPE], m = 0, i = 0;
-		double *cost;
+		size_t inner = 1, outer = 1;
+		uint32_t left[FF_MAX_SCOPE], m = 0, i = 0;
+		const double *cost;
 
 		if (f.gone)
 			continue;
@@ -283,13 +195,10 @@ static int keep(struct solver *s, uint32_t v)
 			s->weight[left[i]] = -1;
 		if (m == 0)
 			continue;
-		cost = ff_arena_array(s->a, outer * inner, sizeof(*cost));
-		if (!cost)
-			return FF_E_NOMEM;
-		for (size_t o = 0; o < outer; o++)
-			memcpy(cost + o * inner, f.cost + (o * k + s->choice[v]) * inner,
-					inner * sizeof(*cost));
-		code = add_factor(s, m, left, cost);
+		code = ff_least_slice(
+				&s->leasts, f.cost, outer, s->in->n[v], inner, s->choice[v], &cost);
+		if (code == FF_OK)
+			code = add_factor(s, m, left, cost);
 	}
 	return code;
 }
@@ -297,7 +206,7 @@ static int keep(struct solver *s, uint32_t v)
 /* The one with most neighbours of those kept least often. */
 static uint32_t pick_kept(struct solver *s)
 {
-	uint32_t scope[MAX_SCOPE], best = FF_NONE, most = 0;
+	uint32_t scope[FF_MAX_SCOPE], best = FF_NONE, most = 0;
 
 	for (uint32_t v = 0; v < s->in->n_vars; v++) {
 		uint32_t n;
@@ -337,8 +246,12 @@ static int fill(struct solver *s)
 	memset(s->done, 0, n * sizeof(*s->done));
 	memset(s->first, 0xff, n * sizeof(*s->first));
 	for (uint32_t v = 0; v < n && code == FF_OK; v++) {
+		const double *cost;
+
 		s->weight[v] = -1;
-		code = add_factor(s, 1, &v, s->in->cost[v]);
+		code = ff_least_same(&s->leasts, s->in->cost[v], s->in->n[v], &cost);
+		if (code == FF_OK)
+			code = add_factor(s, 1, &v, cost);
 	}
 	for (uint32_t i = 0; i < s->in->n_pairs && code == FF_OK; i++) {
 		const struct ff_pair *p = &s->in->pair[i];
@@ -350,7 +263,10 @@ static int fill(struct solver *s)
 
 static int sweep(struct solver *s, bool (*stop)(void *ctx), void *ctx, bool *stopped)
 {
-	int code = fill(s);
+	int code;
+
+	ff_leasts_trim(&s->leasts);
+	code = fill(s);
 
 	for (uint32_t left = s->in->n_vars; left > 0 && code == FF_OK; left--) {
 		uint32_t best = FF_NONE;
@@ -389,6 +305,7 @@ int ff_choices_minimise(const struct ff_choices *c, size_t max_table, uint32_t s
 	int code = FF_OK;
 
 	ff_arena_init(&arena);
+	ff_leasts_init(&s.leasts);
 	s.first = ff_arena_array(&arena, n, sizeof(*s.first));
 	s.kept = ff_arena_array(&arena, n, sizeof(*s.kept));
 	s.mark = ff_arena_array(&arena, n, sizeof(*s.mark));
@@ -406,6 +323,7 @@ int ff_choices_minimise(const struct ff_choices *c, size_t max_table, uint32_t s
 			break;
 	}
 	*exact = s.exact && !stopped;
+	ff_leasts_finish(&s.leasts);
 	ff_arena_finish(&arena);
 	return code < 0 ? ff_fail_memory(err) : FF_OK;
 }

@@ -6,15 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ff/arena.h"
 #include "ff/error.h"
-
-#define FF_MAX_CHOICES 255 /* of one variable */
+#include "least.h"
 
 /* What two variables cost together: cost[choice of a * choices of b + choice of b]. */
 struct ff_pair {
-	uint32_t a, b; /* a != b; the same two may occur again */
-	const double *cost;
+	uint32_t a, b;      /* a != b; the same two may occur again */
+	const double *cost; /* the same array of equal pairs: what follows of it is found once */
 };
 struct ff_choices {
 	uint32_t n_vars, n_pairs;
