@@ -193,12 +193,25 @@ static int confirm(struct ff_job *j, const struct ff_search_result *found, struc
 	return FF_OK;
 }
 
+/* When there was a plan that fits: the baseline, if it is one, or what the search, which began
+ * `begun_s` into the command, first kept. */
+static void note_first(struct ff_job *j, double begun_s)
+{
+	double first_s = takes_baseline(j) ? j->baseline_s : begun_s + j->found.first_s;
+
+	if (isfinite(first_s))
+		j->summary.found.first_s = first_s;
+}
+
 /* What the search finds, and what is made of it behind it. */
 static int seek(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_search_result *found = &j->found;
+	double begun_s = ff_job_now_s() - j->from;
 	int code = run_search(j, found, err);
 
+	if (code == FF_OK || code == FF_E_NOFIT)
+		note_first(j, begun_s);
 	if (code == FF_OK)
 		code = ff_buckets_tune(j->tools.evaluator, &found->best,
 				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found->evaluation,

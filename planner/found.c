@@ -42,6 +42,8 @@ void ff_found_write(const struct ff_found *f, struct ff_out *o)
 		ff_out_real(o, "best_seed_us", f->seeds.least_us);
 		ff_out_real(o, "worst_seed_us", f->seeds.most_us);
 	}
+	if (f->first_s > 0)
+		ff_out_real(o, "first_plan_s", f->first_s);
 	ff_out_u64(o, "irregular", f->n_ragged);
 	if (f->ragged_us > 0)
 		ff_out_real(o, "irregular_us", f->ragged_us);

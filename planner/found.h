@@ -12,6 +12,7 @@ struct ff_found {
 	struct ff_seeds seeds; /* n 0: none found a plan that fits */
 	double reserve;        /* percent of memory that stays free, as asked for; */
 	bool used_reserve;     /* nothing fits so, and the plan does without */
+	double first_s;        /* into the command, until there was a plan that fits; 0: never */
 	double ragged_us; /* the best plan before equal layers were made equal; 0: it is the plan */
 	double whole_us;  /* the best found without --space torch; 0: not asked */
 	uint32_t n_ragged;            /* operators and parameters unlike most in their place */

@@ -89,6 +89,7 @@ struct ff_job {
 	/* clock in seconds: start of the command, end of the lower bound's time */
 	double from, bound_until;
 	double predict_s;                   /* what lowering data parallelism took */
+	double baseline_s;                  /* from `from` on, until the baseline was there */
 	const char *starts[33], *named[33]; /* --init: all; names alone; */
 	const char *init_path[32];          /* files alone, */
 	struct ff_strategy init[32];        /* and what they came to */

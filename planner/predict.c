@@ -124,6 +124,7 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 		s->baseline = &j->baseline;
 		s->baseline_name = j->baseline_name;
 	}
+	j->baseline_s = ff_job_now_s() - j->from;
 	return code;
 }
 

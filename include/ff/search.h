@@ -107,6 +107,7 @@ struct ff_search_result {
 	uint32_t n_shapes;
 	uint64_t proposals, accepted;
 	double seconds;
+	double first_s; /* until the first strategy that fits was kept; INFINITY: there is none */
 };
 
 /* Annealed Metropolis-Hastings over ff_space: a quarter of the budget goes to the

@@ -80,6 +80,8 @@ int ff_chain_save(struct ff_chain *c, struct ff_error *err)
 	c->best.n_changed = 0;
 	c->best.saved = true;
 	c->best.at_saved = c->best.at;
+	if (c->best.at.fits && isinf(c->clock.first_s))
+		c->clock.first_s = ff_clock_us() / 1e6 - c->clock.from;
 	if (c->notes.shapes.most && c->best.at.fits)
 		ff_shapes_add(&c->notes.shapes, &c->best.strategy, c->best.at.step_us);
 	return FF_OK;

@@ -37,6 +37,7 @@ struct ff_chain_clock {
 	uint64_t counted, next_tune, next_report;
 	double seconds, from, reported, tuned; /* clock in seconds */
 	double layout_s;                       /* the longest so far, which a best may still need */
+	double first_s; /* until the first that fits was kept; INFINITY: none is yet */
 	double elimination_from;
 	uint64_t elimination_calls;
 };

@@ -269,7 +269,7 @@ static int collect(const struct ff_chain *chain, uint32_t n, struct ff_arena *a,
 		struct ff_search_result *ret, struct ff_error *err)
 {
 	const struct ff_chain *best = &chain[0];
-	struct ff_search_result r = {.proposals = 0};
+	struct ff_search_result r = {.first_s = INFINITY};
 	struct ff_shapes shapes = {.n = 0};
 	int code = ff_strategy_create(chain->graph, a, &r.best, err);
 
@@ -283,6 +283,7 @@ static int collect(const struct ff_chain *chain, uint32_t n, struct ff_arena *a,
 			best = &chain[i];
 		r.proposals += chain[i].proposals;
 		r.accepted += chain[i].accepted;
+		r.first_s = fmin(r.first_s, chain[i].clock.first_s);
 		add_seeds(&r.seeds, &chain[i].notes.seeds);
 		for (uint32_t k = 0; k < chain[i].notes.shapes.n; k++)
 			ff_shapes_add(&shapes, &chain[i].notes.shapes.plan[k],
@@ -336,6 +337,7 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 				.opt = opt,
 				.best = {.at = nothing, .at_saved = nothing},
 				.clock = {.from = from,
+						.first_s = INFINITY,
 						.limit = opt->proposals / n +
 							 (i < opt->proposals % n)}};
 		chain[i].arena = ff_arena_alloc(&own, sizeof(*chain[i].arena));
