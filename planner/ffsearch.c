@@ -113,6 +113,8 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 			.seed = j->opt.seed,
 			.proposals = j->opt.proposals,
 			.seconds = share * ff_job_search_seconds(j),
+			.lower_s = j->predict_s,
+			.may_find_none = takes_baseline(j),
 			.beta = j->opt.choice.beta,
 			.bucket_bytes = j->summary.baseline->strategy.bucket_bytes,
 			.starts = j->opt.init.n ? j->named : ff_starts,
@@ -179,10 +181,12 @@ static int fail_closest(
 static int confirm(struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
 {
 	struct ff_plan *p = &j->summary.plan;
+	double from_s = ff_job_now_s();
 	int code = ff_job_predict(j, &found->best, &j->arena, p, err);
 
 	if (code < 0)
 		return code;
+	j->predict_s = fmax(j->predict_s, ff_job_now_s() - from_s);
 	if (p->simulation.step_us != found->evaluation.step_us || !ff_plan_fits(p))
 		return ff_fail(err, FF_E_RUN,
 				"internal error: the search took the plan for %.17g us and "

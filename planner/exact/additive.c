@@ -44,14 +44,14 @@ static int find_kinds(struct ff_additive *a, struct ff_error *err)
 	double sum_us = 0;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK && !a->stopped; i++) {
 		a->variable[i] = FF_NONE;
 		if (!ff_node_needs_config(g, i))
 			continue;
-		if (a->class[i] == i)
+		if (a->class[i] == i && !wants_stop(a))
 			code = ff_additive_add_kind(a, i, err);
 		a->kind[i] = a->kind[a->class[i]];
-		if (code == FF_OK)
+		if (code == FF_OK && !a->stopped)
 			sum_us += a->kind[i]->candidate[0].compute_us;
 	}
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK && !wants_stop(a); i++)
@@ -397,8 +397,8 @@ static int solve(struct ff_additive *a, const struct ff_additive_weights *w,
 			break;
 		code = pose(a, w, &problem, err);
 		if (code == FF_OK)
-			code = ff_choices_minimise(&problem, TABLE_ENTRIES, SWEEPS,
-					round > 0 ? stop : NULL, ctx, choice, &exact, err);
+			code = ff_choices_minimise(&problem, TABLE_ENTRIES, SWEEPS, stop, ctx,
+					choice, &exact, err);
 		ff_arena_rewind(&a->scratch, mark);
 		if (code == FF_OK)
 			code = price_used(a, choice, &all, err);

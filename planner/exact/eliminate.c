@@ -317,7 +317,7 @@ int ff_choices_minimise(const struct ff_choices *c, size_t max_table, uint32_t s
 	mark = ff_arena_mark(&arena);
 	for (uint32_t i = 0; i < sweeps && code == FF_OK && !stopped; i++) {
 		s.exact = true;
-		code = sweep(&s, stop, ctx, &stopped);
+		code = sweep(&s, i ? stop : NULL, ctx, &stopped);
 		ff_arena_rewind(&arena, mark);
 		if (s.exact)
 			break;

@@ -29,8 +29,8 @@ double ff_choices_cost(const struct ff_choices *c, const uint32_t *choice);
  * two neighbours (what OptCNN eliminates) cost little.  Where every table would have
  * more than `max_table` entries, the variable with most neighbours keeps what `choice`
  * says on entry and the rest is solved around it; `sweeps` such rounds, each with
- * others kept, never make the sum worse.  `stop` (or NULL) ends it early, `choice`
- * then is what the last whole sweep left.  *exact: nothing had to be kept. */
+ * others kept, never make the sum worse.  `stop` (or NULL) ends it early, behind the
+ * first sweep: `choice` is what the last whole one left.  *exact: nothing had to be kept. */
 int ff_choices_minimise(const struct ff_choices *c, size_t max_table, uint32_t sweeps,
 		bool (*stop)(void *ctx), void *ctx, uint32_t *choice, bool *exact,
 		struct ff_error *err);

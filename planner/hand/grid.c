@@ -60,6 +60,7 @@ static int try_here(
 	const struct ff_grid *on = x->grid;
 	struct ff_strategy s;
 	struct ff_error why;
+	bool lays_out;
 	int code = ff_init_strategy(name, on->space, on->graph, on->machine, 0, x->a, &s, &why);
 
 	*at = (struct ff_evaluation){.fits = false};
@@ -71,8 +72,11 @@ static int try_here(
 	}
 	if (code == FF_E_INPUT)
 		return FF_OK; /* not for this network, or nobody has measured it */
-	if (code == FF_OK && at->fits && at->tight &&
-			(on->visit || at->step_us < x->at_best.step_us))
+	lays_out = code == FF_OK && at->fits && at->tight &&
+		   (on->visit || at->step_us < x->at_best.step_us);
+	if (lays_out && on->may_lay_out && !on->may_lay_out(on->ctx, s.micro_batches))
+		lays_out = at->fits = false;
+	if (lays_out)
 		code = ff_evaluator_lays_out(on->evaluator, &at->fits, &why);
 	if (code < 0) {
 		*err = why;

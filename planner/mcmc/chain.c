@@ -19,12 +19,7 @@
 #define LEAP_EVERY_TIGHT 64.0
 #define LEAP_EVERY_LEAST 16.0
 #define LEAP_FORGETS 16
-#define RUN_PER_NODE 5000  /* proposals for each operator, from one restart to the next */
-#define SLIGHT 1e-3        /* of a step */
-#define MANY_TASKS 30000.0 /* operators, devices and micro-batches, multiplied */
-#define TOO_TIGHT_EVERY                                                                            \
-	8 /* bests that may have no layout, of which one is laid out all the same                  \
-	   */
+#define RUN_PER_NODE 5000 /* proposals for each operator, from one restart to the next */
 
 static void mark_changed(struct ff_chain *c, uint32_t node)
 {
@@ -32,87 +27,6 @@ static void mark_changed(struct ff_chain *c, uint32_t node)
 		return;
 	c->best.is_changed[node] = true;
 	c->best.changed[c->best.n_changed++] = node;
-}
-
-/* Whether a layout is found for the current strategy.  Where none was, those that have no
- * more to spare by what lives at once seldom have one either. */
-static int lays_out(struct ff_chain *c, bool *ret, struct ff_error *err)
-{
-	int64_t spare = c->best.at.spare_bytes;
-	double from_us = ff_clock_us();
-	int code = ff_evaluator_lays_out(c->evaluator, ret, err);
-
-	c->clock.layout_s = fmax(c->clock.layout_s, (ff_clock_us() - from_us) / 1e6);
-	if (code < 0)
-		return code;
-	if (!*ret && spare > c->best.too_tight_bytes)
-		c->best.too_tight_bytes = spare;
-	if (*ret && spare <= c->best.too_tight_bytes)
-		c->best.too_tight_bytes = spare - 1;
-	return FF_OK;
-}
-
-/* Copies the current strategy into the best, as far as they differ.  Where memory
- * is scarce a layout must be found first; a best without one is none. */
-int ff_chain_save(struct ff_chain *c, struct ff_error *err)
-{
-	bool fits = true;
-	int code = FF_OK;
-
-	c->best.unsaved = false;
-	if (c->best.at.fits && c->best.at.tight)
-		code = lays_out(c, &fits, err);
-	if (code < 0)
-		return code;
-	if (!fits) {
-		c->best.at = c->best.at_saved;
-		return FF_OK;
-	}
-	if (c->best.rephased)
-		ff_strategy_copy(&c->best.strategy, &c->current);
-	c->best.rephased = false;
-	for (uint32_t i = 0; i < c->best.n_changed; i++) {
-		uint32_t node = c->best.changed[i];
-
-		c->best.strategy.config[node] = c->current.config[node];
-		c->best.is_changed[node] = false;
-	}
-	c->best.n_changed = 0;
-	c->best.saved = true;
-	c->best.at_saved = c->best.at;
-	if (c->best.at.fits && isinf(c->clock.first_s))
-		c->clock.first_s = ff_clock_us() / 1e6 - c->clock.from;
-	if (c->notes.shapes.most && c->best.at.fits)
-		ff_shapes_add(&c->notes.shapes, &c->best.strategy, c->best.at.step_us);
-	return FF_OK;
-}
-
-/* Whether the best is so little better than the saved one that to lay it out, which takes long
- * where many tasks are, is not worth it. */
-static bool is_slight(const struct ff_chain *c)
-{
-	double parts = (double)c->graph->n_nodes * c->machine->n_devices * c->current.micro_batches;
-
-	return parts > MANY_TASKS && c->best.at_saved.fits &&
-	       c->best.at.step_us > c->best.at_saved.step_us * (1 - SLIGHT);
-}
-
-/* Of those that may have no layout most are passed over. */
-static bool is_too_tight(struct ff_chain *c)
-{
-	return c->best.at.spare_bytes <= c->best.too_tight_bytes &&
-	       ++c->best.n_too_tight % TOO_TIGHT_EVERY != 0;
-}
-
-/* The same on the walk, where it goes on from the best to something worse. */
-static int save_on_the_way(struct ff_chain *c, struct ff_error *err)
-{
-	if (c->best.saved && c->best.at.tight && (is_too_tight(c) || is_slight(c))) {
-		c->best.unsaved = false;
-		c->best.at = c->best.at_saved;
-		return FF_OK;
-	}
-	return ff_chain_save(c, err);
 }
 
 static void note_if_best(struct ff_chain *c)
@@ -195,9 +109,8 @@ void ff_chain_look(struct ff_chain *c)
  * as it is. */
 bool ff_chain_in_hurry(const struct ff_chain *c)
 {
-	double last_s = c->best.unsaved && c->best.at.tight ? c->clock.layout_s : 0;
-
-	return c->stop || (c->opt->seconds > 0 && c->clock.seconds + last_s >= c->opt->seconds);
+	return c->stop ||
+	       (c->opt->seconds > 0 && c->clock.seconds + ff_chain_last_s(c) >= c->opt->seconds);
 }
 
 /* Shows a strategy to the caller. */
@@ -281,7 +194,7 @@ static int keep(struct ff_chain *c, struct ff_evaluation e, struct ff_error *err
 	int code = FF_OK;
 
 	if (c->best.unsaved && ff_how_much_worse(c->best.at, e) > 0)
-		code = save_on_the_way(c, err);
+		code = ff_chain_save_on_the_way(c, err);
 	ff_evaluator_keep(c->evaluator);
 	for (uint32_t i = 0; i < c->proposed.n; i++) {
 		const struct ff_change *change = &c->proposed.change[i];
@@ -358,7 +271,7 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 {
 	struct ff_evaluation e;
 	bool slower = false;
-	int code = c->best.unsaved ? save_on_the_way(c, err) : FF_OK;
+	int code = c->best.unsaved ? ff_chain_save_on_the_way(c, err) : FF_OK;
 
 	if (code == FF_OK)
 		code = ff_evaluator_done(c->evaluator, c->phases.done_us, err);

@@ -36,7 +36,6 @@ struct ff_chain_clock {
 	uint64_t limit; /* of proposals; 0: none */
 	uint64_t counted, next_tune, next_report;
 	double seconds, from, reported, tuned; /* clock in seconds */
-	double layout_s;                       /* the longest so far, which a best may still need */
 	double first_s; /* until the first that fits was kept; INFINITY: none is yet */
 	double elimination_from;
 	uint64_t elimination_calls;
@@ -104,6 +103,14 @@ int ff_chain_return(struct ff_chain *c, struct ff_error *err);
 /* Copies the best, if it is the current strategy and not copied yet.  Where it has no layout
  * it is forgotten. */
 int ff_chain_save(struct ff_chain *c, struct ff_error *err);
+/* The same on the walk, where it goes on from the best to something worse. */
+int ff_chain_save_on_the_way(struct ff_chain *c, struct ff_error *err);
+/* What is still to be done when the walk is over: the best is laid out, and the caller lowers it,
+ * for which it has kept time as for one micro-batch. */
+double ff_chain_last_s(const struct ff_chain *c);
+/* Whether there is time to lay out a strategy and to lower it behind the search; there has to be
+ * where nothing else is known that fits. */
+bool ff_chain_may_lay_out(const struct ff_chain *c, uint32_t micro_batches);
 /* This run's best counts as a seed's. */
 void ff_chain_count_seed(struct ff_chain *c);
 /* Ends a run: its best is kept among the elite, and the next begins with nothing. */

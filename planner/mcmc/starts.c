@@ -136,6 +136,11 @@ static int start_named(struct ff_chain *c, const char *called, struct ff_arena *
 	return code == FF_OK ? go_to(c, &start, err) : code;
 }
 
+static bool grid_lays_out(void *ctx, uint32_t micro_batches)
+{
+	return ff_chain_may_lay_out(ctx, micro_batches);
+}
+
 static void grid_visits(void *ctx, const struct ff_strategy *s, double step_us)
 {
 	struct ff_chain *c = ctx;
@@ -273,6 +278,7 @@ static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 			.machine = c->machine,
 			.most = c->clock.limit ? (uint32_t)(c->clock.limit / GRID_EVERY + 1) : 0,
 			.stop = grid_ends,
+			.may_lay_out = grid_lays_out,
 			.visit = c->notes.shapes.most ? grid_visits : NULL,
 			.ctx = c};
 	struct ff_evaluation before;

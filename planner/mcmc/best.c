@@ -1,0 +1,122 @@
+/* The best strategy of a chain: copied when it is left, and laid out before that where memory is
+ * scarce.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "chain.h"
+#include "ff/cli.h"
+
+#define SLIGHT 1e-3        /* of a step */
+#define MANY_TASKS 30000.0 /* operators, devices and micro-batches, multiplied */
+#define TOO_TIGHT_EVERY 8  /* bests that may have no layout, of which one is laid out anyway */
+#define LOWERED 2          /* times that a best is lowered: laid out here, and by the caller */
+#define SPARE 0.5          /* and so much of one more */
+#define MOST_LAST 0.25     /* of the time, for all that */
+
+/* A layout takes about as long as lowering does: by the micro-batch. */
+static double layout_s(const struct ff_chain *c, uint32_t micro_batches)
+{
+	return c->opt->lower_s * micro_batches;
+}
+
+bool ff_chain_may_lay_out(const struct ff_chain *c, uint32_t micro_batches)
+{
+	double now_s = ff_clock_us() / 1e6 - c->clock.from;
+	bool needed = !c->opt->may_find_none && !(c->best.saved && c->best.at_saved.fits);
+
+	return needed || c->opt->seconds <= 0 ||
+	       now_s + LOWERED * layout_s(c, micro_batches) < c->opt->seconds;
+}
+
+/* A best that may still be laid out is, before it is too late for that. */
+double ff_chain_last_s(const struct ff_chain *c)
+{
+	uint32_t unsaved = c->current.micro_batches, saved = c->best.strategy.micro_batches;
+
+	if (c->best.unsaved && c->best.at.tight && ff_chain_may_lay_out(c, unsaved))
+		return fmin((LOWERED + SPARE) * layout_s(c, unsaved), MOST_LAST * c->opt->seconds);
+	return c->best.saved && saved > 1
+			       ? fmin(layout_s(c, saved - 1), MOST_LAST * c->opt->seconds)
+			       : 0;
+}
+
+/* Whether a layout is found for the current strategy, where there is time for one.  Where none was,
+ * those that have no more to spare by what lives at once seldom have one either. */
+static int lays_out(struct ff_chain *c, bool *ret, struct ff_error *err)
+{
+	int64_t spare = c->best.at.spare_bytes;
+	int code;
+
+	*ret = false;
+	if (!ff_chain_may_lay_out(c, c->current.micro_batches))
+		return FF_OK;
+	code = ff_evaluator_lays_out(c->evaluator, ret, err);
+	if (code < 0)
+		return code;
+	if (!*ret && spare > c->best.too_tight_bytes)
+		c->best.too_tight_bytes = spare;
+	if (*ret && spare <= c->best.too_tight_bytes)
+		c->best.too_tight_bytes = spare - 1;
+	return FF_OK;
+}
+
+/* Copies the current strategy into the best, as far as they differ.  Where memory
+ * is scarce a layout must be found first; a best without one is none. */
+int ff_chain_save(struct ff_chain *c, struct ff_error *err)
+{
+	bool fits = true;
+	int code = FF_OK;
+
+	c->best.unsaved = false;
+	if (c->best.at.fits && c->best.at.tight)
+		code = lays_out(c, &fits, err);
+	if (code < 0)
+		return code;
+	if (!fits) {
+		c->best.at = c->best.at_saved;
+		return FF_OK;
+	}
+	if (c->best.rephased)
+		ff_strategy_copy(&c->best.strategy, &c->current);
+	c->best.rephased = false;
+	for (uint32_t i = 0; i < c->best.n_changed; i++) {
+		uint32_t node = c->best.changed[i];
+
+		c->best.strategy.config[node] = c->current.config[node];
+		c->best.is_changed[node] = false;
+	}
+	c->best.n_changed = 0;
+	c->best.saved = true;
+	c->best.at_saved = c->best.at;
+	if (c->best.at.fits && isinf(c->clock.first_s))
+		c->clock.first_s = ff_clock_us() / 1e6 - c->clock.from;
+	if (c->notes.shapes.most && c->best.at.fits)
+		ff_shapes_add(&c->notes.shapes, &c->best.strategy, c->best.at.step_us);
+	return FF_OK;
+}
+
+/* Whether the best is so little better than the saved one that to lay it out, which takes long
+ * where many tasks are, is not worth it. */
+static bool is_slight(const struct ff_chain *c)
+{
+	double parts = (double)c->graph->n_nodes * c->machine->n_devices * c->current.micro_batches;
+
+	return parts > MANY_TASKS && c->best.at_saved.fits &&
+	       c->best.at.step_us > c->best.at_saved.step_us * (1 - SLIGHT);
+}
+
+/* Of those that may have no layout most are passed over. */
+static bool is_too_tight(struct ff_chain *c)
+{
+	return c->best.at.spare_bytes <= c->best.too_tight_bytes &&
+	       ++c->best.n_too_tight % TOO_TIGHT_EVERY != 0;
+}
+
+int ff_chain_save_on_the_way(struct ff_chain *c, struct ff_error *err)
+{
+	if (c->best.saved && c->best.at.tight && (is_too_tight(c) || is_slight(c))) {
+		c->best.unsaved = false;
+		c->best.at = c->best.at_saved;
+		return FF_OK;
+	}
+	return ff_chain_save(c, err);
+}
