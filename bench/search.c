@@ -18,7 +18,7 @@
 #define SCARCE 0.9 /* --memory-binds: of what data parallelism needs */
 
 struct options {
-	struct ff_texts nets, devices, init;
+	struct ff_texts nets, devices, init, set;
 	uint64_t seeds, batch, proposals, jobs;
 	double beta;
 	double seconds;
@@ -92,11 +92,15 @@ static int lower(struct bench_case *b, const struct ff_strategy *s, double *us, 
 	return code;
 }
 
-/* Networks are those that the figures in docs/ are of: without norms. */
-static int build_net(struct bench_case *b, struct ff_error *err)
+/* Networks are those that the figures in docs/ are of, without norms, unless settings are given. */
+static int build_net(struct bench_case *b, const struct ff_texts *given, struct ff_error *err)
 {
 	static const char *const set[] = {"norm=none"};
 	bool normed = false;
+
+	if (given->n)
+		return ff_zoo_build(
+				b->net, b->batch, given->text, given->n, &b->arena, &b->graph, err);
 
 	for (uint32_t i = 0; ff_zoo_row(i); i++) {
 		const struct ff_zoo_row *r = ff_zoo_row(i);
@@ -113,7 +117,7 @@ static int open_case(struct bench_case *b, const struct options *o, struct ff_er
 	struct ff_machine whole;
 	struct ff_strategy s;
 	int64_t largest;
-	int code = build_net(b, err);
+	int code = build_net(b, &o->set, err);
 
 	if (code == FF_OK)
 		code = ff_machine_load(b->machine, &b->arena, &whole, err);
@@ -354,6 +358,8 @@ int main(int argc, char **argv)
 					"them)"},
 			{"--devices", FF_OPTION_TEXTS, &o.devices, "N",
 					"how many; may be repeated (preset: 4, 16 and 64)"},
+			{"--set", FF_OPTION_TEXTS, &o.set, "KEY=VALUE",
+					"setting of the network; may be repeated"},
 			{"--batch", FF_OPTION_COUNT, &o.batch, "N",
 					"samples (preset: 256; above 16 devices 32 a device)"},
 			{"--seconds", FF_OPTION_SECONDS, &o.seconds, "SECONDS",
