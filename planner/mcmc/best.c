@@ -12,10 +12,10 @@
 #define SPARE 0.5          /* and so much of one more */
 #define MOST_LAST 0.25     /* of the time, for all that */
 
-/* A layout takes about as long as lowering does: by the micro-batch. */
+/* A layout takes about as long as lowering does. */
 static double layout_s(const struct ff_chain *c, uint32_t micro_batches)
 {
-	return c->opt->lower_s * micro_batches;
+	return fmax(c->opt->lower_s, c->clock.layout_s) * micro_batches;
 }
 
 bool ff_chain_may_lay_out(const struct ff_chain *c, uint32_t micro_batches)
@@ -44,12 +44,16 @@ double ff_chain_last_s(const struct ff_chain *c)
 static int lays_out(struct ff_chain *c, bool *ret, struct ff_error *err)
 {
 	int64_t spare = c->best.at.spare_bytes;
+	double from_us, took_s;
 	int code;
 
 	*ret = false;
 	if (!ff_chain_may_lay_out(c, c->current.micro_batches))
 		return FF_OK;
+	from_us = ff_clock_us();
 	code = ff_evaluator_lays_out(c->evaluator, ret, err);
+	took_s = (ff_clock_us() - from_us) / 1e6;
+	c->clock.layout_s = fmax(c->clock.layout_s, took_s / c->current.micro_batches);
 	if (code < 0)
 		return code;
 	if (!*ret && spare > c->best.too_tight_bytes)
