@@ -1,8 +1,8 @@
-/* The best strategy of a chain: copied when it is left, and laid out before that where memory is
- * scarce.  SPDX-License-Identifier: Apache-2.0 */
+/* The best of a chain.  A layout takes time, so some that are little better, or likely to have
+ * none, are passed over.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "chain.h"
+#include "best.h"
 #include "ff/cli.h"
 
 #define SLIGHT 1e-3        /* of a step */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "best.h"
 #include "ff/cli.h"
 #include "propose/propose.h"
 

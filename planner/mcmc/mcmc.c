@@ -15,6 +15,7 @@
  * from being tried.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "best.h"
 #include "chain.h"
 #include "ff/cli.h"
 #include "propose/propose.h"

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "best.h"
 #include "chain.h"
 #include "hand/buckets.h"
 #include "hand/grid.h"
