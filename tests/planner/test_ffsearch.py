@@ -887,6 +887,7 @@ def test_seeds():
         p = run("alexnet.json", *BASE, "--proposals", "3000", *more, "-o", "s.json", "--report", "r.json")
         report = conforms("r.json", "search-report")
         assert report["seeds"] == n, (report["seeds"], n)
+        assert 0 < report["first_plan_s"] < 60, report["first_plan_s"]
         assert report["predicted_us"] <= report["best_seed_us"] <= report["worst_seed_us"]
         assert ("Best of %d seeds" % n in p.stdout) == (n > 1)
     refuse(2, "--seeds", "alexnet.json", *BASE, "--proposals", "9", "--seeds", "0", "-o", "x.json")

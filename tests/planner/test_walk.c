@@ -431,6 +431,37 @@ START_TEST(test_budget_and_stop)
 }
 END_TEST
 
+/* Where another strategy that fits is known, none is laid out for which there is no time. */
+START_TEST(test_no_layout_ends_late)
+{
+	const char *const starts[] = {"data-parallel", NULL};
+	struct ff_search_result found;
+	struct ff_error err = {0};
+	struct ff_evaluation at;
+	struct ff_strategy s;
+	struct lab l;
+
+	lab_open(&l, "alexnet", 64, NULL, &two_by_four, GIB);
+	CHECK_OK(ff_init_strategy(starts[0], l.space, &l.g, &l.m, 0, &arena, &s, &err));
+	CHECK_OK(ff_evaluator_set(l.evaluator[0], &s, &at, &err));
+	ck_assert(at.fits && at.tight);
+	l.opt.starts = starts;
+	l.opt.proposals = 1;
+	l.opt.seconds = 100;
+	l.opt.lower_s = 1000;
+	for (int none = 0; none < 2; none++) {
+		int code;
+
+		l.opt.may_find_none = none;
+		code = ff_search_mcmc(
+				l.space, l.evaluator[0], &l.g, &l.m, &l.opt, &arena, &found, &err);
+		ck_assert_int_eq(code, none ? FF_E_NOFIT : FF_OK);
+		ck_assert(none ? isinf(found.first_s) : found.first_s >= 0);
+	}
+	lab_close(&l);
+}
+END_TEST
+
 /* Elimination is never slower than data parallelism here, and where memory for that
  * is short it finds what fits. */
 START_TEST(test_elimination_start)
@@ -717,6 +748,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_transactions_cost_what_is_simulated);
 	tcase_add_test(c, test_same_seed_same_strategy);
 	tcase_add_test(c, test_budget_and_stop);
+	tcase_add_test(c, test_no_layout_ends_late);
 	tcase_add_test(c, test_elimination_start);
 	tcase_add_test(c, test_no_elimination);
 	tcase_add_test(c, test_classes_are_found);
