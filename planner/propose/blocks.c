@@ -393,8 +393,8 @@ static bool draw_fork(struct ff_proposer *p)
 {
 	double most = MOST_PLACED * p->graph->n_nodes;
 
-	return draw(p, 2) && (p->between / 2 <= most ||
-					     ff_random_unit(&p->random) < most / (p->between / 2));
+	return draw(p, 2) &&
+	       (p->between / 2 <= most || ff_random_unit(&p->random) < most / (p->between / 2));
 }
 
 /* Everything on one set of devices, and some branches of some forks on others like
