@@ -267,7 +267,7 @@ def check_shape(made, want):
 
 
 def short(node):
-    return str(node.target).replace("aten.", "").removesuffix(".default")
+    return str(node.target).replace("aten.", "").replace("prims.", "").removesuffix(".default")
 
 
 def tensors_of(args):

@@ -90,6 +90,18 @@ def scale(t, x, factor=1.0, offset=0.0):
                         offset=float(offset) if offset else None))
 
 
+@row("log1p")
+def log1p(t, x):
+    x = scale(t, as_value(t, x), 1.0, 1.0)
+    return x.like(t.add("log", [x.node]))
+
+
+@row("expm1")
+def expm1(t, x):
+    x = as_value(t, x)
+    return scale(t, x.like(t.add("exp", [x.node])), 1.0, -1.0)
+
+
 @row("rsqrt")
 def rsqrt(t, x):
     return unary(t, "pow", x, exponent=-0.5)

@@ -89,7 +89,8 @@ def variance(t, x, dims=None, unbiased=True, keep=False, correction=None):
 
 
 def along(t, op, x, dim):
-    x, axis = alone(t, as_value(t, x), dim % len(x.dims))
+    x = as_value(t, x)
+    x, axis = alone(t, x, dim % len(x.dims))
     if axis is None:
         raise Refused("is of one element")
     return x.like(t.add(op, [x.node], axis=axis if axis != 1 else None))
