@@ -15,7 +15,9 @@ class Builder:
     def __init__(self, name):
         self.name, self.nodes, self.names = name, [], {}
         self.module, self.source, self.hint = "", None, None
-        self.made, self.params, self.sizes = {}, {}, {}
+        self.made, self.params = {}, {}
+        self.sizes, self.lengths = {}, {}  # of a split's parts; of the axes that a reduction sums
+        self.alike = set()  # functions of two values of which neither is broadcast
 
     # ---- names ----
 
@@ -50,7 +52,9 @@ class Builder:
         return name
 
     def find(self, name):
-        return self.names[name.split("#")[0]]["node"]
+        """The node that makes a value; of inputs, which are made last, what they are."""
+        entry = self.names[name.split("#")[0]]
+        return entry["node"] if entry else {"name": name, "op": "input"}
 
     def arranged(self, value, groups):
         """The value in these groups of axes; atoms that its node lacks are left out of them."""

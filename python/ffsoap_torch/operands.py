@@ -264,7 +264,10 @@ def binary(t, op, a, b):
     a, b, dims = joined(t, a, b)
     groups = layout_for(a, b, dims)
     a, b = t.graph.arranged(a, groups), t.graph.arranged(b, groups)
-    return Value(t.add(op, [a.node, b.node]), groups, dims)
+    node = t.add(op, [a.node, b.node])
+    if a.has() == b.has():
+        t.graph.alike.add(node)
+    return Value(node, groups, dims)
 
 
 def with_parameter(t, op, a, p):

@@ -5,7 +5,7 @@ from . import row
 from .. import Refused
 from ..layout import Value, flat, fresh, size_of
 from ..operands import alone, as_value, joined, moved, picked, whole
-from ..values import Param
+from ..values import Loss, Param
 
 
 def of_parameter(function):
@@ -27,6 +27,8 @@ def same(t, x, *args, **kwargs):
 def detach(t, x):
     if isinstance(x, Param):
         raise Refused("takes a parameter without its gradient")
+    if isinstance(x, Loss):  # to be printed
+        return None
     if x.whole:
         return x
     raise Refused("stops the gradient")
