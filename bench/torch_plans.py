@@ -39,7 +39,7 @@ def row(o, model, name, one):
     if isinstance(plan, str):
         return f"| {model.name} | {name} | {plan.splitlines()[0]} |"
     ours = None if o.double else model.ffrun(f"{o.build}/runtime/ffrun", plan, o.steps)
-    found = model.four([plan], o.steps, strict=False)
+    found = model.four([plan], o.steps, strict=False, named=o.mode == "graph", mode=o.mode)
     if isinstance(found, str) or isinstance(ours, str):
         return f"| {model.name} | {name} | {(found if isinstance(found, str) else ours).splitlines()[-1]} |"
     losses, weights, took, told = found[0]
@@ -55,6 +55,7 @@ def main():
     p.add_argument("--build", default="build")
     p.add_argument("--steps", type=int, default=20)
     p.add_argument("--double", action="store_true")
+    p.add_argument("--mode", choices=["graph", "modules"], default="graph", help="as of ffsoap_torch.apply (%(default)s)")
     p.add_argument("models", nargs="*", default=["gpt", "bert", "resnet18", "lstm"])
     o = p.parse_args()
     print("| model | plan | from one process: losses, weights | from ffrun | PyTorch ms | one process ms | ffrun ms | "
