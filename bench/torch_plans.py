@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans of ffsearch trained in PyTorch, in four processes over gloo, beside one process of PyTorch and ffrun.
 
-usage: bench/torch_plans.py [--build build] [--steps 20] [--double] [MODEL...]
+usage: bench/torch_plans.py [--build build] [--steps 20] [--double] [--mode modules] [MODEL...]
 
 Six plans of four models (tests/torch/plan_models.py), SGD with momentum on the same batch and from the same
 weights.  Prints a table in Markdown: by how much losses of all steps and the weights behind them are apart, and
@@ -55,7 +55,7 @@ def main():
     p.add_argument("--build", default="build")
     p.add_argument("--steps", type=int, default=20)
     p.add_argument("--double", action="store_true")
-    p.add_argument("--mode", choices=["graph", "modules"], default="graph", help="as of ffsoap_torch.apply (%(default)s)")
+    p.add_argument("--mode", choices=["graph", "modules"], default="graph", help="ffsoap_torch.apply's (%(default)s)")
     p.add_argument("models", nargs="*", default=["gpt", "bert", "resnet18", "lstm"])
     o = p.parse_args()
     print("| model | plan | from one process: losses, weights | from ffrun | PyTorch ms | one process ms | ffrun ms | "

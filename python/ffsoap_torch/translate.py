@@ -199,6 +199,9 @@ class Translator:
         self.graph.prune(weights)
         used = {n for node in self.graph.nodes for n in node.get("in", [])}
         for name, entry in self.inputs.items():
+            if name in used and entry.whole and not entry.classes:
+                raise Refused(f"input {name} has integers of which only numbers are made: nothing says below what they "
+                              "are; give the module numbers")
             if name in used:
                 self.graph.nodes.append(entry.node())
         self.check_parts()

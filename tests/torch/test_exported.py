@@ -1,6 +1,7 @@
 # Modules of today's PyTorch through ffsoap_torch: loss, gradients and running statistics of a step as PyTorch's,
 # what is drawn, what is refused and how it is said, the files.
-# Usage: test_exported.py models|draws|operators|losses|refusals|command FFRUN FFSEARCH.  SPDX-License-Identifier: Apache-2.0
+# Usage: test_exported.py models|draws|operators|losses|refusals|command FFRUN FFSEARCH
+# SPDX-License-Identifier: Apache-2.0
 import json
 import os
 import pathlib
@@ -293,6 +294,14 @@ class Twice(nn.Module):
         return self.fc(self.norm(self.norm(x).relu()))
 
 
+class Numbers(nn.Linear):
+    def __init__(self):
+        super().__init__(6, 5)
+
+    def forward(self, x):
+        return super().forward(x.float())
+
+
 def counted(m, x):
     m.seen.add_(x.mean().detach())
     return x
@@ -337,6 +346,8 @@ def test_refusals():
                                "no mean yet")):
         said = refusal(ByLoss(loss), (torch.randn(4, 6), torch.randn(4, 5)))
         tap.say(words in said, name, [said])
+    said = refusal(Numbers(), (torch.randint(5, (4, 6)),))
+    tap.say("nothing says below what" in said and "input x" in said, "integers of which nothing is known", [said])
     said = refusal(Twice(), (torch.randn(4, 6),))
     tap.say("a second time" in said and "BatchNorm1d" in said, "statistics that are kept twice", [said])
     tap.say("at least two" in refusal(nn.Linear(6, 5), (torch.randn(1, 6),)), "one sample")
@@ -401,6 +412,6 @@ def check_schema(names):
     tap.say(not jsonschema.Draft202012Validator(schema).is_valid(dict(names, surplus=1)), "and nothing besides")
 
 
-{"models": test_models, "draws": test_draws, "operators": test_operators, "losses": test_losses, "refusals": test_refusals,
- "command": test_command}[part]()
+{"models": test_models, "draws": test_draws, "operators": test_operators, "losses": test_losses,
+ "refusals": test_refusals, "command": test_command}[part]()
 tap.end()
