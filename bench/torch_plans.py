@@ -39,7 +39,7 @@ def row(o, model, name, one):
     if isinstance(plan, str):
         return f"| {model.name} | {name} | {plan.splitlines()[0]} |"
     ours = None if o.double else model.ffrun(f"{o.build}/runtime/ffrun", plan, o.steps)
-    found = model.four([plan], o.steps, strict=False, named=o.mode == "graph", mode=o.mode)
+    found = model.four([plan], o.steps, strict=False, mode=o.mode)
     if isinstance(found, str) or isinstance(ours, str):
         return f"| {model.name} | {name} | {(found if isinstance(found, str) else ours).splitlines()[-1]} |"
     losses, weights, took, told = found[0]

@@ -290,6 +290,17 @@ def gathered():
          {"grid": np.stack(both, -1)}.items(), ["gather"])
 
 
+def chosen():
+    """As of edges in graph attention, whose full_like has the shape of the scores."""
+    mask = draw.random((6, 8)) > 0.5
+    low = np.full((BATCH, 6, 8), -0.5, np.float32)
+    nodes = [n("MatMul", ["x", "w"], ["z"]), n("Constant", [], ["low"], value=low),
+             n("Where", ["mask", "z", "low"], ["made"])]
+    same("numbers that are alike, of another shape than the condition", nodes, {"w": real(8, 8)},
+         lambda x, w: torch.where(torch.from_numpy(mask), x @ w["w"], -0.5),
+         {"mask": mask.astype(np.int64)}.items())
+
+
 def activations():
     w = {"w": real(8, 8)}
     head = n("MatMul", ["x", "w"], ["z"])
@@ -405,6 +416,7 @@ tables()
 shared()
 scattered()
 gathered()
+chosen()
 activations()
 draws()
 refusals()
