@@ -385,7 +385,8 @@ def test_command():
         tap.say(graph["nodes"][0]["shape"] == [32, 6] and names["batch"] == 32, "another batch", [graph])
         tap.say(set(weights) == set(names["parameters"]) and "1.running_var" in weights and
                 np.array_equal(weights["1.running_var"], np.ones(9)), "weights and statistics", [sorted(weights)])
-        tap.say(names["operators"]["0"] == {"module": "0", "nodes": ["linear"]}, "names", [names["operators"]])
+        tap.say(names["operators"]["0"] == {"module": "0", "nodes": ["linear"], "cuts": {
+            "in_feature": 6, "out_feature": 9, "sample": 32}}, "names", [names["operators"]])
         check_schema(names)
         done = command(folder, "export", "mine.py:by_loss", "-o", "-")
         loss = [n for n in json.loads(done.stdout)["nodes"] if n["op"] == "mse"] if not done.returncode else []
