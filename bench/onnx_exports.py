@@ -132,6 +132,7 @@ def step(module, dtype, tensors, graph, last):
     labels = given.pop("label", None)
     target = given.pop("target", None)
     x = module(*(x.long() if x.dtype == torch.int32 else x.to(dtype) for x in given.values()))
+    x = x if isinstance(x, torch.Tensor) else x[0]  # with auxiliary classifiers, of which nothing is trained
     x = x.movedim(-1, 1) if last else x
     loss = F.cross_entropy(x, labels.long()) if target is None else F.binary_cross_entropy_with_logits(
         x, target.to(dtype))

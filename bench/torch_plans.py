@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans of ffsearch trained in PyTorch, in four processes over gloo, beside one process of PyTorch and ffrun.
 
-usage: bench/torch_plans.py [--build build] [--steps 20] [--double] [MODEL...]
+usage: bench/torch_plans.py [--build build] [--steps 20] [--double] [--mode modules] [MODEL...]
 
 Six plans of four models (tests/torch/plan_models.py), SGD with momentum on the same batch and from the same
 weights.  Prints a table in Markdown: by how much losses of all steps and the weights behind them are apart, and
@@ -39,7 +39,7 @@ def row(o, model, name, one):
     if isinstance(plan, str):
         return f"| {model.name} | {name} | {plan.splitlines()[0]} |"
     ours = None if o.double else model.ffrun(f"{o.build}/runtime/ffrun", plan, o.steps)
-    found = model.four([plan], o.steps, strict=False)
+    found = model.four([plan], o.steps, strict=False, mode=o.mode)
     if isinstance(found, str) or isinstance(ours, str):
         return f"| {model.name} | {name} | {(found if isinstance(found, str) else ours).splitlines()[-1]} |"
     losses, weights, took, told = found[0]
@@ -55,6 +55,7 @@ def main():
     p.add_argument("--build", default="build")
     p.add_argument("--steps", type=int, default=20)
     p.add_argument("--double", action="store_true")
+    p.add_argument("--mode", choices=["graph", "modules"], default="graph", help="ffsoap_torch.apply's (%(default)s)")
     p.add_argument("models", nargs="*", default=["gpt", "bert", "resnet18", "lstm"])
     o = p.parse_args()
     print("| model | plan | from one process: losses, weights | from ffrun | PyTorch ms | one process ms | ffrun ms | "

@@ -16,6 +16,8 @@ class Builder:
         self.name, self.nodes, self.names = name, [], {}
         self.module, self.source, self.hint = "", None, None
         self.made, self.params = {}, {}
+        self.sizes, self.lengths = {}, {}  # of a split's parts; of the axes that a reduction sums
+        self.alike = set()  # functions of two values of which neither is broadcast
 
     # ---- names ----
 
@@ -50,7 +52,9 @@ class Builder:
         return name
 
     def find(self, name):
-        return self.names[name.split("#")[0]]["node"]
+        """The node that makes a value; of inputs, which are made last, what they are."""
+        entry = self.names[name.split("#")[0]]
+        return entry["node"] if entry else {"name": name, "op": "input"}
 
     def arranged(self, value, groups):
         """The value in these groups of axes; atoms that its node lacks are left out of them."""
@@ -104,6 +108,29 @@ class Builder:
                 pending += self.find(name).get("in", []) if self.names.get(name) else []
         self.nodes = [n for n in self.nodes if n["name"] in alive]
         self.names = {k: v for k, v in self.names.items() if k in alive and v}
+        self.cut_splits()
+
+    def cut_splits(self):
+        """A split of which no node reads some part becomes slices: a graph's values are read."""
+        used = {name for n in self.nodes for name in n.get("in", [])}
+        for at, node in reversed(list(enumerate(self.nodes))):
+            if node["op"] != "split":
+                continue
+            name, size = node["name"], self.sizes[node["name"]]
+            parts = [i for i in range(node["parts"]) if (f"{name}#{i}" if i else name) in used]
+            if len(parts) < node["parts"]:
+                self.nodes[at:at + 1] = [self.part_of(node, i, size, alone=len(parts) == 1) for i in parts]
+
+    def part_of(self, split, number, size, alone):
+        """A slice in the place of a split's output."""
+        old, name = split["name"], split["name"] if alone else f"{split['name']}.{number}"
+        was = f"{old}#{number}" if number else old
+        for node in self.nodes:
+            node["in"] = [name if i == was else i for i in node.get("in", [])] or node.get("in")
+        made = {"name": name, "op": "slice", "in": split["in"], "axis": split["axis"], "start": number * size,
+                "stop": (number + 1) * size}
+        self.names[name] = dict(self.names[old], node=made)
+        return made
 
     def used_parameters(self):
         return {p for n in self.nodes for p in parameters_of(n, self.params)}

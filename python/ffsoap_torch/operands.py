@@ -1,6 +1,8 @@
 """Operands of rows: constants and parameters as values, and two values in one arrangement.
 SPDX-License-Identifier: Apache-2.0
 """
+import math
+
 import torch
 
 from . import Refused
@@ -70,14 +72,18 @@ def constant(t, x, dims=None):
 
 
 def parameter(t, p):
-    """A parameter as a tensor that every sample has."""
+    """A parameter as a tensor that every sample has; in the shape in which another operator reads it."""
     stored = list(p.tensor.shape) or [1]
+    known = t.graph.params.get(p.name)
+    if known and "names" not in known and math.prod(known["shape"]) == math.prod(stored):
+        stored = known["shape"]
     groups = [fresh(n) for n in stored]
     name = t.graph.parameter(p.name, p.tensor, stored)
     node = t.graph.add("expand", params={"weight": name}, weight=stored, shape=[t.batch.size, *stored])
     value = Value(node, [[t.batch], *groups], groups)
     if p.index is None:
         return moved(t, value, p.shape)
+    value = moved(t, value, list(p.tensor.shape))
     return rearranged(t, value, p)
 
 
@@ -258,7 +264,10 @@ def binary(t, op, a, b):
     a, b, dims = joined(t, a, b)
     groups = layout_for(a, b, dims)
     a, b = t.graph.arranged(a, groups), t.graph.arranged(b, groups)
-    return Value(t.add(op, [a.node, b.node]), groups, dims)
+    node = t.add(op, [a.node, b.node])
+    if a.has() == b.has():
+        t.graph.alike.add(node)
+    return Value(node, groups, dims)
 
 
 def with_parameter(t, op, a, p):

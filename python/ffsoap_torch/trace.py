@@ -1,10 +1,12 @@
 """A module in training mode as an exported program, and where in the module's text its nodes are from.
 SPDX-License-Identifier: Apache-2.0
 """
+import functools
 import importlib
 import os
 import re
 import sys
+from unittest import mock
 
 import torch
 
@@ -69,7 +71,10 @@ def program(module, inputs, known):
     """The exported program; operators that are not `known` are decomposed, where PyTorch has a way."""
     module.train()
     try:
-        found = torch.export.export(module, inputs, strict=False).run_decompositions({})
+        with mock.patch.object(torch.nn.modules.transformer, "_detect_is_causal_mask", told_causal):
+            found = torch.export.export(module, inputs, strict=False)
+        check_gradients(found, "module." if isinstance(module, WithLoss) else "")
+        found = found.run_decompositions({})
     except Refused:
         raise
     except Exception as why:
@@ -91,6 +96,27 @@ def program(module, inputs, known):
     return found
 
 
+def told_causal(mask, is_causal=None, size=None):
+    """Whether torch.nn.Transformer's caller said so.  It would look at the mask's elements, which has no graph; the
+    mask is read in any case."""
+    return bool(is_causal)
+
+
+def check_gradients(found, prefix):
+    """What is computed without gradient is decomposed into operators that have one: nothing of it may need it."""
+    trained = {spec.arg.name for spec in found.graph_signature.input_specs if spec.kind.name == "PARAMETER"}
+    seen = set()
+    for node in found.graph.nodes:
+        if node.op == "placeholder" and node.name in trained or seen & set(node.all_input_nodes):
+            seen.add(node)
+            if getattr(node.target, "_name", "") == "wrap_with_set_grad_enabled" and node.args[0] is False:
+                inner = getattr(found.graph_module, node.args[1].target).graph.nodes
+                first = next((n for n in inner if n.op == "call_function"), node)
+                name, kind = module_of(first, prefix)
+                where = f"module {name} ({kind})" if name else "the module"
+                raise Refused(f"{where}: torch.no_grad: stops the gradient ({line_of(first)})")
+
+
 def varying(found):
     """Nodes that depend on inputs or parameters; all others are folded."""
     fixed = {spec.arg.name for spec in found.graph_signature.input_specs
@@ -104,8 +130,10 @@ def varying(found):
 
 
 def decomposition(op):
-    if op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
-        return op.decompose
+    """What PyTorch makes of an operator; not `op.decompose`, which asks the table that this is put into."""
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    if op.has_kernel_for_dispatch_key(composite):
+        return functools.partial(op._op_dk, composite)
     return torch._decomp.get_decompositions([op]).get(op)
 
 
@@ -129,5 +157,5 @@ def module_of(node, prefix):
 def line_of(node):
     """The line of the innermost frame that is not PyTorch's own."""
     frames = re.findall(r'File "([^"]+)", line (\d+), in [^\n]*\n\s*([^\n]*)', node.meta.get("stack_trace") or "")
-    own = [f for f in frames if not f[0].startswith(os.path.dirname(torch.__file__) + os.sep)] or frames
+    own = [f for f in frames if not f[0].startswith((os.path.dirname(torch.__file__) + os.sep, "<"))] or frames
     return f"{own[-1][0]}:{own[-1][1]}: {own[-1][2].strip()}" if own else "an unknown line"

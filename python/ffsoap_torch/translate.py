@@ -10,9 +10,12 @@ from . import Refused, trace
 from .graph import Builder, plain
 from .layout import Atom, Value, fresh, size_of
 from .rows import ROWS, RANDOM
-from .values import Loss, Param, TENSORS
+from .values import Complex, Each, Loss, Param, TENSORS
 
 CONTAINERS = ("torch.nn.modules.container", "torch.nn.modules.transformer", "torch.nn.modules.activation.Multi")
+OF_LOSSES = ("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "true_divide", "mean", "sum", "clone",
+             "alias", "detach")
+OF_COMPLEX = ("mul", "view_as_real", "clone", "alias")
 IDENTITY = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size")
 
 
@@ -95,7 +98,7 @@ class Translator:
         whole = not example.dtype.is_floating_point
         atoms = [[self.batch], *(fresh(int(n)) for n in example.shape[1:])]
         value = plain(node.name, atoms, whole)
-        self.inputs[node.name] = Input(node.name, value.axes, whole, node.name, [])
+        self.inputs[node.name] = Input(node.name, value.axes, whole, node.name, [], example.dtype == torch.bool)
         self.graph.names[node.name] = None  # taken
         return value
 
@@ -114,6 +117,10 @@ class Translator:
             return fold(op, args, kwargs)
         if name not in ROWS:
             raise Refused("there is no row for this operator")
+        if name not in OF_LOSSES and any(isinstance(x, Loss) for x in parts):
+            raise Refused("computes with a loss; losses are added up, each times a number")
+        if name not in OF_COMPLEX and any(isinstance(x, Complex) for x in parts):
+            raise Refused("computes with complex numbers; they are multiplied by ones that are known")
         self.graph.hint = name
         made = ROWS[name](self, *args, **kwargs)
         check_shape(made, node.meta.get("val"))
@@ -147,7 +154,7 @@ class Translator:
         value = Value(name, axes, dims, True)
         source = self.inputs[x.node]
         self.graph.names[name] = None
-        self.inputs[name] = Input(name, axes, True, source.source, source.parts + [(axis, indices)])
+        self.inputs[name] = Input(name, axes, True, source.source, source.parts + [(axis, indices)], source.truth)
         self.note(f"input {name} is a part of the module's {source.source}: " + ", ".join(
             f"axis {a}, {text_of(i)}" for a, i in self.inputs[name].parts))
         return value
@@ -178,7 +185,7 @@ class Translator:
                 self.check_mutation(spec, self.values.get(node))
             elif spec.kind == OutputKind.USER_OUTPUT and node is not None:
                 self.outputs.append(self.values[node])
-        self.losses = [x for x in self.outputs if isinstance(x, Loss)]
+        self.losses = [x for x in self.outputs if isinstance(x, Loss) and not isinstance(x, Each)]
 
     def finish(self, loss="softmax_cross_entropy", classes_last=False):
         """The losses, and the nodes that lead to them."""
@@ -192,6 +199,9 @@ class Translator:
         self.graph.prune(weights)
         used = {n for node in self.graph.nodes for n in node.get("in", [])}
         for name, entry in self.inputs.items():
+            if name in used and entry.whole and not entry.classes:
+                raise Refused(f"input {name} has integers of which only numbers are made: nothing says below what they "
+                              "are; give the module numbers")
             if name in used:
                 self.graph.nodes.append(entry.node())
         self.check_parts()
@@ -240,11 +250,11 @@ class Translator:
 
 
 class Input:
-    """An input of the graph; `source`: the module's, of which it may be a part."""
+    """An input of the graph; `source`: the module's, of which it may be a part; `truth`: of zeros and ones."""
 
-    def __init__(self, name, axes, whole, source, parts):
+    def __init__(self, name, axes, whole, source, parts, truth=False):
         self.name, self.axes, self.whole, self.source, self.parts = name, axes, whole, source, parts
-        self.classes = None
+        self.truth, self.classes = truth, 2 if truth else None
 
     def node(self):
         node = {"name": self.name, "op": "input", "shape": [size_of(g) for g in self.axes]}
@@ -267,7 +277,7 @@ def check_shape(made, want):
 
 
 def short(node):
-    return str(node.target).replace("aten.", "").removesuffix(".default")
+    return str(node.target).replace("aten.", "").replace("prims.", "").removesuffix(".default")
 
 
 def tensors_of(args):

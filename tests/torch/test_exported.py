@@ -1,6 +1,7 @@
 # Modules of today's PyTorch through ffsoap_torch: loss, gradients and running statistics of a step as PyTorch's,
 # what is drawn, what is refused and how it is said, the files.
-# Usage: test_exported.py models|draws|operators|refusals|command FFRUN FFSEARCH.  SPDX-License-Identifier: Apache-2.0
+# Usage: test_exported.py models|draws|operators|losses|refusals|command FFRUN FFSEARCH
+# SPDX-License-Identifier: Apache-2.0
 import json
 import os
 import pathlib
@@ -157,6 +158,18 @@ FUNCTIONS = {
     "interleaved": lambda x: torch.stack([x[:, ::2], x[:, 1::2]], 2).flatten(1),
     "extremes": lambda x: torch.maximum(x, x.amax(1, keepdim=True) - 1).clamp(max=0.9),
     "a constant that is wider": lambda x: (x[:, None, :] * torch.full((3, 1), 0.5)).sum(1),
+    "what PyTorch composes": lambda x: F.selu(x) * F.cosine_similarity(x, x + 1, dim=-1).unsqueeze(1) + F.glu(
+        torch.cat([x, x], 1)) - F.logsigmoid(x) + F.celu(x, 0.7) * torch.log1p(x.abs()) + torch.expm1(x / 4),
+    "the other end": lambda x: F.pad(x.view(-1, 3, 4), (1, 2), mode="circular")[..., 2:6].flatten(1) +
+    F.pad(x[:, None], (2, -2))[:, 0],
+    "diagonals, windows": lambda x: torch.cat([x.view(-1, 3, 4).diagonal(1, 1, 2), x.unfold(1, 4, 3).sum(2),
+                                               torch.tril(x.view(-1, 3, 4)).flatten(1)[:, :6]], 1),
+    "added at places": lambda x: torch.zeros_like(x).index_add(1, torch.arange(12) // 2 * 2, x * 2) + x.scatter_add(
+        1, (torch.arange(12) * 5 % 7).expand(len(x), -1), x),
+    "sums of products": lambda x: torch.einsum("nij,nj,nk->nik", x.view(-1, 3, 4), x[:, :4], x[:, 4:8]).flatten(
+        1) + torch.einsum("nij->nji", x.view(-1, 4, 3)).flatten(1),
+    "a part that nobody reads": lambda x: x.chunk(3, 1)[1].repeat(1, 3) + torch.cat(x.chunk(4, 1)[1:] + x.chunk(
+        4, 1)[1:2], 1),
     "an odd permutation": lambda x: x.view(-1, 2, 3, 2).permute(0, 3, 1, 2).reshape(-1, 12),
 }
 
@@ -173,6 +186,69 @@ class Parts(nn.Module):
     def forward(self, x, y):
         z = self.attend(x, y, y, need_weights=False)[0].mean(1)
         return torch.addmm(self.bias, z, self.weight)
+
+
+class ByLoss(nn.Module):
+    def __init__(self, loss):
+        super().__init__()
+        self.fc, self.loss = nn.Linear(6, 5), loss
+
+    def forward(self, x, y):
+        return self.loss(self.fc(x), y)
+
+
+LOSSES = {
+    "squares by hand": (lambda x, y: ((x - y) ** 2).sum(1).mean() + 0.5 * F.mse_loss(x, y, reduction="sum"), False),
+    "of probabilities": (lambda x, y: F.binary_cross_entropy(x.sigmoid(), y), False),
+    "of logarithms": (lambda x, y: F.nll_loss(x.log_softmax(1), y) + 0.1 * F.cross_entropy(
+        x, y, reduction="none").mean() + F.cross_entropy(x, y, reduction="sum") / len(x), True)}
+
+
+class Masked(nn.Module):
+    """Attention to what no mask hides, by PyTorch's layer; masks of ids, of lengths, of truths."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.table, self.head = nn.Embedding(9, width), nn.Linear(width, 5)
+        self.body = nn.TransformerEncoder(nn.TransformerEncoderLayer(width, 2, 16, 0.0, batch_first=True), 1,
+                                          enable_nested_tensor=False)
+
+    def forward(self, ids, lengths, truths):
+        hidden = (ids == 3) | (torch.arange(ids.shape[1]) > lengths[:, None])
+        hidden = hidden & (torch.arange(ids.shape[1]) > 0)
+        x = self.body(self.table(ids), torch.full((5, 5), -torch.inf).triu(1), src_key_padding_mask=hidden)
+        return self.head(torch.where(truths[..., None], x, -x).masked_fill(~truths[..., None], 0.5).mean(1))
+
+
+class Cells(nn.Module):
+    """Cells by themselves from zeros; a parameter that is read in two shapes; a softmax of another."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru = nn.LSTMCell(6, 5), nn.GRUCell(5, 5)
+        self.mix, self.weight = nn.Parameter(torch.rand(1, 1, 6)), nn.Parameter(torch.rand(3, 3))
+
+    def forward(self, x):
+        x = torch.einsum("ij,njc->nic", self.weight.softmax(-1), x * self.mix + x.flip(1) * (1 - self.mix))
+        h = c = g = x.new_zeros(len(x), 5)
+        for i in range(3):
+            h, c = self.lstm(x[:, i], (h, c))
+            g = self.gru(h, g)
+        return g
+
+
+def test_losses():
+    for name, (loss, labels) in LOSSES.items():
+        torch.manual_seed(1)
+        target = torch.randint(5, (4,)) if labels else torch.rand(4, 5)
+        step = compare(name, ByLoss(loss), (torch.randn(4, 6), target))
+        tap.say(step and not [n for n in step.graph["nodes"] if n["op"] in ("pow", "sigmoid") or
+                              n["op"] == "log_softmax"], "made of the losses' own operators")
+    torch.manual_seed(1)
+    ids = torch.randint(9, (4, 5))
+    compare("masks", Masked(), (ids, torch.randint(1, 6, (4,)), ids > 2))
+    torch.manual_seed(1)
+    compare("cells", Cells(), torch.randn(4, 3, 6))
 
 
 def test_operators():
@@ -218,9 +294,22 @@ class Twice(nn.Module):
         return self.fc(self.norm(self.norm(x).relu()))
 
 
+class Numbers(nn.Linear):
+    def __init__(self):
+        super().__init__(6, 5)
+
+    def forward(self, x):
+        return super().forward(x.float())
+
+
 def counted(m, x):
     m.seen.add_(x.mean().detach())
     return x
+
+
+def no_grad(fc, x):
+    with torch.no_grad():
+        return fc(x)
 
 
 REFUSED = {
@@ -230,6 +319,7 @@ REFUSED = {
     "a mean over samples": (lambda m, x: x - x.mean(0), r"module body .*mean\.dim: reduces along the axis of samples"),
     "a gradient that stops": (lambda m, x: x + x.detach(), "module body .*detach: stops the gradient"),
     "numbers that are drawn": (lambda m, x: x + torch.randn_like(x), "module body .*draws random numbers"),
+    "no gradient": (lambda m, x: x * no_grad(m.fc, x), r"module body.fc .*no_grad: stops the gradient \(.*test_exp"),
     "samples joined": (lambda m, x: torch.cat([x, x])[:4], "module body .*joins tensors along the axis of samples"),
     "state of its own": (counted, "reduces along the axis of samples|buffer body.seen"),
 }
@@ -250,6 +340,14 @@ def test_refusals():
     said = refusal(Parent(lambda m, x: x.sort(1)[0]), (torch.randn(4, 6),))
     line = Child.forward.__code__.co_firstlineno + 1
     tap.say(f"test_exported.py:{line}: return self.function" in said, "the line is named", [said])
+    for name, loss, words in (("a loss of another kind", F.l1_loss, "loss it is no cross entropy"),
+                              ("a function of a loss", lambda x, y: F.mse_loss(x, y).sqrt(), "computes with a loss"),
+                              ("half a mean", lambda x, y: F.mse_loss(x, y, reduction="none").mean(1).mean(),
+                               "no mean yet")):
+        said = refusal(ByLoss(loss), (torch.randn(4, 6), torch.randn(4, 5)))
+        tap.say(words in said, name, [said])
+    said = refusal(Numbers(), (torch.randint(5, (4, 6)),))
+    tap.say("nothing says below what" in said and "input x" in said, "integers of which nothing is known", [said])
     said = refusal(Twice(), (torch.randn(4, 6),))
     tap.say("a second time" in said and "BatchNorm1d" in said, "statistics that are kept twice", [said])
     tap.say("at least two" in refusal(nn.Linear(6, 5), (torch.randn(1, 6),)), "one sample")
@@ -287,7 +385,8 @@ def test_command():
         tap.say(graph["nodes"][0]["shape"] == [32, 6] and names["batch"] == 32, "another batch", [graph])
         tap.say(set(weights) == set(names["parameters"]) and "1.running_var" in weights and
                 np.array_equal(weights["1.running_var"], np.ones(9)), "weights and statistics", [sorted(weights)])
-        tap.say(names["operators"]["0"] == {"module": "0", "nodes": ["linear"]}, "names", [names["operators"]])
+        tap.say(names["operators"]["0"] == {"module": "0", "nodes": ["linear"], "cuts": {
+            "in_feature": 6, "out_feature": 9, "sample": 32}}, "names", [names["operators"]])
         check_schema(names)
         done = command(folder, "export", "mine.py:by_loss", "-o", "-")
         loss = [n for n in json.loads(done.stdout)["nodes"] if n["op"] == "mse"] if not done.returncode else []
@@ -314,6 +413,6 @@ def check_schema(names):
     tap.say(not jsonschema.Draft202012Validator(schema).is_valid(dict(names, surplus=1)), "and nothing besides")
 
 
-{"models": test_models, "draws": test_draws, "operators": test_operators, "refusals": test_refusals,
- "command": test_command}[part]()
+{"models": test_models, "draws": test_draws, "operators": test_operators, "losses": test_losses,
+ "refusals": test_refusals, "command": test_command}[part]()
 tap.end()

@@ -280,6 +280,27 @@ def scattered():
          {"some": some, "to": np.array([BATCH, 1, 8]), "at": at}.items())
 
 
+def gathered():
+    """As PyTorch's exporter decomposes an adaptive pool: rows and columns of an image by a grid of indices."""
+    rows, columns = np.array([[0, 1], [2, 3], [4, 5]]), np.array([7, 1, -3, 0])
+    both = np.broadcast_arrays(rows[:, :, None], columns)
+    nodes = [n("MatMul", ["x", "w"], ["z"]), n("Transpose", ["z"], ["t"], perm=[1, 2, 0]),
+             n("GatherND", ["t", "grid"], ["g"]), n("Transpose", ["g"], ["made"], perm=[3, 0, 1, 2])]
+    same("elements on a grid", nodes, {"w": real(8, 8)}, lambda x, w: (x @ w["w"])[:, rows[:, :, None], columns],
+         {"grid": np.stack(both, -1)}.items(), ["gather"])
+
+
+def chosen():
+    """As of edges in graph attention, whose full_like has the shape of the scores."""
+    mask = draw.random((6, 8)) > 0.5
+    low = np.full((BATCH, 6, 8), -0.5, np.float32)
+    nodes = [n("MatMul", ["x", "w"], ["z"]), n("Constant", [], ["low"], value=low),
+             n("Where", ["mask", "z", "low"], ["made"])]
+    same("numbers that are alike, of another shape than the condition", nodes, {"w": real(8, 8)},
+         lambda x, w: torch.where(torch.from_numpy(mask), x @ w["w"], -0.5),
+         {"mask": mask.astype(np.int64)}.items())
+
+
 def activations():
     w = {"w": real(8, 8)}
     head = n("MatMul", ["x", "w"], ["z"])
@@ -357,6 +378,8 @@ def refusals():
         "a CumSum of axis 9": ([n("CumSum", ["k", "a"], ["c"]), add], {"k": np.arange(8), "a": np.array(9)}),
         "a Trilu of a vector": ([n("Trilu", ["k"], ["c"]), add], {"k": np.arange(8)}),
         "a GatherND out of range": ([n("GatherND", ["m", "a"], ["c"]), add], {"m": real(2, 8), "a": np.array([[7]])}),
+        "a GatherND of pairs": ([n("Transpose", ["x"], ["t"], perm=[1, 2, 0]), n("GatherND", ["t", "a"], ["made"])],
+                                {"a": np.array([[0, 0], [1, 1]])}),
         "part 3 of 2": ([n("SplitToSequence", ["x", "a"], ["s"], axis=2), n("SequenceAt", ["s", "b"], ["made"])],
                         {"a": np.array(4), "b": np.array(3)}),
         "a sequence of parts of 0": ([n("SplitToSequence", ["x", "a"], ["s"], axis=2),
@@ -392,6 +415,8 @@ sequences()
 tables()
 shared()
 scattered()
+gathered()
+chosen()
 activations()
 draws()
 refusals()

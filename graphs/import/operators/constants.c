@@ -180,13 +180,35 @@ static int keep(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 	return code < 0 ? code : ff_emit(im, n, &e, ret, 1);
 }
 
+/* One number in the place of many that are alike, where `v` has as many. */
+static struct ff_constant single(const struct ff_constant *c, const struct ff_onnx_value *v)
+{
+	struct ff_constant one = *c;
+	bool same = c->rank <= v->rank;
+
+	for (uint32_t k = 0; k < c->rank && same; k++)
+		same = c->shape[k] == 1 || c->shape[k] == v->shape[v->rank - c->rank + k];
+	for (int64_t i = 1; i < c->n && same; i++)
+		same = c->whole ? c->i[i] == c->i[0] : c->f[i] == c->f[0];
+	if (same && c->n && !c->trained) {
+		one.rank = 0;
+		one.n = 1;
+	}
+	return one;
+}
+
+static bool of_one_shape(const struct ff_constant *a, const struct ff_constant *b)
+{
+	return a->rank == b->rank && !memcmp(a->shape, b->shape, a->rank * sizeof(*a->shape));
+}
+
 /* By a condition that is known: what is kept of one, and what is put in the place of the rest. */
 int ff_onnx_where(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	const struct ff_onnx_value *in[3];
 	struct ff_emit e = {.op = FF_OP_ADD, .n_in = 2};
 	const struct ff_constant *c;
-	struct ff_constant other;
+	struct ff_constant given, other;
 	bool first;
 	int code = ff_onnx_in_constant(im, n, 0, &c);
 
@@ -206,11 +228,12 @@ int ff_onnx_where(struct ff_import *im, const Onnx__NodeProto *n)
 		code = keep(im, n, in[2], c, false, &e.in[1]);
 		return code < 0 ? code : ff_emit_as(im, n, &e);
 	}
-	if (in[first ? 2 : 1]->constant.trained && in[first ? 2 : 1]->constant.n > 1)
+	given = single(&in[first ? 2 : 1]->constant, in[first ? 1 : 2]);
+	if (given.trained && given.n > 1)
 		return ff_import_fail(im, n, "of weights nothing is chosen");
-	if (in[first ? 2 : 1]->constant.n > 1 && c->n > 1 && in[first ? 2 : 1]->constant.n != c->n)
+	if (given.n > 1 && c->n > 1 && !of_one_shape(&given, c))
 		return ff_import_fail(im, n, "its condition and its constant have other shapes");
-	code = select(im, c, !first, &in[first ? 2 : 1]->constant, &other);
+	code = select(im, c, !first, &given, &other);
 	if (code == FF_OK)
 		code = ff_emit_constant(im, n, &other, &e.in[0], &e.in[1]);
 	return code < 0 ? code : ff_emit_as(im, n, &e);

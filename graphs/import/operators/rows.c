@@ -360,21 +360,25 @@ static int embed(struct ff_import *im, const Onnx__NodeProto *n, const struct ff
 	return ff_emit_as(im, n, &e);
 }
 
-/* Several elements of an axis, in an order that is known. */
+/* Several elements of an axis, in an order that is known: every `stride`-th of `index`. */
 static int pick(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
-		uint32_t axis, const struct ff_constant *index)
+		uint32_t axis, const int64_t *index, int64_t count, int64_t stride,
+		struct ff_onnx_value *ret)
 {
-	double *at = ff_arena_array(im->arena, (size_t)index->n + 1, sizeof(*at));
-	union ff_attrs a = {.gather = {(int32_t)axis, {index->n, at}}};
+	double *at = ff_arena_array(im->arena, (size_t)count + 1, sizeof(*at));
+	union ff_attrs a = {.gather = {(int32_t)axis, {count, at}}};
 	const struct ff_emit e = {.op = FF_OP_GATHER, .attrs = &a, .in = {*in}, .n_in = 1};
 
 	if (!at)
 		return ff_fail_memory(im->err);
-	if (!axis || index->rank != 1)
-		return ff_import_fail(im, n, "samples are not gathered, and indices have one axis");
-	for (int64_t i = 0; i < index->n; i++)
-		at[i] = (double)(index->i[i] < 0 ? index->i[i] + in->shape[axis] : index->i[i]);
-	return ff_emit_as(im, n, &e);
+	if (!axis)
+		return ff_import_fail(im, n, "samples are not gathered");
+	for (int64_t i = 0; i < count; i++) {
+		int64_t k = index[i * stride];
+
+		at[i] = (double)(k < 0 ? k + in->shape[axis] : k);
+	}
+	return ff_emit(im, n, &e, ret, 1);
 }
 
 /* Every element of an axis in its order, as PyTorch's as_strided is written: under another shape.
@@ -431,8 +435,12 @@ static int emit_gather(struct ff_import *im, const Onnx__NodeProto *n)
 		return unfold(im, n, in, onnx, index);
 	if ((code = ff_onnx_axis_of(im, n, onnx, in, &axis)) < 0)
 		return code;
+	if (index->n != 1 && index->rank != 1)
+		return ff_import_fail(im, n, "indices have one axis");
 	if (index->n != 1)
-		return pick(im, n, in, axis, index);
+		return (code = pick(im, n, in, axis, index->i, index->n, 1, &row)) < 0
+				       ? code
+				       : ff_onnx_set_same(im, n, 0, &row);
 	at = index->i[0] < 0 ? index->i[0] + in->shape[axis] : index->i[0];
 	if (at < 0 || at >= in->shape[axis])
 		return ff_import_fail(
@@ -445,25 +453,81 @@ static int emit_gather(struct ff_import *im, const Onnx__NodeProto *n)
 	return code < 0 ? code : ff_onnx_without(im, n, &row, onnx);
 }
 
-/* Rows by known indices of the first axis alone. */
+/* The coordinate of known indices that changes along one of their axes: -1 where none does, -2
+ * where several do. */
+static int64_t changing(const struct ff_constant *index, uint32_t axis)
+{
+	const int64_t width = index->shape[index->rank - 1];
+	int64_t behind = width, found = -1;
+
+	for (uint32_t k = axis + 1; k + 1 < index->rank; k++)
+		behind *= index->shape[k];
+	for (int64_t i = 0; i < index->n; i++) {
+		int64_t at = i / behind % index->shape[axis];
+
+		if (index->i[i] == index->i[i - at * behind])
+			continue;
+		if (found >= 0 && found != i % width)
+			return -2;
+		found = i % width;
+	}
+	return found;
+}
+
+/* One coordinate at a time: of the axes of the indices along which it alone changes. */
+static int gather_coordinates(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *index, struct ff_onnx_value *v)
+{
+	const uint32_t last = index->rank - 1;
+	uint32_t at = 0, axis;
+	int64_t behind = index->n;
+	int code;
+
+	for (int64_t c = 0; c < index->shape[last]; c++) {
+		struct ff_onnx_value row = {.kind = FF_ONNX_NODE};
+		int64_t count = 1, found;
+
+		for (; at < last && ((found = changing(index, at)) == c || found == -1); at++)
+			count *= index->shape[at];
+		behind /= count;
+		if ((code = ff_onnx_axis_of(im, n, c, v, &axis)) < 0 ||
+				(code = pick(im, n, v, axis, index->i + c, count, behind, &row)) <
+						0)
+			return code;
+		*v = row;
+	}
+	return at == last ? FF_OK : ff_import_fail(im, n, "two of its coordinates change together");
+}
+
+/* Elements by known indices of the first axes, which are those of a grid. */
 static int emit_gather_nd(struct ff_import *im, const Onnx__NodeProto *n)
 {
-	const struct ff_constant *given;
-	struct ff_constant index;
-	struct ff_onnx_value *in;
-	uint32_t axis;
+	int64_t have[FF_IMPORT_RANK];
+	int32_t shape[2 * FF_IMPORT_RANK];
+	const struct ff_constant *index;
+	struct ff_onnx_value *in, v;
+	uint32_t all, rank = 0;
 	int code;
 
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = ff_onnx_in_constant(im, n, 1, &given)) < 0)
+			(code = ff_onnx_in_constant(im, n, 1, &index)) < 0)
 		return code;
-	index = *given;
-	if (!index.whole || index.rank != 2 || index.shape[1] != 1 ||
+	all = ff_onnx_shape(in, have);
+	if (!index->whole || !index->rank || !index->n || index->shape[index->rank - 1] > all ||
 			ff_onnx_int(n, "batch_dims", 0))
-		return ff_import_fail(im, n, "expected known indices of one axis");
-	index.rank = 1;
-	code = ff_onnx_axis_of(im, n, 0, in, &axis);
-	return code < 0 ? code : pick(im, n, in, axis, &index);
+		return ff_import_fail(im, n, "expected known indices of the first axes");
+	v = *in;
+	if ((code = gather_coordinates(im, n, index, &v)) < 0)
+		return code;
+	if (index->rank == 2 && index->shape[1] == 1)
+		return ff_onnx_set_same(im, n, 0, &v);
+	for (uint32_t k = 0; k + 1 < index->rank; k++)
+		shape[rank++] = (int32_t)index->shape[k];
+	for (uint32_t k = (uint32_t)index->shape[index->rank - 1]; k < all; k++)
+		shape[rank++] = (int32_t)have[k];
+	if (rank > FF_MAX_RANK)
+		return ff_import_fail(im, n, "more than %d axes", FF_MAX_RANK);
+	return ff_onnx_reshape(im, n, &v, rank, shape);
 }
 
 static const struct ff_onnx_row rows[] = {

@@ -1,13 +1,21 @@
 """Losses.  SPDX-License-Identifier: Apache-2.0"""
+import math
+
 import torch
 
 from . import row
 from .. import Refused
-from ..layout import Value, size_of, unify
+from ..layout import Value, flat, size_of, unify
 from ..operands import as_value, whole
-from ..values import Loss
+from ..values import Each
 
-MEAN, SUM = 1, 2
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def reduced(t, node, count, reduction):
+    """A loss node, which is a mean over `count` elements, by PyTorch's number of a reduction."""
+    each = Each([(node, 1.0)], count)
+    return {NONE: each, MEAN: each.mean(), SUM: each.sum()}[reduction]
 
 
 def target_of(t, x):
@@ -35,8 +43,6 @@ def cross_entropy(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100, 
     x = whole(t, as_value(t, x))
     if weight is not None:
         raise Refused("weighs classes")
-    if reduction != MEAN:
-        raise Refused("is no mean")
     labels = target_of(t, labels)
     if not labels.whole:
         raise Refused("has probabilities for labels")
@@ -47,7 +53,32 @@ def cross_entropy(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100, 
     node = t.add("softmax_cross_entropy", [x.node, labels.node],
                  ignore_index=int(ignore_index) if ignore_index != -1 else None,
                  label_smoothing=float(label_smoothing) or None)
-    return Loss([(node, 1.0)])
+    if reduction != MEAN:
+        t.note(f"{node} is the mean over labels that are not ignored, times a number that is known: PyTorch's differs "
+               "if labels are ignored")
+    return reduced(t, node, math.prod(labels.shape), reduction)
+
+
+@row("nll_loss_nd", "nll_loss", "nll_loss2d")
+def nll_loss(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100):
+    """Of logarithms of probabilities.  They are their own log_softmax, so that this is the cross entropy of what
+    they were made of."""
+    x = as_value(t, x)
+    made = t.graph.find(x.node)
+    dim = 1 if len(x.dims) > 1 else 0
+    if made["op"] != "log_softmax" or x.dims[dim] != x.axes[made.get("axis", 1)]:
+        raise Refused("is of what no log_softmax has made")
+    return cross_entropy(t, x.like(made["in"][0]), labels, weight, reduction, ignore_index)
+
+
+@row("binary_cross_entropy")
+def binary_cross_entropy(t, x, target, weight=None, reduction=MEAN):
+    """Of probabilities that a sigmoid has made: that of its logits."""
+    x = as_value(t, x)
+    made = t.graph.find(x.node)
+    if made["op"] != "sigmoid":
+        raise Refused("is of what no sigmoid has made")
+    return point_loss(t, x.like(made["in"][0]), target, weight, None, reduction)
 
 
 def matched_labels(x, classes, labels):
@@ -67,8 +98,6 @@ def matched_labels(x, classes, labels):
 def point_loss(t, x, target, *rest, **named):
     mse = t.node.target._opname == "mse_loss"
     reduction = named.get("reduction", (rest[0] if mse else rest[2]) if len(rest) > (0 if mse else 2) else MEAN)
-    if reduction != MEAN:
-        raise Refused("is no mean")
     if any(isinstance(v, (torch.Tensor, Value)) for v in [*rest, *named.values()]):
         raise Refused("weighs elements")
     if isinstance(x, Value) and x.node in t.inputs and isinstance(target, Value) and mse:
@@ -78,5 +107,29 @@ def point_loss(t, x, target, *rest, **named):
         raise Refused("compares with integers")
     x, target = matched(t, whole(t, as_value(t, x)), target)
     x = t.graph.arranged(x, target.axes)
-    return Loss([(t.add("mse" if mse else "bce_with_logits", [x.node, target.node]), 1.0)])
+    node = t.add("mse" if mse else "bce_with_logits", [x.node, target.node])
+    return reduced(t, node, math.prod(target.shape), reduction)
 
+
+KEEPING = ("reduce_sum", "reduce_mean", "scale", "reshape", "transpose")
+
+
+def squares(t, x):
+    """The mean over all elements of x, if they are squares of differences from a target, perhaps summed already."""
+    if x.has() != set(flat(x.dims)):
+        return None
+    node, factor = t.graph.find(x.node), 1.0
+    while node["op"] in KEEPING and not node.get("offset"):
+        factor *= node.get("factor", 1.0)
+        if node["op"] == "reduce_sum":
+            factor *= math.prod(t.graph.lengths[node["name"]])
+        node = t.graph.find(node["in"][0])
+    if node["op"] != "pow" or node["exponent"] != 2:
+        return None
+    node = t.graph.find(node["in"][0])
+    if node["op"] != "sub" or node["name"] not in t.graph.alike:
+        return None
+    computed, target = sorted(node["in"], key=lambda name: name in t.inputs)
+    if target not in t.inputs or computed in t.inputs:
+        return None
+    return Each([(t.add("mse", [computed, target]), factor)], math.prod(x.shape))

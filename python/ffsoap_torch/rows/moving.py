@@ -5,7 +5,7 @@ from . import row
 from .. import Refused
 from ..layout import Value, flat, fresh, size_of
 from ..operands import alone, as_value, joined, moved, picked, whole
-from ..values import Param
+from ..values import Loss, Param
 
 
 def of_parameter(function):
@@ -27,6 +27,8 @@ def same(t, x, *args, **kwargs):
 def detach(t, x):
     if isinstance(x, Param):
         raise Refused("takes a parameter without its gradient")
+    if isinstance(x, Loss):  # to be printed
+        return None
     if x.whole:
         return x
     raise Refused("stops the gradient")
@@ -198,6 +200,7 @@ def split(t, x, *args, dim=None):
 def equal_parts(t, x, dim, n):
     x, axis = alone(t, x, dim)
     node = t.graph.add("split", [x.node], axis=axis, parts=n)
+    t.graph.sizes[node] = size_of(x.dims[dim]) // n
     pieces = []
     for i in range(n):
         atoms = fresh(size_of(x.dims[dim]) // n)
@@ -275,6 +278,8 @@ def pad(t, x, widths, mode="constant", value=0.0):
         mode, value = "constant", mode
     if not any(widths):
         return x
+    if mode == "circular":
+        return wrapped(t, x, widths)
     if mode not in ("constant", "reflect", "replicate"):
         raise Refused(f"pads in mode {mode}")
     return padded(t, as_value(t, x), widths, {"replicate": "edge"}.get(mode, mode), value)
@@ -288,6 +293,17 @@ def reflection_pad(t, x, widths):
 @row("replication_pad1d", "replication_pad2d", "replication_pad3d")
 def replication_pad(t, x, widths):
     return padded(t, as_value(t, x), widths, "edge", 0.0)
+
+
+def wrapped(t, x, widths):
+    """The other end of an axis before and behind it."""
+    x = as_value(t, x)
+    for i in range(len(widths) // 2):
+        dim = len(x.dims) - 1 - i
+        n = size_of(x.dims[dim])
+        places = [k % n for k in range(-widths[2 * i], n + widths[2 * i + 1])]
+        x = picked(t, whole(t, x), dim, places)
+    return x
 
 
 def padded(t, x, widths, mode, value):
@@ -334,6 +350,55 @@ def index(t, x, indices):
         torch.Size(sizes).numel()] + shape[used[-1] + 1:])
     x = picked(t, x, first, flat_index.reshape(-1).tolist())
     return moved(t, x, t.shape())
+
+
+@row("diagonal")
+def diagonal(t, x, offset=0, dim1=0, dim2=1):
+    """Every element of the axis that the two make which is one further than the last."""
+    x = as_value(t, x)
+    dim1, dim2 = dim1 % len(x.dims), dim2 % len(x.dims)
+    rows, columns = size_of(x.dims[dim1]), size_of(x.dims[dim2])
+    rest = [d for i, d in enumerate(x.dims) if i not in (dim1, dim2)]
+    x = x.like(dims=[*rest, x.dims[dim1], x.dims[dim2]])
+    x = moved(t, whole(t, x), [*x.shape[:-2], rows * columns])
+    places = [i * columns + i + offset for i in range(rows) if 0 <= i + offset < columns]
+    return picked(t, x, len(x.dims) - 1, places)
+
+
+@row("unfold")
+def unfold(t, x, dim, size, step):
+    """Windows along an axis, and what is in them last."""
+    x = as_value(t, x)
+    dim %= len(x.dims)
+    starts = range(0, size_of(x.dims[dim]) - size + 1, step)
+    x = picked(t, whole(t, x), dim, [i + k for i in starts for k in range(size)])
+    x = moved(t, x, [*x.shape[:dim], len(starts), size, *x.shape[dim + 1:]])
+    return x.like(dims=[d for i, d in enumerate(x.dims) if i != dim + 1] + [x.dims[dim + 1]])
+
+
+@row("index_add", "scatter_add")
+def scatter_add(t, x, dim, places, source, alpha=1):
+    """At known places along one axis: a product with a matrix of zeros and ones."""
+    if not isinstance(places, torch.Tensor):
+        raise Refused("adds at places that are computed")
+    rank = len(t.shape())
+    dim %= rank
+    if t.node.target._opname == "scatter_add":
+        across = [i for i in range(rank) if i != dim]
+        first = places[tuple(slice(None) if i == dim else slice(0, 1) for i in range(rank))]
+        if list(places.shape) != list(source.shape) or not bool((places == first).all()) or any(
+                places.shape[i] != t.shape()[i] for i in across):
+            raise Refused("adds at places that differ along other axes")
+        places = first.reshape(-1)
+    matrix = torch.zeros(t.shape()[dim], len(places)).index_put((places, torch.arange(len(places))), torch.tensor(
+        float(alpha)))
+    from .pointwise import two
+    from .products import matmul
+    source = as_value(t, source)
+    order = [i for i in range(rank) if i != dim] + [dim]
+    y = matmul(t, source.like(dims=[source.dims[i] for i in order]), matrix.T)
+    y = y.like(dims=[y.dims[order.index(i)] for i in range(rank)])
+    return y if isinstance(x, torch.Tensor) and not bool(x.any()) else two(t, "add", y, x)
 
 
 @row("index_select")

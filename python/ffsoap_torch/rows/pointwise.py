@@ -5,7 +5,7 @@ from . import row
 from .. import Refused
 from ..layout import Value
 from ..operands import LEAST, as_value, binary, is_number, number, with_parameter, without_samples
-from ..values import Loss, Noise, Param
+from ..values import Complex, Loss, Mask, Noise, Param
 
 
 def unary(t, op, x, **attributes):
@@ -63,6 +63,11 @@ def elu(t, x, alpha=1.0, scale_by=1.0, input_scale=1.0):
     return scale(t, binary(t, "add", above, below), scale_by)
 
 
+@row("celu", "celu_")
+def celu(t, x, alpha=1.0):
+    return elu(t, x, alpha, 1.0, 1.0 / alpha)
+
+
 @row("softplus")
 def softplus(t, x, beta=1.0, threshold=20.0):
     """relu(x) + log(1 + exp(-|x|)), which does not overflow"""
@@ -88,6 +93,18 @@ def scale(t, x, factor=1.0, offset=0.0):
         return x
     return x.like(t.add("scale", [x.node], factor=float(factor) if factor != 1 else None,
                         offset=float(offset) if offset else None))
+
+
+@row("log1p")
+def log1p(t, x):
+    x = scale(t, as_value(t, x), 1.0, 1.0)
+    return x.like(t.add("log", [x.node]))
+
+
+@row("expm1")
+def expm1(t, x):
+    x = as_value(t, x)
+    return scale(t, x.like(t.add("exp", [x.node])), 1.0, -1.0)
 
 
 @row("rsqrt")
@@ -121,6 +138,11 @@ def convert(t, x, *args, dtype=None, **kwargs):
     dtype = dtype or next((a for a in args if isinstance(a, torch.dtype)), None) or t.node.meta["val"].dtype
     if isinstance(x, Value) and x.whole and dtype.is_floating_point:
         return Value(t.add("cast", [x.node]), x.axes, x.dims)
+    if isinstance(x, Mask):
+        return x if dtype == torch.bool else Value(x.node, x.axes, x.dims)
+    if isinstance(x, Value) and x.whole and dtype == torch.bool:
+        from .masks import compare_with
+        return x if t.inputs[x.node].truth else compare_with(t, "ne", x, 0)
     if isinstance(x, Value) and not x.whole and not dtype.is_floating_point:
         raise Refused("makes integers of what was computed")
     return x
@@ -197,7 +219,7 @@ def sum_of_losses(a, b, kind):
         return a
     if kind != "add" or not isinstance(a, Loss) or not isinstance(b, Loss):
         raise Refused("computes with a loss; losses are added up, each times a number")
-    return Loss(a.terms + b.terms)
+    return a.plus(b)
 
 
 @row("mul", "mul_", "div", "div_", "true_divide")
@@ -205,15 +227,41 @@ def mul(t, a, b, rounding_mode=None):
     kind = "mul" if t.node.target._opname.startswith("mul") else "div"
     if rounding_mode:
         raise Refused("divides integers")
-    if isinstance(b, (Loss, Noise)) and kind == "mul":
+    if isinstance(b, (Loss, Noise, Complex)) and kind == "mul":
         a, b = b, a
+    if isinstance(a, Complex):
+        return turned(t, a, b, kind)
     if isinstance(a, Loss) and is_number(b):
-        return Loss([(node, w * (number(b) if kind == "mul" else 1 / number(b))) for node, w in a.terms])
+        return a.times(number(b) if kind == "mul" else 1 / number(b))
     if isinstance(a, Noise):
         return drawn(t, a, b, kind)
     if isinstance(a, Loss) or isinstance(b, Loss):
         raise Refused("computes with a loss; losses are added up, each times a number")
     return two(t, kind, a, b)
+
+
+@row("view_as_complex")
+def view_as_complex(t, x):
+    """The last axis has two elements."""
+    from .moving import part
+    from ..operands import moved
+    x = as_value(t, x)
+    return Complex(*(moved(t, part(t, x, len(x.dims) - 1, [i]), t.shape()) for i in (0, 1)))
+
+
+@row("view_as_real")
+def view_as_real(t, x):
+    from .moving import concat
+    return concat(t, [p.like(dims=[*p.dims, []]) for p in x.parts], len(t.shape()) - 1)
+
+
+def turned(t, x, y, kind):
+    """Rotary places: a product with complex numbers that are known."""
+    if kind != "mul" or not isinstance(y, torch.Tensor):
+        raise Refused("computes with complex numbers; they are multiplied by ones that are known")
+    (a, b), (c, d) = x.parts, (y.real.contiguous(), y.imag.contiguous() if y.is_complex() else torch.zeros_like(y))
+    return Complex(two(t, "sub", two(t, "mul", a, c), two(t, "mul", b, d)),
+                   two(t, "add", two(t, "mul", a, d), two(t, "mul", b, c)))
 
 
 def drawn(t, noise, x, kind):
@@ -234,17 +282,16 @@ def extreme(t, a, b):
 
 @row("masked_fill", "masked_fill_")
 def masked_fill(t, x, mask, value):
-    """Where a known mask is set, the number."""
-    if isinstance(mask, torch.Tensor):
-        return where(t, mask, value, x)
-    raise Refused("fills by a mask that is computed")
+    """Where a mask is set, the number."""
+    return where(t, mask, value, x)
 
 
 @row("where")
 def where(t, mask, a, b):
-    """By a mask that is known: products with zeros and ones, added up."""
+    """By a mask: products with zeros and ones, added up."""
     if not isinstance(mask, torch.Tensor):
-        raise Refused("chooses by a condition that is computed")
+        from .masks import chosen, mask_of
+        return chosen(t, mask_of(t, mask), a, b)
     mask = mask.bool()
     if is_number(a) and number(a) < -1e9:
         return two(t, "add", b, torch.where(mask, max(number(a), LEAST), 0.0))

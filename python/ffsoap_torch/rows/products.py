@@ -4,8 +4,8 @@ import torch
 from . import row
 from .. import Refused
 from ..layout import MAX_AXES, Value, flat, fresh, size_of, unify
-from ..operands import as_value, merged, moved, picked, without_samples
-from ..values import Param
+from ..operands import LEAST, as_value, merged, moved, picked, without_samples
+from ..values import Mask, Param
 from .pointwise import scale, two
 
 
@@ -47,6 +47,10 @@ def linear(t, x, weight, bias=None):
 
 def layer(t, x, w, bias=None):
     """x [..., in] by w [out, in]"""
+    if isinstance(x, torch.Tensor) and x.dim() > 1 and x.shape[0] == t.batch.size and bool((x == x[:1]).all()):
+        # a state that every sample begins with
+        x = as_value(t, x[:1])
+        x = x.like(dims=[[t.batch], *x.dims[1:]])
     x = as_value(t, x)
     last = x.dims[-1]
     if not last or x.axes[-1] != last or (len(x.axes) < 2):
@@ -110,23 +114,46 @@ def constant_operand(t, x, other):
 
 @row("einsum")
 def einsum(t, equation, operands, path=None):
-    """Of two tensors: axes that both have and the output too lead, those that it lacks are summed over."""
-    left, _, out = equation.replace(" ", "").partition("->")
+    """Two tensors at a time, from the left."""
+    left, arrow, out = equation.replace(" ", "").partition("->")
     terms = left.split(",")
-    if not out or "." in equation or len(terms) != 2 or any(len(set(x)) < len(x) for x in terms + [out]):
+    if not arrow or "." in equation or any(len(set(x)) < len(x) for x in terms + [out]):
         raise Refused(f"has the equation {equation}")
-    a, b = (as_value(t, x) for x in operands)
-    at_a, at_b = dict(zip(terms[0], a.dims)), dict(zip(terms[1], b.dims))
-    lead = [c for c in terms[0] if c in terms[1] and c in out]
-    sums = [c for c in terms[0] if c in terms[1] and c not in out]
-    rows, columns = ([c for c in mine if c not in other] for mine, other in (terms, terms[::-1]))
-    if not sums or any(c not in out for c in rows + columns):
-        raise Refused(f"has the equation {equation}")
-    y = product(t, a.like(dims=[*(at_a[c] for c in lead), flat(at_a[c] for c in rows), flat(at_a[c] for c in sums)]),
-                b.like(dims=[*(at_b[c] for c in lead), flat(at_b[c] for c in sums), flat(at_b[c] for c in columns)]))
-    sizes = [size_of({**at_a, **at_b}[c]) for c in lead + rows + columns]
-    y = moved(t, y, sizes)
-    return y.like(dims=[y.dims[(lead + rows + columns).index(c)] for c in out])
+    terms = list(zip(terms, (as_value(t, x) for x in operands)))
+    while len(terms) > 1:
+        later = set(out).union(*(names for names, _ in terms[2:]))
+        terms[:2] = [contracted(t, *(summed(t, *x, later | set(other[0])) for x, other in zip(terms[:2], terms[1::-1])),
+                                later)]
+    names, x = summed(t, *terms[0], set(out))
+    return x.like(dims=[x.dims[names.index(c)] for c in out])
+
+
+def summed(t, names, x, kept):
+    """Without the axes that nothing else has."""
+    from .reductions import reduce
+    gone = [i for i, c in enumerate(names) if c not in kept]
+    return ("".join(c for c in names if c in kept), reduce(t, "reduce_sum", x, gone)) if gone else (names, x)
+
+
+def contracted(t, one, other, later):
+    """Axes that both have lead if they are needed later, else are summed over; without these it is no product of
+    matrices."""
+    (names_a, a), (names_b, b) = one, other
+    at_a, at_b = dict(zip(names_a, a.dims)), dict(zip(names_b, b.dims))
+    lead = [c for c in names_a if c in names_b and c in later]
+    sums = [c for c in names_a if c in names_b and c not in later]
+    rows, columns = ([c for c in mine if c not in others] for mine, others in ((names_a, names_b), (names_b, names_a)))
+    samples = [c for c in rows + columns if any(x.samples for x in {**at_a, **at_b}[c])]
+    lead = samples + lead
+    rows, columns = ([c for c in names if c not in samples] for names in (rows, columns))
+    names = lead + rows + columns
+    if not sums:
+        return "".join(names), two(t, "mul", a.like(dims=[at_a.get(c, []) for c in names]),
+                                   b.like(dims=[at_b.get(c, []) for c in names]))
+    first, second = ([at.get(c, []) for c in lead] for at in (at_a, at_b))
+    y = product(t, a.like(dims=[*first, flat(at_a[c] for c in rows), flat(at_a[c] for c in sums)]),
+                b.like(dims=[*second, flat(at_b[c] for c in sums), flat(at_b[c] for c in columns)]))
+    return "".join(names), moved(t, y, [size_of({**at_a, **at_b}[c]) for c in names])
 
 
 def transposed(v):
@@ -193,6 +220,8 @@ def attention(t, q, k, v, mask=None, dropout=0.0, causal=False, scale=None, enab
     if enable_gqa and size_of(k.dims[1]) != size_of(q.dims[1]):
         times = size_of(q.dims[1]) // size_of(k.dims[1])
         k, v = (x.like(dims=[x.dims[0], x.dims[1] + fresh(times), *x.dims[2:]]) for x in (k, v))
+    if isinstance(mask, Mask) or isinstance(mask, Value) and mask.whole:
+        mask = additive_mask(t, mask)
     if isinstance(mask, torch.Tensor):
         mask = additive(t, mask, q)
         if is_causal(mask) and size_of(q.dims[-2]) == size_of(k.dims[-2]):
@@ -201,6 +230,12 @@ def attention(t, q, k, v, mask=None, dropout=0.0, causal=False, scale=None, enab
     if not alone or size_of(v.dims[-1]) != width or isinstance(mask, Param):
         return by_products(t, q, k, v, mask, dropout, causal, scale)
     return whole_attention(t, q, k, v, mask, dropout, causal, scale)
+
+
+def additive_mask(t, mask):
+    """Nothing where the mask is set, else what leaves nothing of a score."""
+    from .masks import mask_of, plain
+    return scale(t, plain(mask_of(t, mask)), -LEAST, LEAST)
 
 
 def additive(t, mask, q):

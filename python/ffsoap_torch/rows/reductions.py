@@ -1,18 +1,21 @@
 """Sums, means, largest elements; softmax.  SPDX-License-Identifier: Apache-2.0"""
 from . import row
 from .. import Refused
-from ..layout import flat
+from ..layout import flat, size_of
 from ..operands import alone, as_value
+from ..values import Each, Loss
 from .pointwise import scale
 
 
 def reduce(t, op, x, dims, keep=False):
+    if isinstance(x, Loss):
+        return of_losses(op, x, dims, len(t.node.args[0].meta["val"].shape))
     x = as_value(t, x)
     rank = len(x.dims)
     dims = sorted({d % rank for d in (dims if dims is not None and len(dims) else range(rank))})
     wanted = flat(x.dims[d] for d in dims)
     if any(a.samples for a in wanted):
-        raise Refused("reduces along the axis of samples")
+        return over_samples(t, op, x, len(wanted) == len(flat(x.dims)))
     for d in dims:
         x, _ = alone(t, x, d)
     groups = [x.dims[d] for d in dims if x.dims[d]]
@@ -23,7 +26,28 @@ def reduce(t, op, x, dims, keep=False):
     if not axes:
         return x.like(dims=left)
     node = t.add(op, [x.node], axes=axes)
+    t.graph.lengths[node] = [size_of(x.axes[i]) for i in axes]
     return x.like(node, [g for i, g in enumerate(x.axes) if i not in axes], left)
+
+
+def of_losses(op, x, dims, rank):
+    if not isinstance(x, Each):
+        return x
+    if op not in ("reduce_mean", "reduce_sum") or (dims is not None and 0 < len(dims) < rank):
+        raise Refused("computes with losses that are no mean yet")
+    return x.mean() if op == "reduce_mean" else x.sum()
+
+
+def over_samples(t, op, x, everything):
+    """A mean of squares over all samples is a loss."""
+    from .losses import squares
+    if not everything:
+        raise Refused("reduces along the axis of samples")
+    found = squares(t, x) if op in ("reduce_mean", "reduce_sum") else None
+    if found is None:
+        raise Refused("reduces along the axis of samples, and as a loss it is no cross entropy, mean squared error or "
+                      "binary cross entropy with logits")
+    return found.mean() if op == "reduce_mean" else found.sum()
 
 
 @row("mean")
@@ -89,7 +113,8 @@ def variance(t, x, dims=None, unbiased=True, keep=False, correction=None):
 
 
 def along(t, op, x, dim):
-    x, axis = alone(t, as_value(t, x), dim % len(x.dims))
+    x = as_value(t, x)
+    x, axis = alone(t, x, dim % len(x.dims))
     if axis is None:
         raise Refused("is of one element")
     return x.like(t.add(op, [x.node], axis=axis if axis != 1 else None))

@@ -1,0 +1,89 @@
+"""Conditions on integers of the data set: numbers that are one where they hold, else zero.
+SPDX-License-Identifier: Apache-2.0
+"""
+import torch
+
+from . import row
+from .. import Refused
+from ..layout import Value
+from ..operands import LEAST, is_number, number
+from ..values import Mask
+from .pointwise import scale, two
+
+
+def numbers(t, x, below=None):
+    """An input of integers as numbers."""
+    if below:
+        t.classes(x, below)
+    return Value(t.add("cast", [x.node]), x.axes, x.dims)
+
+
+def mask_of(t, x):
+    if isinstance(x, Mask):
+        return x
+    if isinstance(x, Value) and x.whole and t.inputs[x.node].truth:
+        return Mask.of(numbers(t, x, 2))
+    raise Refused("chooses by a condition that is computed")
+
+
+def clipped(t, x):
+    return Mask.of(x.like(t.add("clip", [x.node], min=0, max=1)))
+
+
+@row("eq", "ne", "lt", "le", "gt", "ge")
+def compare(t, a, b):
+    return compare_with(t, t.node.target._opname, a, b)
+
+
+def compare_with(t, kind, a, b):
+    """Integers differ by at least one, so that their difference is clipped."""
+    known = next((x for x in (a, b) if not isinstance(x, Value)), None)
+    if known is not None:
+        known = torch.as_tensor(known).double()
+        if not bool((known == known.floor()).all()):
+            raise Refused("compares integers with fractions")
+    if any(isinstance(x, Value) and not x.whole for x in (a, b)) or known is not None and known.numel() == 0:
+        raise Refused("compares what is computed")
+    below = None if known is None else int(known.max()) + 2
+    a, b = (numbers(t, x, below) if isinstance(x, Value) else x if is_number(x) else x.float() for x in (a, b))
+    apart = two(t, "sub", a, b)
+    if kind in ("eq", "ne"):
+        found = clipped(t, apart.like(t.add("abs", [apart.node])))
+        return found if kind == "ne" else opposite(t, found)
+    return clipped(t, scale(t, apart, 1.0 if kind[0] == "g" else -1.0, 1.0 if kind[1] == "e" else 0.0))
+
+
+def opposite(t, x):
+    return Mask.of(scale(t, x, -1.0, 1.0))
+
+
+@row("logical_not", "bitwise_not")
+def negated(t, x):
+    return opposite(t, mask_of(t, x))
+
+
+@row("logical_and", "bitwise_and", "logical_or", "bitwise_or", "__and__", "__or__")
+def joined_masks(t, a, b):
+    op = "mul" if "and" in t.node.target._opname else "max"
+    a, b = (x.float() if isinstance(x, torch.Tensor) else mask_of(t, x) for x in (a, b))
+    return Mask.of(two(t, op, a, b))
+
+
+def chosen(t, mask, a, b):
+    """What a mask leaves of one, and of the other."""
+    if is_number(a) and number(a) < -1e9:
+        return two(t, "add", b, scale(t, plain(mask), max(number(a), LEAST)))
+    if is_number(b) and number(b) < -1e9:
+        low = max(number(b), LEAST)
+        return two(t, "add", a, scale(t, plain(mask), -low, low))
+    parts = []
+    for x, keep in ((a, plain(mask)), (b, plain(opposite(t, mask)))):
+        if not is_number(x):
+            parts.append(two(t, "mul", x, keep))
+        elif number(x):
+            parts.append(scale(t, keep, number(x)))
+    return parts[0] if len(parts) == 1 else two(t, "add", *parts)
+
+
+def plain(mask):
+    return Value(mask.node, mask.axes, mask.dims)
