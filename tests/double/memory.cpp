@@ -54,8 +54,8 @@ static std::map<uintptr_t, size_t> &pinned()
 
 static char *base, *top;
 /* All pieces have a protection key of the processor's, which a thread opens and closes by writing a
- * register; -1: it has none.  Then a piece is opened when it is first touched while the gate is open: of
- * hundreds an operation touches a few, and each takes the kernel microseconds. */
+ * register; -1: it has none.  Then a piece is opened when it is first touched while the gate is
+ * open: of hundreds an operation touches a few, and each takes the kernel microseconds. */
 static int key = -1;
 static bool opened;                /* without keys: for all threads */
 static thread_local bool unlocked; /* with keys: for this one */
