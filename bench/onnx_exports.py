@@ -26,7 +26,7 @@ import modules
 import reference  # says SKIP and ends without PyTorch
 import torch_networks
 import torchvision.models as zoo
-from reference import F, np, torch
+from pytorch import F, np, torch
 from torchvision.models.convnext import CNBlockConfig
 from torchvision.models.densenet import DenseNet
 from torchvision.models.resnet import Bottleneck, ResNet

@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 import evaluate
 import reference  # says SKIP and ends without PyTorch
-from reference import F, np, torch
+from pytorch import F, np, torch
 from torch_networks import BATCH, NETWORKS, export
 
 nn = torch.nn

@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "torch"))
-import reference  # noqa: E402  (operators by name)
+import operators  # noqa: E402  (by name)
+import reference  # noqa: E402
 
 WARMUP = 10
 
@@ -21,7 +22,7 @@ def drop(net, node, x):
     return F.dropout(x, node.get("p", 0.5))
 
 
-OPERATORS = dict(reference.OPERATORS, dropout=drop)
+OPERATORS = dict(operators.OPERATORS, dropout=drop)
 
 
 class Network(torch.nn.Module):
@@ -50,7 +51,7 @@ class Network(torch.nn.Module):
             return (wide,)
         if node["op"].startswith("conv"):
             deep = self.reading.shape[1] // node.get("groups", 1)
-            return (wide, deep, *reference.numbers_of(node, "kernel", self.reading, 1))
+            return (wide, deep, *operators.numbers_of(node, "kernel", self.reading, 1))
         return (wide, self.reading.shape[-1])
 
     def forward(self, inputs):

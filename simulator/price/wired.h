@@ -3,8 +3,8 @@
 #ifndef FF_SIMULATOR_WIRED_H
 #define FF_SIMULATOR_WIRED_H
 
-#include "mesh.h"
 #include "collective_model.h"
+#include "mesh.h"
 
 struct ff_wired {
 	const struct ff_machine *machine; /* NULL: its file does not say how it is wired */

@@ -6,8 +6,9 @@
  * - memory.cpp: device memory is closed to the host but while the device works; new memory is
  *   garbage (NaN), freed memory is never used again; every operation's pointers and extents are
  *   looked up when it runs.
- * - stream.cpp, copies.cpp, graph.cpp: nothing runs when it is enqueued.  What is waited for runs as late as
- *   events allow, and with it, in an order drawn from a seed, more or less of what else could.
+ * - stream.cpp, copies.cpp, graph.cpp: nothing runs when it is enqueued.  What is waited for runs
+ *   as late as events allow, and with it, in an order drawn from a seed, more or less of what else
+ *   could.
  * - launch.cpp: blocks in a drawn order, one after another; threads that wait for each other are
  *   fibers, threads that do not are a loop.
  * - cublaslt.cpp, product.cpp; cudnn.cpp, engines.cpp, descriptor.cpp, convolution.cpp: plain loops

@@ -12,6 +12,7 @@
 #include <map>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 #include "fibers.hpp"
 #include "inside.hpp"
@@ -53,10 +54,19 @@ static std::map<uintptr_t, size_t> &pinned()
 
 static char *base, *top;
 /* All pieces have a protection key of the processor's, which a thread opens and closes by writing a
- * register; -1: it has none, and pages are opened and closed one by one. */
+ * register; -1: it has none.  Then a piece is opened when it is first touched while the gate is
+ * open: of hundreds an operation touches a few, and each takes the kernel microseconds. */
 static int key = -1;
 static bool opened;                /* without keys: for all threads */
 static thread_local bool unlocked; /* with keys: for this one */
+/* Without keys: pieces that were touched since the gate was opened. */
+static std::vector<Piece> &touched()
+{
+	static auto *v = new std::vector<Piece>;
+
+	return *v;
+}
+
 static thread_local sigjmp_buf escape;
 static thread_local bool guarding;
 static thread_local const char *guarded_what;
@@ -109,6 +119,27 @@ static const char *place(const void *p)
 	return text;
 }
 
+static void protect(const Piece &p, bool open)
+{
+	if (key < 0)
+		mprotect(p.pages, p.room, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+	else
+		pkey_mprotect(p.pages, p.room, PROT_READ | PROT_WRITE, key);
+}
+
+/* Whether there was a piece to open.  What faults is an access to device memory, so nothing of the
+ * host's is half done. */
+static bool touch(const void *p)
+{
+	const Piece *k = key < 0 && opened ? find_in(pieces(), p) : nullptr;
+
+	if (!k || number(p) < number(k->pages) || number(p) >= number(k->pages) + k->room)
+		return false;
+	protect(*k, true);
+	touched().push_back(*k);
+	return true;
+}
+
 /* A fault in reserved memory is a failure of the operation that runs, or the host's fault. */
 static void fault(int, siginfo_t *info, void *)
 {
@@ -116,6 +147,8 @@ static void fault(int, siginfo_t *info, void *)
 		sigaction(SIGSEGV, &before_us, nullptr);
 		return; /* and faults again */
 	}
+	if (touch(info->si_addr))
+		return; /* and goes on */
 	if (guarding) {
 		fail(complain(cudaErrorIllegalAddress, "%s touches %p, %s", guarded_what,
 				info->si_addr, place(info->si_addr)));
@@ -145,14 +178,6 @@ static cudaError_t reserve()
 	return cudaSuccess;
 }
 
-static void protect(const Piece &p, bool open)
-{
-	if (key < 0)
-		mprotect(p.pages, p.room, open ? PROT_READ | PROT_WRITE : PROT_NONE);
-	else
-		pkey_mprotect(p.pages, p.room, PROT_READ | PROT_WRITE, key);
-}
-
 void gate(bool open)
 {
 	if (key >= 0 && open != unlocked) {
@@ -161,8 +186,9 @@ void gate(bool open)
 	}
 	if (key >= 0 || open == opened)
 		return;
-	for (const auto &p : pieces())
-		protect(p.second, open);
+	for (const Piece &p : touched())
+		protect(p, false);
+	touched().clear();
 	opened = open;
 }
 
@@ -202,7 +228,7 @@ static cudaError_t allocate(size_t bytes, void **ret)
 	memset(low, CANARY, n_low);
 	memset(low + n_low, GARBAGE, bytes);
 	memset(high, CANARY, n_high);
-	protect(p, opened);
+	protect(p, false);
 	pieces()[number(low + n_low)] = p;
 	*ret = low + n_low;
 	if (planted("memory is not aligned"))

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "ff/schedule.h"
 #include "ff/program.h"
+#include "ff/schedule.h"
 #include "ff/zoo.h"
 
 #define WIDTH 4 /* devices of a stage: a node of the machine */

@@ -10,7 +10,8 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "python"))
 import reference  # says SKIP and ends without PyTorch
-from reference import F, TOLERANCE, np, torch
+from pytorch import F, np, torch
+from reference import TOLERANCE
 
 from ffsoap_torch.export import export
 

@@ -1,7 +1,7 @@
 # Modules as people write them in PyTorch: language models and blocks of them, a U-Net, volumes, recommendations.
 # Each of MODELS makes a module, its inputs, and perhaps options of the export.
 # SPDX-License-Identifier: Apache-2.0
-from reference import F, np, torch  # says SKIP and ends without PyTorch
+from pytorch import F, np, torch  # says SKIP and ends without PyTorch
 
 nn = torch.nn
 CLASSES, BATCH, WORDS, PLACES = 7, 8, 61, 12

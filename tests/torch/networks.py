@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from reference import route
+from operators import route
 from transformers import ahead, rms, turned
 
 WORDS = ["--batch", "5", "--set", "steps=5", "--set", "hidden=6", "--set", "vocabulary=19"]

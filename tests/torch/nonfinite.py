@@ -4,18 +4,20 @@
 import random
 
 import graphs
+import operators
 import reference
-from reference import np, torch
+import sequences
+from pytorch import np, torch
 
 KINDS = ("nan", "inf", "-inf")
 ALL = (graphs.convolutions, graphs.transposed, graphs.pools, graphs.spatial, graphs.pointwise,
        graphs.functions, graphs.joints, graphs.tied, graphs.moves, graphs.pads, graphs.broadcasts,
-       graphs.reductions, graphs.products, graphs.words, graphs.attention, graphs.recurrences,
+       graphs.reductions, graphs.products, sequences.words, sequences.attention, sequences.recurrences,
        graphs.norms, graphs.losses)
 
 # Those with kernels that choose among elements, where slow programs run them.
 CHOOSING = (graphs.pools, graphs.pointwise, graphs.functions, graphs.broadcasts, graphs.reductions, graphs.products,
-            graphs.attention)
+            sequences.attention)
 
 
 class Apart(graphs.Graph):
@@ -103,7 +105,7 @@ def cell(net, node, x, *states):
 
 
 def recurrence(net, node, *ins):
-    return (reference.recurrence if node.get("reset_first") else cell)(net, node, *ins)
+    return (operators.recurrence if node.get("reset_first") else cell)(net, node, *ins)
 
 
 class Largest(torch.autograd.Function):
@@ -122,7 +124,7 @@ class Largest(torch.autograd.Function):
         return torch.where(best, share, torch.where(y.isnan(), y, torch.zeros_like(y))), None, None
 
 
-reference.OPERATORS.update(
+operators.OPERATORS.update(
     rnn=recurrence, lstm=recurrence, gru=recurrence,
     reduce_max=lambda net, node, x: Largest.apply(x, node["axes"], node.get("keep", False)))
 

@@ -18,6 +18,7 @@ import reference
 from exported import F, np, torch
 from ffsoap_torch import Refused
 from ffsoap_torch.export import export
+from philox import kept
 
 part, ffrun, ffsearch = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
 root = pathlib.Path(__file__).resolve().parents[2]
@@ -104,7 +105,7 @@ class Kept(nn.Module):
 
     def forward(self, x):
         shape = [n if i < self.axes else 1 for i, n in enumerate(x.shape)]
-        return x * reference.kept(1, self.number, 0, shape, self.p) / (1 - self.p)
+        return x * kept(1, self.number, 0, shape, self.p) / (1 - self.p)
 
 
 def test_draws():

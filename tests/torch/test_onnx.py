@@ -17,7 +17,9 @@ import warnings
 
 import evaluate
 import reference
-from reference import F, TOLERANCE, np, torch  # says SKIP and ends without PyTorch
+from philox import kept
+from pytorch import F, np, torch  # says SKIP and ends without PyTorch
+from reference import TOLERANCE
 
 part, ffimport, ffrun, ffsearch = sys.argv[1:5]
 tap = reference.Tap()
@@ -165,7 +167,7 @@ class Keeping(nn.Module):
         self.number, self.seed, self.p = number, seed, p
 
     def forward(self, x):
-        return x * reference.kept(self.seed, self.number, 0, x.shape, self.p) / (1 - self.p)
+        return x * kept(self.seed, self.number, 0, x.shape, self.p) / (1 - self.p)
 
 
 class Trained(nn.Module):

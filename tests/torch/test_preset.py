@@ -11,7 +11,7 @@ import tempfile
 
 import onnx_file as onnx
 import reference
-from reference import F, np, torch  # says SKIP and ends without PyTorch
+from pytorch import F, np, torch  # says SKIP and ends without PyTorch
 
 ffimport, ffrun = (os.path.abspath(p) for p in sys.argv[1:3])
 tap = reference.Tap()

@@ -1,0 +1,241 @@
+/* Prices by measured rates, of copies, loads and codecs, against hand numbers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "priced.h"
+
+START_TEST(measured_rates)
+{
+	struct world w;
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_move load = {.kind = FF_MOVE_LOAD,
+			.n_devices = 1,
+			.device = devices,
+			.region = box(10, 20)};
+	struct ff_traffic none = {0};
+	struct ff_move copy = {.kind = FF_MOVE_COPY,
+			.n_devices = 1,
+			.device = devices,
+			.traffic = &none,
+			.copied_bytes = 500};
+
+	setup(&w, 1, 4, c);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 40 / 10.0, FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &copy), 1 + 500 / 100.0, FF_PRICE_STEP_US);
+	copy.accumulate = true; /* says how, not how much */
+	copy.copied_bytes = 300;
+	copy.added_bytes = 200;
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &copy), 1 + 300 / 100.0 + 2 + 200 / 50.0,
+			FF_PRICE_STEP_US);
+	copy.added_bytes = 0;
+	copy.copied_bytes = 0;
+	ck_assert_double_eq(ff_price_move(w.p, &w.g, &copy), FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 100), 3 + 100 / 20.0, FF_PRICE_STEP_US);
+	ck_assert_int_eq(ff_pricer_set_optimizer(w.p, ff_optimizer(FF_OPTIMIZER_ADAMW), NULL),
+			FF_OK);
+	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 100), 5 + 100 / 8.0, FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+/* Labels and other whole numbers have a rate of their own where it was measured. */
+START_TEST(ids_are_loaded_at_their_own_rate)
+{
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_move load = {.kind = FF_MOVE_LOAD,
+			.type = FF_I32,
+			.n_devices = 1,
+			.device = devices,
+			.region = {.rank = 1, .hi = {25}}};
+	const struct ff_rate ids = {7, 2};
+	struct world w;
+
+	setup(&w, 1, 1, c);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 100 / 10.0, FF_PRICE_STEP_US);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_LOAD_IDS, ids, NULL), FF_OK);
+	ff_pricer_destroy(w.p);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
+			FF_OK);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 7 + 100 / 2.0, FF_PRICE_STEP_US);
+	load.type = FF_F32;
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 100 / 10.0, FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+/* Few large samples are loaded faster than as many bytes of small ones: each has to be found. */
+START_TEST(loads_are_priced_by_the_size_of_samples)
+{
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_move load = {.kind = FF_MOVE_LOAD,
+			.n_devices = 1,
+			.device = devices,
+			.region = {.rank = 2, .hi = {2, 1000}}};
+	struct world w;
+
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_LOAD,
+					 (struct ff_rate){.latency_us = 5,
+							 .bytes_per_us = 0.5,
+							 .sample_bytes = 4},
+					 NULL),
+			FF_OK);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_LOAD,
+					 (struct ff_rate){.latency_us = 6,
+							 .bytes_per_us = 800,
+							 .sample_bytes = 4000},
+					 NULL),
+			FF_OK);
+	setup(&w, 1, 1, c);
+	ck_assert_double_eq_tol(
+			ff_price_move(w.p, &w.g, &load), 6 + 8000 / 800.0, FF_PRICE_STEP_US);
+	load.region = (struct ff_region){.rank = 2, .hi = {2000, 1}};
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 5 + 8000 / 0.5, FF_PRICE_STEP_US);
+	load.region.hi[0] = 0;
+	ck_assert_double_le(ff_price_move(w.p, &w.g, &load), FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+/* Of 1,024 elements on two devices, ternary: each encodes all of them and its chunk of 512 and
+ * decodes two chunks and then both once more, 6,144 and 8,192 bytes of float32 in two and four
+ * kernels. */
+START_TEST(codecs_are_priced_as_measured)
+{
+	const struct ff_codec *ternary = ff_codec(FF_CODEC_TERNARY);
+	const double estimated =
+			2 + ternary->encode_cost * 6144 / 50 + 2 + ternary->decode_cost * 8192 / 50;
+	const double measured = 2 * 7.0 + 6144 / 30.0 + 4 * 11.0 + 8192 / 40.0;
+	struct ff_costs *c = hand_costs("fast");
+	struct world w;
+	double us;
+
+	setup(&w, 1, 2, c);
+	ff_pricer_set_codec(w.p, ternary);
+	us = ff_price_bucket(w.p, 2, devices, 4096);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_ENCODE + FF_CODEC_TERNARY,
+					 (struct ff_rate){7, 30}, NULL),
+			FF_OK);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_DECODE + FF_CODEC_TERNARY,
+					 (struct ff_rate){11, 40}, NULL),
+			FF_OK);
+	ff_pricer_destroy(w.p);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
+			FF_OK);
+	ff_pricer_set_codec(w.p, ternary);
+	ck_assert_double_eq_tol(ff_price_bucket(w.p, 2, devices, 4096) - us, measured - estimated,
+			2 * FF_PRICE_STEP_US);
+	us = ff_price_sync(w.p, 2, devices, 4096);
+	ff_pricer_set_codec(w.p, NULL);
+	ck_assert_double_eq(ff_price_bucket(w.p, 2, devices, 4096), us);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+/* Device 0 encodes three messages, of 6,144 bytes of float32 in all, device 1 encodes one of 512
+ * and decodes two of 4,096. */
+START_TEST(compressed_moves_are_priced_as_measured)
+{
+	const struct ff_codec *ternary = ff_codec(FF_CODEC_TERNARY);
+	struct ff_traffic traffic[] = {{.sent_inside = 408,
+						       .n_sent = 3,
+						       .received_inside = 36,
+						       .n_received = 1,
+						       .encoded = 6144,
+						       .decoded = 512},
+			{.sent_inside = 36,
+					.n_sent = 1,
+					.received_inside = 272,
+					.n_received = 2,
+					.encoded = 512,
+					.decoded = 4096}};
+	struct ff_move mv = {.kind = FF_MOVE_POINT_TO_POINT,
+			.n_devices = 2,
+			.device = devices,
+			.traffic = traffic,
+			.added_bytes = 1000};
+	const double each[] = {3 * 7 + 6144 / 30.0 + 11 + 512 / 40.0,
+			7 + 512 / 30.0 + 2 * 11 + 4096 / 40.0};
+	struct ff_costs *c = hand_costs("fast");
+	struct world w;
+	double us;
+
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_ENCODE + FF_CODEC_TERNARY,
+					 (struct ff_rate){7, 30}, NULL),
+			FF_OK);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_DECODE + FF_CODEC_TERNARY,
+					 (struct ff_rate){11, 40}, NULL),
+			FF_OK);
+	setup(&w, 1, 2, c);
+	us = ff_price_move(w.p, &w.g, &mv);
+	mv.codec = ternary;
+	/* whatever the pricer's is: the move has its own */
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv) - us, each[0], 2 * FF_PRICE_STEP_US);
+	traffic[0].encoded = 600;
+	traffic[0].n_sent = 1;
+	traffic[1].n_received = 3;
+	ck_assert_double_gt(each[1], 7 + 600 / 30.0 + 11 + 512 / 40.0);
+	mv.codec = NULL;
+	us = ff_price_move(w.p, &w.g, &mv);
+	mv.codec = ternary;
+	ck_assert_double_eq_tol(
+			ff_price_move(w.p, &w.g, &mv) - us, each[1] + 11, 2 * FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+/* 128 bytes a run take 1/100 us a byte, 16 bytes 1/30: so each run takes 0.427 us of its own, and
+ * of 128 bytes' time a third is that. */
+START_TEST(short_runs_take_longer)
+{
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_rate rate = {1, 100, .short_bytes_per_us = 30};
+	struct ff_traffic none = {0};
+	struct ff_move copy = {.kind = FF_MOVE_COPY,
+			.n_devices = 1,
+			.device = devices,
+			.traffic = &none,
+			.copied_bytes = 1280};
+	double each_us = (1 / 30.0 - 1 / 100.0) / (1 / 16.0 - 1 / 128.0), start;
+	const int64_t runs[] = {4, 16, 128, 512};
+	struct world w;
+
+	setup(&w, 1, 1, c);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_COPY, rate, NULL), FF_OK);
+	ff_pricer_destroy(w.p);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
+			FF_OK);
+	start = 1 + 1280 * (1 / 100.0 - each_us / 128);
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+		copy.run_bytes = runs[i];
+		ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &copy),
+				start + each_us * 1280 / (double)runs[i], FF_PRICE_STEP_US);
+	}
+	copy.run_bytes = 0; /* nothing is known of it */
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &copy), 1 + 12.8, FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("price_rates");
+	TCase *t = tcase_create("price_rates");
+
+	tcase_add_test(t, measured_rates);
+	tcase_add_test(t, ids_are_loaded_at_their_own_rate);
+	tcase_add_test(t, loads_are_priced_by_the_size_of_samples);
+	tcase_add_test(t, codecs_are_priced_as_measured);
+	tcase_add_test(t, compressed_moves_are_priced_as_measured);
+	tcase_add_test(t, short_runs_take_longer);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
