@@ -133,6 +133,18 @@ def test_a_screen():
             f"{name}: none that fits is better", r["baselines"])
 
 
+def test_peak():
+    """A V100 has no bfloat16: models price float16's tensor cores, and the share is one of their rate."""
+    model = json.loads((MACHINES / "models/V100-16GB.json").read_text())
+    run(FFZOO, "gpt2", "--set", "layers=2", "--set", "dtype=bfloat16", "--batch", "64", "-o", "half.json")
+    flops = {}
+    for costs, rate in (("peak", model["flops_per_s"]), ("analytic", model["bfloat16_flops_per_s"])):
+        _, r = search("half.json", "--machine", "dgx1-v100", "--costs", costs, "--simulate", "data-parallel")
+        flops[costs] = r["mfu"] * r["predicted_us"] * 8 * rate
+        say(0 < r["mfu"] < 1, f"{costs}: less than all of the peak", r["mfu"])
+    say(abs(flops["peak"] / flops["analytic"] - 1) < 1e-6, "the FLOPs are the same", flops)
+
+
 def renamed(graph, to):
     """With operators called as PyTorch calls what lies deep in modules, and a name as long as a path."""
     g = json.loads(pathlib.Path(graph).read_text())
@@ -358,7 +370,7 @@ def test_oracle():
     say("a table of its own" in p.stderr, "nor limits to what plans are like", p.stderr)
 
 
-TESTS = {"screen": [test_a_screen, test_odd_screens], "questions": [test_of_all_sorts, test_list, test_why, test_vary, test_oracle]}
+TESTS = {"screen": [test_a_screen, test_peak, test_odd_screens], "questions": [test_of_all_sorts, test_list, test_why, test_vary, test_oracle]}
 for test in TESTS[sys.argv[4]]:
     test()
 finish()
