@@ -261,6 +261,11 @@ def test_phases_are_searched():
     report = conforms("r.json", "search-report")
     assert report["fits"] and not report["data_parallel_fits"]
     refuse(2, "pipeline-17 needs 17 devices", "alexnet.json", *BASE, "--simulate", "pipeline-17")
+    for why, *start in (("pipeline-17 needs 17 devices", "pipeline-17"),
+                        ("megatron: T 1 times D 3 times P 1 are 3 devices", "megatron:1,3,1,1"),
+                        ("strategy pipeline-2 has stages, and there are to be none", "pipeline-2", "--no-pipeline")):
+        refuse(2, f"option --init: {why}", "alexnet.json", *BASE, "--proposals", "1", "--init", "data-parallel",
+               "-o", "x.json", "--init", *start)
 
 
 def test_zero_1_costs_what_data_parallelism_does():
