@@ -198,6 +198,11 @@ def test_of_all_sorts():
             f"{name}: what is recomputed", r["times_us"])
         say(all(r["memory"][k] > 0 for k in ("weights", "gradients", "optimizer states", "activations")),
             f"{name}: memory by kind", r["memory"])
+    for name in ("megatron:1,4,4,8,zb-h1", "megatron:1,8,2,4,zero-1,interleave=2"):
+        _, r = search("gpt.json", *on, "--simulate", name, "-o", "order.json")
+        _, r = search("gpt.json", *on, "--simulate", "order.json")
+        want = {"name": name, "predicted_us": r["predicted_us"]}
+        say(any(want.items() <= b.items() for b in r["baselines"]), f"{name}: its own degrees have its order", r["baselines"])
     text, r = search("gpt.json", *on, "--simulate", "megatron:4,2,2,4")
     say("block0-3 (x4)" in text or any("block0-3." in s["names"] for s in r["splits"]), "blocks are folded", text)
     net = ["alexnet", "--batch", "256"]
