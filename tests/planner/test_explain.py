@@ -354,6 +354,7 @@ def test_oracle():
         say(all((f"stops at {s['scales_to']} device" in got[s["name"]][1] if "why" in s else
                  f"up to all {s['scales_to']}" in got[s["name"]][1]) for s in r["strategies"] if "scales_to" in s),
             f"{graph}: so are reasons", got)
+        say(not re.search(r"\b1 (part|stage)s\b", str(got)), f"{graph}: one is not said as several", got)
         say(max(got["data"][0]) == min(batch, 64) and (batch > 64 or f"no more than {batch} parts" in got["data"][1]),
             f"{graph}: samples end", got["data"])
         wrong = []
