@@ -117,6 +117,24 @@ def scatter(path, title, series, unit="ms", off=0.1):
     f.save(path)
 
 
+LEAST_ERROR = 1e-9  # as which errors of 0 are drawn
+
+
+def errors(path, title, series, unit="of their length", most=4):
+    """Ours over PyTorch's own, by name of a series: (PyTorch's, ours, what is said).  Beside the diagonal is a line
+    where ours are `most` times as large."""
+    series = {name: [(max(x, LEAST_ERROR), max(y, LEAST_ERROR), said) for x, y, said in points]
+              for name, points in series.items()}
+    values = [v for points in series.values() for p in points for v in p[:2]]
+    low, high = 0.5 * min(values), 2 * most * max(values)
+    f = Figure(title, (low, high, True, f"PyTorch's float32, {unit}"), (low, high, True, f"ours, {unit}"))
+    for factor in (1, most):
+        f.rule((low, low * factor), (high / factor, high))
+    for name, points in sorted(series.items()):
+        f.series(name, points)
+    f.save(path)
+
+
 def curves(path, title, series, x_says, y_says, log=(True, True)):
     """Lines by name: (x, y, what is said); values above 0 where an axis is logarithmic."""
     xs, ys = ([p[k] for points in series.values() for p in points] for k in (0, 1))

@@ -1,8 +1,9 @@
 # What PyTorch's ONNX exporters write, read by ffimport: networks by exporter and mode, each imported from its
 # own weights; of those for evaluation the test loss on samples that are known, of those for training one step's
 # loss and gradients, beside PyTorch's.
-# Usage: onnx_exports.py FFIMPORT FFRUN [--modes MODE,...] [--keep FOLDER] [--result FILE] [NAME...]
-# prints a table in Markdown; FOLDER keeps exports, which take longest, for the next time.
+# Usage: onnx_exports.py FFIMPORT FFRUN [--modes MODE,...] [--keep FOLDER] [--result FILE] [--svg FILE] [NAME...]
+# prints a table in Markdown; FOLDER keeps exports, which take longest, for the next time; --svg draws the errors of
+# training steps beside those of PyTorch's own float32.
 # Needs PyTorch 2.11 or newer, torchvision, onnx and onnxscript.  SPDX-License-Identifier: Apache-2.0
 import argparse
 import contextlib
@@ -22,6 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 root = pathlib.Path(__file__).resolve().parent.parent
 sys.path += [str(root / "tests" / "torch"), str(root / "bench")]
 import evaluate
+import figures
 import modules
 import reference  # says SKIP and ends without PyTorch
 import torch_networks
@@ -177,6 +179,7 @@ def compare_step(ffrun, module, folder, seed, last):
     worst = max(bound, key=bound.get) if bound else None
     return {"loss_apart": abs(loss - want) / abs(want), "gradients": len(apart), "unnamed": missing,
             "apart": float(apart[worst][0]) if worst else 0.0, "worst": worst,
+            "pytorch_apart": float(apart[worst][1]) if worst else 0.0,
             "good": abs(loss - want) <= max(1e-4 * abs(want), 4 * abs(own - want)) and
             (not worst or bound[worst] <= 1)}
 
@@ -245,6 +248,7 @@ def main():
     p.add_argument("--modes", default=",".join(MODES))
     p.add_argument("--keep", metavar="FOLDER")
     p.add_argument("--result", metavar="FILE")
+    p.add_argument("--svg", metavar="FILE")
     p.add_argument("names", nargs="*", metavar="NAME")
     args = p.parse_intermixed_args()
     warnings.filterwarnings("ignore")
@@ -262,20 +266,30 @@ def main():
         print("| " + " | ".join([name, *(text(table[name, m]) for m in modes)]) + " |", flush=True)
     if args.result:
         write(args.result, table, modes, args.names or list(NETWORKS))
+    if args.svg:
+        draw(args.svg, table, modes)
     return 0
 
 
+def draw(path, table, modes):
+    series = {mode: [(r["pytorch_apart"], r["apart"], f"{n}, {r['worst']}") for (n, m), r in table.items()
+                     if m == mode and r.get("worst")] for mode in modes}
+    if any(series.values()):
+        figures.errors(path, "Gradients of one step, the worst of each network",
+                       {mode: points for mode, points in series.items() if points})
+
+
 def write(path, table, modes, names):
-    figures = []
+    values = []
     for mode in modes:
         rows = [table[n, mode] for n in names]
         of = f"of {sum(bool(r.get('exported')) for r in rows)} that were exported"
-        figures.append({"of": f"{mode}: read", "value": sum(bool(r.get("read")) for r in rows), "unit": of})
-        figures.append({"of": f"{mode}: as PyTorch's, of those compared",
+        values.append({"of": f"{mode}: read", "value": sum(bool(r.get("read")) for r in rows), "unit": of})
+        values.append({"of": f"{mode}: as PyTorch's, of those compared",
                         "value": sum(bool(r.get("good")) for r in rows),
                         "unit": f"of {sum('good' in r for r in rows)}"})
     whole = {"format": "ffsoap-results", "version": 1, "subject": "ONNX by exporter and mode", "entries": [{
-        "id": "exporters", "date": datetime.date.today().isoformat(), "figures": figures,
+        "id": "exporters", "date": datetime.date.today().isoformat(), "figures": values,
         "text": "; ".join(f"{n}, {m}: {text(r)}" for (n, m), r in table.items() if not r.get("good"))}]}
     pathlib.Path(path).write_text(json.dumps(whole, indent=2) + "\n")
 

@@ -2,7 +2,8 @@
 """Thirty models as people write them in PyTorch, exported by ffsoap_torch: loss and gradients of one training
 step of ffrun beside PyTorch's own.
 
-usage: bench/torch_models.py FFRUN [--result FILE] [NAME...]    prints a table in Markdown
+usage: bench/torch_models.py FFRUN [--result FILE] [--svg FILE] [NAME...]    prints a table in Markdown; --svg draws
+the errors of models beside those of PyTorch's own float32
 
 Needs PyTorch 2.11 or newer with torchvision; bench/torch_environment.sh installs it into a virtual environment.
 SPDX-License-Identifier: Apache-2.0
@@ -17,8 +18,9 @@ import warnings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 root = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(root / "tests" / "torch"), str(root / "python")]
+sys.path[:0] = [str(root / "tests" / "torch"), str(root / "python"), str(root / "bench")]
 import exported  # says SKIP and ends without PyTorch
+import figures
 import modules
 import torchvision.models as zoo
 from exported import torch
@@ -109,8 +111,9 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("ffrun", type=os.path.abspath)
     p.add_argument("--result", metavar="FILE")
+    p.add_argument("--svg", metavar="FILE")
     p.add_argument("names", nargs="*", metavar="NAME")
-    args = p.parse_args()
+    args = p.parse_intermixed_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     print("| model | exported | read by ffrun | one step as PyTorch's |\n|---|---|---|---|")
@@ -122,13 +125,24 @@ def main():
     print(f"\n{good} of {len(rows)}: loss and gradients as PyTorch's {torch.__version__}")
     if args.result:
         write(args.result, rows, good)
+    if args.svg:
+        draw(args.svg, rows)
     return 0 if good >= min(28, len(rows)) else 1
+
+
+def draw(path, rows):
+    kinds = {True: "as PyTorch's", False: "not as PyTorch's"}
+    series = {name: [(r["pytorch_apart"], r["apart"], f"{r['model']}, {r['worst']}") for r in rows
+                     if r.get("imported") and r["good"] == good] for good, name in kinds.items()}
+    if any(series.values()):
+        figures.errors(path, "Gradients and statistics of one step, the worst of each model",
+                       {name: points for name, points in series.items() if points})
 
 
 def write(path, rows, good):
     """An entry of bench/results, which the table is."""
-    figures = [{"of": "models whose loss and gradients are PyTorch's", "value": good, "unit": f"of {len(rows)}"}]
-    figures += [{"of": f"{r['model']}, gradients and statistics, at most", "value": float(f"{r['apart']:.2g}"),
+    values = [{"of": "models whose loss and gradients are PyTorch's", "value": good, "unit": f"of {len(rows)}"}]
+    values += [{"of": f"{r['model']}, gradients and statistics, at most", "value": float(f"{r['apart']:.2g}"),
                  "unit": "of their length",
                  "note": f"PyTorch's float32 {r['pytorch_apart']:.2g}; {r['operators']} operators"}
                 for r in rows if r.get("imported")]
@@ -140,7 +154,7 @@ def write(path, rows, good):
                 "volumes, recommendations; exported in training mode by ffsoap_torch, read by ffrun, one step from "
                 "the same weights: loss, gradients and running statistics beside PyTorch's in float64",
                 "wanted": "at least 28 of 30", "command": "bench/torch_models.py build/runtime/ffrun --result FILE",
-                "figures": figures, "text": f"PyTorch {torch.__version__}. A model is right where no gradient's error "
+                "figures": values, "text": f"PyTorch {torch.__version__}. A model is right where no gradient's error "
                 "is longer than 1e-4 of it, or than four times that of PyTorch's own float32. Nothing is drawn "
                 "(dropout 0); tests/torch/test_exported.py compares dropout."}]}
     pathlib.Path(path).write_text(json.dumps(text, indent=2) + "\n")

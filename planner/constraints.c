@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hand/alike.h"
+#include "hand/megatron.h"
 #include "hand/resume.h"
 #include "job.h"
 #include "space/limits.h"
@@ -50,6 +51,28 @@ int ff_job_limit(struct ff_job *j, struct ff_error *err)
 							  "across nodes, which "
 							  "--tensor-inside-node rules out",
 							  j->in.graph.nodes[i].name);
+	}
+	return code;
+}
+
+/* --init pipeline-N or megatron:T,D,P,M, which the search would leave out where they cannot be. */
+int ff_job_check_starts(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_strategy s;
+	struct ff_error why;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < j->opt.init.n && code == FF_OK; i++) {
+		uint32_t stages;
+
+		if (!ff_is_pipeline(j->starts[i], &stages) && !ff_is_megatron(j->starts[i]))
+			continue;
+		code = ff_init_strategy(j->starts[i], j->tools.space, &j->in.graph, &j->in.machine,
+				j->opt.seed, &j->arena, &s, &why);
+		if (code == FF_E_INPUT)
+			return ff_fail(err, code, "option --init: %.200s", why.text);
+		if (code < 0)
+			*err = why;
 	}
 	return code;
 }

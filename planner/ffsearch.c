@@ -286,6 +286,8 @@ static int search(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_job_limit(j, err);
 	if (code == FF_OK)
+		code = ff_job_check_starts(j, err);
+	if (code == FF_OK)
 		code = ff_job_load_plans(j, err);
 	for (uint32_t i = 0; i + 1 < j->opt.jobs && code == FF_OK; i++)
 		code = ff_job_open_pricer(j, &j->tools.more_pricers[i], err);

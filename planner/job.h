@@ -123,6 +123,7 @@ int ff_job_open_evaluators(struct ff_job *j, struct ff_error *err);
 /* constraints.c: what the space keeps to from now on; files of --init, carried over to what is
  * searched; what evaluators are made for, with less memory by --reserve. */
 int ff_job_limit(struct ff_job *j, struct ff_error *err);
+int ff_job_check_starts(struct ff_job *j, struct ff_error *err);
 int ff_job_load_plans(struct ff_job *j, struct ff_error *err);
 int ff_job_reserve(struct ff_job *j, struct ff_error *err);
 /* --space torch: what the best plan of the whole space takes, that is found from the plan on; and

@@ -70,6 +70,7 @@ int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_aren
 				&ret->schedule, j->tools.pricer, a, &ret->inferred, err);
 	if (code < 0)
 		return code;
+	ret->peak_flops_per_s = ff_price_peak_flops_per_s(j->tools.pricer);
 	ff_job_check_memory(j, ret);
 	return FF_OK;
 }

@@ -58,6 +58,15 @@ int ff_job_find_rivals(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
+/* The order of a plan's stages, as a strategy by hand says it. */
+static void word_order(const struct ff_shape *shape, char text[24])
+{
+	if (shape->rule == FF_ORDER_INTERLEAVED && shape->chunks > 1)
+		snprintf(text, 24, ",interleave=%u", shape->chunks);
+	else
+		snprintf(text, 24, "%s", shape->rule == FF_ORDER_ZB_H1 ? ",zb-h1" : "");
+}
+
 int ff_job_find_nearest(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_shape *shape = &j->summary.facts.shape;
@@ -70,16 +79,19 @@ int ff_job_find_nearest(struct ff_job *j, struct ff_error *err)
 	const char *again[] = {shape->n_again ? ",recompute" : "", ""};
 	bool made = false;
 	int code = FF_OK;
+	char order[24];
 
 	if (!j->summary.n_rivals)
 		return FF_OK;
+	word_order(shape, order);
 	for (uint32_t i = 0; i < 10 && !made && code == FF_OK && has_time(j, 1); i++) {
 		const uint32_t *d = degrees[i / 2];
 
 		if (n % (d[0] * d[1]) || (i % 2 && !*again[0]))
 			continue;
-		snprintf(j->nearest_name, sizeof(j->nearest_name), "megatron:%u,%u,%u,%u%s%s", d[0],
-				n / d[0] / d[1], d[1], d[2], updates, again[i % 2]);
+		snprintf(j->nearest_name, sizeof(j->nearest_name), "megatron:%u,%u,%u,%u%s%s%s",
+				d[0], n / d[0] / d[1], d[1], d[2], updates, again[i % 2],
+				d[1] > 1 ? order : "");
 		if (!strcmp(j->nearest_name, j->summary.baseline_name))
 			break;
 		code = add_rival(j, j->nearest_name, &made, err);
@@ -111,8 +123,8 @@ static int take_start(struct ff_job *j, const char *name, struct ff_error *err)
 	struct ff_summary *s = &j->summary;
 	struct ff_strategy start;
 	struct ff_plan plan;
-	int code = ff_init_strategy(name, j->tools.space, &j->in.graph, &j->in.machine,
-			j->opt.seed, &j->arena, &start, err);
+	int code = ff_init_strategy(name, j->tools.space, &j->in.graph, &j->in.machine, j->opt.seed,
+			&j->arena, &start, err);
 
 	if (code == FF_OK)
 		code = ff_job_tune(j, &start, err);
@@ -122,8 +134,8 @@ static int take_start(struct ff_job *j, const char *name, struct ff_error *err)
 			plan.simulation.step_us >= s->plan.simulation.step_us)
 		return code;
 	ff_job_take(j, &plan);
-	return ff_facts_find(s->graph, s->machine, &s->plan, j->opt.memory, &j->arena, &s->facts,
-			err);
+	return ff_facts_find(
+			s->graph, s->machine, &s->plan, j->opt.memory, &j->arena, &s->facts, err);
 }
 
 int ff_job_take_best(struct ff_job *j, struct ff_error *err)

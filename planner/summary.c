@@ -243,9 +243,9 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 	if (isfinite(s->lower_bound_us))
 		print_bound(s, s->plan.simulation.step_us, to);
 	if (s->starts)
-		fprintf(to, "Searched %llu proposals in %.1f s (%.0f a second), seed %llu%s.\n",
-				(unsigned long long)s->proposals, s->seconds,
-				s->seconds > 0 ? (double)s->proposals / s->seconds : 0,
+		fprintf(to, "Searched %llu proposal%s in %.1f s (%.0f a second), seed %llu%s.\n",
+				(unsigned long long)s->proposals, s->proposals == 1 ? "" : "s",
+				s->seconds, s->seconds > 0 ? (double)s->proposals / s->seconds : 0,
 				(unsigned long long)s->seed, s->interrupted ? ", interrupted" : "");
 	ff_found_print(&s->found, s->plan.simulation.step_us, to);
 	fprintf(to, "\n");

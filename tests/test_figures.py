@@ -30,7 +30,7 @@ def drawn():
     out = [p for some in dots(root) for p in some if not (0 < p[0] < width and 0 < p[1] < height)]
     say(not out, "all points are on it", out)
     marks = [t.text for t in root.findall(SVG + "text")]
-    say(sum(m.replace(".", "").isdigit() for m in marks) >= 4, "axes have figures", marks)
+    say(sum(m[:1].isdigit() for m in marks) >= 4, "axes have figures", marks)
     return root
 
 
@@ -47,6 +47,16 @@ def test_scatter():
     say(share[1][1] > share[1][0] and share[2][1] < share[2][0], "above and below it", share)
     wide = math.log(1000 * 1.25 / (3 * 0.8))
     say(abs(share[1][0] - share[0][0] - math.log(10) / wide) < 1e-3, "a decade is as long as its logarithm", share)
+
+
+def test_errors():
+    figures.errors(PATH, "errors", {"a": [(1e-6, 4e-6, "on the line"), (0, 1e-6, "none of PyTorch's")]})
+    root = drawn()
+    ((x, y, _), _), = dots(root)
+    rules = [[float(r.get(k)) for k in ("x1", "y1", "x2", "y2")] for r in root.findall(SVG + "line")
+             if r.get("class") == "rule"]
+    x1, y1, x2, y2 = rules[-1]
+    say(len(rules) == 2 and abs(y1 + (y2 - y1) * (x - x1) / (x2 - x1) - y) < 0.2, "four times as large is on the line", rules)
 
 
 def test_curves():
@@ -70,6 +80,7 @@ def test_recorded():
 
 
 test_scatter()
+test_errors()
 test_curves()
 test_recorded()
 finish()

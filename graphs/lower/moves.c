@@ -3,6 +3,7 @@
 
 #include "emit.h"
 #include "ff/instance.h"
+#include "ff/saturate.h"
 #include "memory.h"
 
 /* One buffer a device, one behind the other, where any device needs one. */
@@ -107,8 +108,8 @@ uint32_t ff_moves_end(struct ff_lowering *l)
 	side = back ? (struct ff_side){&source->out[v->port], source->device, true}
 		    : (struct ff_side){&to->in[e->slot], to->device, false};
 	use_shards(l, mv, sources, (uint32_t *)sinks, &side);
-	l->r.network_bytes += mv->network_bytes;
+	l->r.network_bytes = ff_sat_add(l->r.network_bytes, mv->network_bytes);
 	if (back && l->opt && l->opt->codec && !mv->codec && ff_emit_from_parameter(l, t->edge))
-		l->r.plain_bytes += mv->network_bytes;
+		l->r.plain_bytes = ff_sat_add(l->r.plain_bytes, mv->network_bytes);
 	return l->r.n_tasks - 1;
 }

@@ -5,6 +5,7 @@
 #include "arrivals.h"
 #include "dropped.h"
 #include "emit.h"
+#include "ff/saturate.h"
 
 /* Gradients of a bucket's members in micro-batch `micro` on `device`, or on all (FF_NONE), and
  * moves that take something from them. */
@@ -57,12 +58,13 @@ uint32_t ff_updates_end(struct ff_lowering *l)
 	ff_emit_ready(l);
 	if (t->pass == FF_BACKWARD) {
 		ff_dropped_take(l, t);
-		l->r.network_bytes += ff_bucket_sent_bytes(b);
+		l->r.network_bytes = ff_sat_add(l->r.network_bytes, ff_bucket_sent_bytes(b));
 		return l->r.n_tasks - 1;
 	}
 	if (b->dropped)
 		ff_dropped_place(l, t);
-	l->r.network_bytes += ff_bucket_gathered_bytes(b, l->g->dtype);
+	l->r.network_bytes =
+			ff_sat_add(l->r.network_bytes, ff_bucket_gathered_bytes(b, l->g->dtype));
 	return l->r.n_tasks - 1;
 }
 
@@ -158,7 +160,7 @@ static uint32_t sink_sum_norms(struct ff_lowering *l)
 	for (uint32_t i = l->told.round; i < end; i++)
 		ff_emit_depend(l, i);
 	ff_emit_ready(l);
-	l->r.network_bytes += ff_bucket_sent_bytes(all);
+	l->r.network_bytes = ff_sat_add(l->r.network_bytes, ff_bucket_sent_bytes(all));
 	return end;
 }
 

@@ -358,8 +358,22 @@ static int check_batch(struct ff_builder *b, struct ff_graph *g, uint32_t i)
 }
 
 struct totals {
-	int64_t elements, flops;
+	int64_t elements, parameters, flops;
 };
+
+static int check_totals(const struct totals *total, const struct ff_derive *d, struct ff_error *err)
+{
+	if (total->parameters > FF_MAX_PARAMETER_ELEMENTS)
+		return ff_derive_fail(d, err,
+				"with this node the graph's parameters exceed 2^46 elements");
+	if (total->elements > FF_MAX_GRAPH_ELEMENTS)
+		return ff_derive_fail(
+				d, err, "with this node the graph's tensors exceed 2^50 elements");
+	if (total->flops > FF_MAX_GRAPH_FLOPS)
+		return ff_derive_fail(
+				d, err, "with this node a step of the graph exceeds 2^62 FLOPs");
+	return FF_OK;
+}
 
 static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, struct totals *total)
 {
@@ -374,7 +388,11 @@ static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, str
 	for (uint32_t slot = 0; slot < n->n_in; slot++) {
 		const struct ff_value *t = ff_derive_in(&d, slot);
 
-		elements = ff_sat_add(elements, ff_shape_volume(t->rank, t->shape));
+		int64_t volume = ff_shape_volume(t->rank, t->shape);
+
+		elements = ff_sat_add(elements, volume);
+		if (ff_node_is_parameter(g, t->producer))
+			total->parameters = ff_sat_add(total->parameters, volume);
 		grad = grad || t->needs_grad;
 	}
 	for (uint32_t k = 0; k < n->n_out && !ff_node_is_parameter(g, i); k++) {
@@ -388,13 +406,7 @@ static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, str
 		ff_derive_value(&d, 0)->needs_grad = true;
 	total->elements = ff_sat_add(total->elements, elements);
 	total->flops = ff_sat_add(total->flops, ff_sat_add(n->flops_forward, n->flops_backward));
-	if (total->elements > FF_MAX_GRAPH_ELEMENTS)
-		return ff_derive_fail(&d, &b->err,
-				"with this node the graph's tensors exceed 2^46 elements");
-	if (total->flops > FF_MAX_GRAPH_FLOPS)
-		return ff_derive_fail(&d, &b->err,
-				"with this node a step of the graph exceeds 2^62 FLOPs");
-	return FF_OK;
+	return check_totals(total, &d, &b->err);
 }
 
 /* Every value but the loss and what nodes keep to themselves is read. */

@@ -10,12 +10,14 @@
 #include "ff/work.h"
 #include "operator/shape.h"
 
-/* Caps on a tensor and on a whole graph, checked while it is built, so that no sum
- * of bytes over 4096 devices and no sum of FLOPs leaves 64 bits: elements that all
- * nodes read, write and train, and FLOPs of one step.  A GPT of 40 layers of width
- * 6,144 on 1,024 times 2,048 words has some 2^44.4 elements. */
+/* Caps on a tensor and on a whole graph, checked while it is built: what one device may hold of
+ * all tensors, a tensor or all parameters on 4096 devices, and FLOPs of one step stay within 64
+ * bits.  What all devices hold or send of all tensors is summed saturating.
+ * Elements are those that all nodes read, write and train, parameters once a reader.  GPT-3 on
+ * 1,536 times 2,048 words has some 2^47.2 elements. */
 #define FF_MAX_TENSOR_ELEMENTS ((int64_t)1 << 44)
-#define FF_MAX_GRAPH_ELEMENTS ((int64_t)1 << 46)
+#define FF_MAX_PARAMETER_ELEMENTS ((int64_t)1 << 46)
+#define FF_MAX_GRAPH_ELEMENTS ((int64_t)1 << 50)
 #define FF_MAX_GRAPH_FLOPS ((int64_t)1 << 62)
 
 #define FF_OP_EXTERN(e, row) extern const struct ff_op_row ff_op_##row;

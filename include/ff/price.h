@@ -60,6 +60,8 @@ int ff_price_inferred(struct ff_pricer *p, const struct ff_work *w, uint32_t dev
 /* A kind of devices that has no model, where those were asked for, and so costs what its peak
  * rates say; NULL: there is none. */
 const struct ff_device_kind *ff_price_unmodelled(const struct ff_pricer *p);
+/* FLOP/s of all devices together at which prices have products of the graph's type, at most. */
+double ff_price_peak_flops_per_s(const struct ff_pricer *p);
 /* The least that ff_price_part may say of it. */
 int ff_price_least(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
 		struct ff_error *err);

@@ -97,7 +97,7 @@ struct ff_schedule {
 	int64_t *packed_offset; /* by device: what of gradients is compressed, of one bucket at a
 				   time */
 	int64_t *packed_bytes;
-	int64_t network_bytes;  /* a step, all devices together */
+	int64_t network_bytes;  /* a step, all devices together; at most INT64_MAX */
 	int64_t plain_bytes;    /* of it gradients that moves bring to several devices, as they
 				 * are, where others are compressed */
 	uint32_t average_every; /* steps; 0: nothing is averaged */

@@ -145,18 +145,28 @@ static int check_plan(const struct check *c, double us, struct ff_error *err)
 	return FF_OK;
 }
 
+/* The least number of micro-batches above `last`. */
+static uint32_t next_micro(const struct ff_certificate *p, uint32_t last)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (uint32_t i = 0; i < p->n_parts; i++)
+		if (p->part[i].micro_batches > last && p->part[i].micro_batches < least)
+			least = p->part[i].micro_batches;
+	return least;
+}
+
 static void print(const struct check *c, double us)
 {
 	const struct ff_certificate *p = &c->certificate;
+	uint32_t micro = 0;
 
 	printf("verified: no strategy of %s on %u device%s of %s, in", c->graph.name, p->devices,
 			p->devices == 1 ? "" : "s", p->machine);
-	for (uint32_t i = 0; i < p->n_parts; i++)
-		printf("%s %u",
-				!i                    ? ""
-				: i + 1 == p->n_parts ? " or"
-						      : ",",
-				p->part[i].micro_batches);
+	for (uint32_t i = 0; i < p->n_parts; i++) {
+		micro = next_micro(p, micro);
+		printf("%s %u", !i ? "" : i + 1 == p->n_parts ? " or" : ",", micro);
+	}
 	printf(" micro-batch%s, is faster than %.3f ms\n",
 			p->n_parts == 1 && p->part[0].micro_batches == 1 ? "" : "es", p->us / 1e3);
 	printf("%s takes %.3f ms: %.1f %% more at most than the best\n", c->plan_path, us / 1e3,

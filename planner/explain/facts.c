@@ -14,15 +14,6 @@ static double model_flops(const struct ff_graph *g)
 	return flops;
 }
 
-static double peak_flops_per_s(const struct ff_graph *g, const struct ff_machine *m)
-{
-	double flops = 0;
-
-	for (uint32_t i = 0; i < m->n_devices; i++)
-		flops += ff_device_flops_per_s(ff_device_kind(m, i), g->dtype);
-	return flops;
-}
-
 /* Of all losses, places that a class is said of, where they are those of sequences: a sample and
  * one other dim beside what is predicted. */
 static double tokens(const struct ff_graph *g)
@@ -83,7 +74,7 @@ int ff_facts_find(const struct ff_graph *g, const struct ff_machine *m, const st
 	if (s > 0) {
 		f.samples_per_s = g->batch / s;
 		f.tokens_per_s = tokens(g) / s;
-		f.mfu = model_flops(g) / s / peak_flops_per_s(g, m);
+		f.mfu = model_flops(g) / s / p->peak_flops_per_s;
 	}
 	*ret = f;
 	return FF_OK;

@@ -10,6 +10,7 @@ struct ff_plan {
 	struct ff_schedule schedule;
 	struct ff_simulation simulation;
 	struct ff_inferred inferred; /* of the step */
+	double peak_flops_per_s;     /* of all devices together, as prices know them */
 	uint32_t short_device;       /* first whose memory does not do; FF_NONE: it fits */
 	int64_t short_limit;         /* what that device has */
 };

@@ -4,7 +4,7 @@
 
 #define LEAST_GAIN 1.01 /* less is within what predictions are off by */
 #define MOST_TIMES 256  /* as large as the preset, or as small */
-#define PATIENCE 2      /* sizes in turn that help nothing before no further one is tried */
+#define PATIENCE 3      /* sizes in turn that help nothing before no further one is tried */
 /* What is dropped is brought bucket by bucket, so larger ones take the memory that this is to save.
  * A layer of a transformer whose width is 3,000 has as much. */
 #define MOST_DROPPED ((int64_t)400 << 20)

@@ -11,12 +11,14 @@
 #include "space/space.h"
 
 /* Axes: stages, devices that share a product, and micro-batches are powers of two. */
-enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, CHUNKS, AXES };
-static const uint8_t sizes[AXES] = {5, 4, 4, 3, 3, 11, 2};
+enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, ORDER, AXES };
+static const uint8_t sizes[AXES] = {5, 4, 4, 3, 3, 11, 3};
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
 static const char *const updates[] = {"", ",zero-1", ",zero-3"};
 static const char *const again[] = {"", ",recompute=light", ",recompute"};
-static const char *const chunks[] = {"", ",interleave=2"};
+/* Either side of 1F1B fills its bubbles, by other means. */
+enum { PLAIN = 1 };
+static const char *const orders[] = {",zb-h1", "", ",interleave=2"};
 
 struct place {
 	uint8_t at[AXES];
@@ -150,7 +152,7 @@ static bool is_there(const struct walk *x, const struct place *p)
 		return false;
 	if (n % each || (!p->at[TENSOR] && (p->at[SPLIT] & 1)))
 		return false;
-	if (p->at[CHUNKS] && (!p->at[STAGES] || p->at[MICRO] < p->at[STAGES]))
+	if (p->at[ORDER] != PLAIN && (!p->at[STAGES] || p->at[MICRO] < p->at[STAGES]))
 		return false;
 	return has_micro(x, 1u << p->at[MICRO], (uint32_t)on->graph->batch / (n / each));
 }
@@ -222,7 +224,8 @@ static void make_first_due(struct walk *x, bool roomy)
 	for (uint8_t p = 0; p < sizes[STAGES]; p++)
 		for (uint8_t t = 0; t < sizes[TENSOR]; t++)
 			for (uint8_t split = 0; split < 2; split++) {
-				struct place at = {{p, t, split, 1, 0, (uint8_t)(p ? p + 1 : 0)}};
+				struct place at = {{p, t, split, 1, 0, (uint8_t)(p ? p + 1 : 0),
+						PLAIN}};
 
 				for (; !is_there(x, &at) && at.at[MICRO]; at.at[MICRO]--)
 					continue;
@@ -291,7 +294,7 @@ static int try_place(struct walk *x, const struct place *p, struct ff_error *err
 	snprintf(name, sizeof(name), "megatron:%u,%u,%u,%u%s%s%s%s", tensor,
 			x->grid->machine->n_devices / tensor / stages, stages, 1u << p->at[MICRO],
 			splits[p->at[SPLIT]], updates[p->at[UPDATES]], again[p->at[AGAIN]],
-			chunks[p->at[CHUNKS]]);
+			orders[p->at[ORDER]]);
 	code = try(x, name, &at, err);
 	if (code == FF_OK && !x->grid->whole && at.step_us > 0)
 		make_neighbours_due(x, p, &at, key_of(x, &at));
@@ -306,6 +309,24 @@ static int try_others(struct walk *x, struct ff_error *err)
 
 	for (uint32_t i = 0; i < 3 && code == FF_OK && x->grid->samples && !stopped(x); i++)
 		code = try(x, others[i], &at, err);
+	return code;
+}
+
+/* What needs least memory: where time was up before anything fitted there is no plan without it. */
+static int try_frugal(struct walk *x, struct ff_error *err)
+{
+	uint32_t share = (uint32_t)x->grid->graph->batch / x->grid->machine->n_devices;
+	struct place p = {.at = {[UPDATES] = 2, [AGAIN] = 2, [ORDER] = PLAIN}};
+	struct ff_evaluation at;
+	int code = try_place(x, &p, err);
+
+	for (uint8_t i = 0; i < sizes[MICRO]; i++)
+		if (has_micro(x, 1u << i, share))
+			p.at[MICRO] = i;
+	if (code == FF_OK && !isfinite(x->at_best.step_us))
+		code = try_place(x, &p, err);
+	if (code == FF_OK && !isfinite(x->at_best.step_us))
+		code = try(x, "frugal", &at, err);
 	return code;
 }
 
@@ -345,6 +366,8 @@ int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strat
 	}
 	if (code == FF_OK)
 		code = try_others(&x, err);
+	if (code == FF_OK && grid->samples && stopped(&x) && !isfinite(x.at_best.step_us))
+		code = try_frugal(&x, err);
 	if (code < 0)
 		return code;
 	*found = isfinite(x.at_best.step_us);

@@ -55,10 +55,10 @@ static void print_phases(const struct ff_sheet *s, FILE *to)
 	if (s->chunks > 1)
 		fprintf(to, ", %u stages a device", s->chunks);
 	if (s->again)
-		fprintf(to, ", %u operators computed again", s->again);
+		fprintf(to, ", %u operator%s computed again", s->again, s->again == 1 ? "" : "s");
 	if (s->flat)
-		fprintf(to, ", %u parameters updated flat, %u of them dropped", s->flat,
-				s->dropped);
+		fprintf(to, ", %u parameter%s updated flat, %u of them dropped", s->flat,
+				s->flat == 1 ? "" : "s", s->dropped);
 	fprintf(to, "\n");
 }
 
@@ -106,8 +106,8 @@ static void print_degrees(const struct ff_sheet *s, FILE *to)
 	qsort(d, n, sizeof(*d), by_operators);
 	fprintf(to, n ? "cut: " : "nothing is cut");
 	for (uint32_t i = 0; i < n && i < TOLD_DEGREES; i++)
-		fprintf(to, "%s%s %u (%u operators)", i ? ", " : "", d[i].dim, d[i].degree,
-				d[i].operators);
+		fprintf(to, "%s%s %u (%u operator%s)", i ? ", " : "", d[i].dim, d[i].degree,
+				d[i].operators, d[i].operators == 1 ? "" : "s");
 	fprintf(to, n > TOLD_DEGREES ? ", ...\n" : "\n");
 }
 

@@ -11,6 +11,7 @@
 #include "busy.h"
 #include "evaluate.h"
 #include "ff/micro.h"
+#include "ff/saturate.h"
 #include "reorder.h"
 
 /* Blocks held before memos are emptied, so that long searches stay small; more where the
@@ -230,7 +231,7 @@ static int lay_out(
 
 	for (uint32_t d = 0; d < h->m->n_devices && code == FF_OK; d++)
 		if (plan.memory_bytes[d] > h->limit[d])
-			over += plan.memory_bytes[d] - h->limit[d];
+			over = ff_sat_add(over, plan.memory_bytes[d] - h->limit[d]);
 	ff_arena_rewind(&h->layout, mark);
 	if (code == FF_OK)
 		*over_bytes = over;

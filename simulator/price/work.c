@@ -210,6 +210,20 @@ const struct ff_device_kind *ff_price_unmodelled(const struct ff_pricer *p)
 	return NULL;
 }
 
+double ff_price_peak_flops_per_s(const struct ff_pricer *p)
+{
+	double flops = 0;
+
+	for (uint32_t i = 0; i < p->machine->n_devices; i++) {
+		const struct ff_device_model *model = ff_pricer_model(p, i);
+
+		flops += model ? model->flops_per_s[p->graph->dtype == FF_BF16]
+			       : ff_device_flops_per_s(
+						 ff_device_kind(p->machine, i), p->graph->dtype);
+	}
+	return flops;
+}
+
 uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node)
 {
 	uint64_t hash = p->costs && p->alone[node];

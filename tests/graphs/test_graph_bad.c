@@ -15,8 +15,12 @@
 #define LOSS NODE("z", "softmax_cross_entropy", "\"l\",\"y\"", "")
 #define TAIL(in) "," FC(in) "," LOSS
 #define RELU(in, out) NODE(out, "relu", "\"" in "\"", "") ","
-/* each reads and writes as many elements as its input has */
-#define RELUS RELU("x", "r1") RELU("r1", "r2") RELU("r2", "r3") RELU("r3", "r4")
+/* Sixteen, each of as many elements as the first reads; names grow. */
+#define R4 "rrrr"
+#define R16 R4 R4 R4 R4
+#define RELUS(in) RELUS_4(in) RELUS_4(in R4) RELUS_4(in R4 R4) RELUS_4(in R4 R4 R4)
+#define RELUS_4(in)                                                                                \
+	RELU(in, in "r") RELU(in "r", in "rr") RELU(in "rr", in "rrr") RELU(in "rrr", in R4)
 #define GRAPH(nodes)                                                                               \
 	"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"nodes\":[" nodes "]}"
 /* x, then a node "n", then flatten, linear, loss */
@@ -224,10 +228,11 @@ static const struct bad others[] = {
 		{RESHAPE("[8,96]"), "nodes[2]", "must stay 4, not become 8"},
 		{RESHAPE("[0,2147483647,2147483647,2147483647,2147483647]"), "nodes[2]",
 				"does not fit"},
-		{GRAPH("{\"name\":\"x\",\"op\":\"input\",\"shape\":[10000000,1000000]},"
-		       "{\"name\":\"y\",\"op\":\"input\",\"shape\":[10000000],\"dtype\":"
-		       "\"int32\",\"classes\":5}," RELUS FC("r4") "," LOSS),
-				"nodes[5]", "exceed 2^46 elements"},
+		{GRAPH("{\"name\":\"x\",\"op\":\"input\",\"shape\":[16777216,1048576]},"
+		       "{\"name\":\"y\",\"op\":\"input\",\"shape\":[16777216],\"dtype\":"
+		       "\"int32\",\"classes\":5}," RELUS("x") RELUS("x" R16)
+						 FC("x" R16 R16) "," LOSS),
+				"nodes[33]", "tensors exceed 2^50 elements"},
 		{GRAPH("{\"name\":\"x\",\"op\":\"input\",\"shape\":[2000000,1000000]},"
 		       "{\"name\":\"y\",\"op\":\"input\",\"shape\":[2000000],\"dtype\":\"int32\","
 		       "\"classes\":5}," NODE("a", "linear", "\"x\"",

@@ -363,7 +363,9 @@ START_TEST(bad)
 			{{"googlenet", 0, {"image=30"}, 0, 0}, "from 31 to 4096"},
 			{{"densenet121", 0, {"image=28"}, 0, 0}, "from 29 to 4096"},
 			{{"mlp", 1 << 25, {NULL}, 0, 0}, "--batch: expected 1 to 16777216"},
-			{{"resnet50", 1 << 24, {NULL}, 0, 0}, "2^46"},
+			{{"densenet121", 1 << 24, {NULL}, 0, 0}, "tensors exceed 2^50"},
+			{{"mlp", 1, {"hidden=1048576", "layers=100"}, 0, 0},
+					"parameters exceed 2^46"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

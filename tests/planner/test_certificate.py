@@ -50,6 +50,8 @@ def test_verified():
         assert c["bound_us"] == report["lower_bound_us"], (c["bound_us"], report["lower_bound_us"])
         said = check(c)
         assert "verified: no strategy of %s on 4 devices of p100x16" % case[0] in said, said
+        micro = [int(n) for n in re.findall(r"\d+", re.search(r"p100x16, in (.*) micro-batch", said).group(1))]
+        assert micro == sorted({p["micro_batches"] for p in c["micro_batches"]}), said
         percent = float(re.search(r"([\d.]+) % more at most", said).group(1))
         assert abs(percent - (report["predicted_us"] / c["bound_us"] - 1) * 100) < 0.06, said
     try:

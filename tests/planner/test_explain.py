@@ -134,6 +134,18 @@ def test_a_screen():
             f"{name}: none that fits is better", r["baselines"])
 
 
+def test_peak():
+    """A V100 has no bfloat16: models price float16's tensor cores, and the share is one of their rate."""
+    model = json.loads((MACHINES / "models/V100-16GB.json").read_text())
+    run(FFZOO, "gpt2", "--set", "layers=2", "--set", "dtype=bfloat16", "--batch", "64", "-o", "half.json")
+    flops = {}
+    for costs, rate in (("peak", model["flops_per_s"]), ("analytic", model["bfloat16_flops_per_s"])):
+        _, r = search("half.json", "--machine", "dgx1-v100", "--costs", costs, "--simulate", "data-parallel")
+        flops[costs] = r["mfu"] * r["predicted_us"] * 8 * rate
+        say(0 < r["mfu"] < 1, f"{costs}: less than all of the peak", r["mfu"])
+    say(abs(flops["peak"] / flops["analytic"] - 1) < 1e-6, "the FLOPs are the same", flops)
+
+
 def renamed(graph, to):
     """With operators called as PyTorch calls what lies deep in modules, and a name as long as a path."""
     g = json.loads(pathlib.Path(graph).read_text())
@@ -187,6 +199,11 @@ def test_of_all_sorts():
             f"{name}: what is recomputed", r["times_us"])
         say(all(r["memory"][k] > 0 for k in ("weights", "gradients", "optimizer states", "activations")),
             f"{name}: memory by kind", r["memory"])
+    for name in ("megatron:1,4,4,8,zb-h1", "megatron:1,8,2,4,zero-1,interleave=2"):
+        _, r = search("gpt.json", *on, "--simulate", name, "-o", "order.json")
+        _, r = search("gpt.json", *on, "--simulate", "order.json")
+        want = {"name": name, "predicted_us": r["predicted_us"]}
+        say(any(want.items() <= b.items() for b in r["baselines"]), f"{name}: its own degrees have its order", r["baselines"])
     text, r = search("gpt.json", *on, "--simulate", "megatron:4,2,2,4")
     say("block0-3 (x4)" in text or any("block0-3." in s["names"] for s in r["splits"]), "blocks are folded", text)
     net = ["alexnet", "--batch", "256"]
@@ -340,6 +357,7 @@ def test_oracle():
         say(all((f"stops at {s['scales_to']} device" in got[s["name"]][1] if "why" in s else
                  f"up to all {s['scales_to']}" in got[s["name"]][1]) for s in r["strategies"] if "scales_to" in s),
             f"{graph}: so are reasons", got)
+        say(not re.search(r"\b1 (part|stage)s\b", str(got)), f"{graph}: one is not said as several", got)
         say(max(got["data"][0]) == min(batch, 64) and (batch > 64 or f"no more than {batch} parts" in got["data"][1]),
             f"{graph}: samples end", got["data"])
         wrong = []
@@ -361,7 +379,7 @@ def test_oracle():
     say("a table of its own" in p.stderr, "nor limits to what plans are like", p.stderr)
 
 
-TESTS = {"screen": [test_a_screen, test_odd_screens], "questions": [test_of_all_sorts, test_list, test_why, test_vary, test_oracle]}
+TESTS = {"screen": [test_a_screen, test_peak, test_odd_screens], "questions": [test_of_all_sorts, test_list, test_why, test_vary, test_oracle]}
 for test in TESTS[sys.argv[4]]:
     test()
 finish()

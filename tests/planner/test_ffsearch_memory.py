@@ -33,6 +33,11 @@ def test_phases_are_searched():
     report = conforms("r.json", "search-report")
     assert report["fits"] and not report["data_parallel_fits"]
     refuse(2, "pipeline-17 needs 17 devices", "alexnet.json", *BASE, "--simulate", "pipeline-17")
+    for why, *start in (("pipeline-17 needs 17 devices", "pipeline-17"),
+                        ("megatron: T 1 times D 3 times P 1 are 3 devices", "megatron:1,3,1,1"),
+                        ("strategy pipeline-2 has stages, and there are to be none", "pipeline-2", "--no-pipeline")):
+        refuse(2, f"option --init: {why}", "alexnet.json", *BASE, "--proposals", "1", "--init", "data-parallel",
+               "-o", "x.json", "--init", *start)
 
 
 def test_zero_1_costs_what_data_parallelism_does():
@@ -100,8 +105,9 @@ def test_buckets_are_tuned():
     assert preset["data_parallel_us"] == tuned["predicted_us"]
 
 
-def test_one_size_of_buckets_that_is_no_better_does_not_end_the_tuning():
-    """On 256 devices buckets of 50 MiB are no better than of 25, of 200 they are."""
+def test_sizes_of_buckets_that_are_no_better_do_not_end_the_tuning():
+    """On 256 devices buckets of 50 MiB are no better than of 25, of 200 they are; of zero-1 on 64 neither of 100 nor
+    200 than of 50, of 400 they are."""
     zoo("mlp", "--batch", "128", "-o", "wide.json")
     at = ["wide.json", "--machine", "a100x256", "--costs", "peak", "--report", "r.json"]
     run(*at, "--simulate", "data-parallel", "-o", "dp.json")
@@ -111,6 +117,13 @@ def test_one_size_of_buckets_that_is_no_better_does_not_end_the_tuning():
         write("other.json", json.dumps(plan))
         run(*at, "--simulate", "other.json")
         assert 1.01 * json.loads(read("r.json"))["predicted_us"] > tuned["predicted_us"], times
+    zoo("gpt2_xl", "--batch", "128", "--set", "dtype=bfloat16", "-o", "xl.json")
+    at = ["xl.json", "--machine", "dgx-a100-40:8", "--costs", "analytic", "--optimizer", "adamw", "--report", "r.json"]
+    run(*at, "--simulate", "zero-1", "-o", "z1.json")
+    tuned, plan = json.loads(read("r.json")), json.loads(read("z1.json"))
+    write("other.json", json.dumps(dict(plan, bucket_bytes=400 << 20)))
+    run(*at, "--simulate", "other.json")
+    assert 1.01 * json.loads(read("r.json"))["predicted_us"] > tuned["predicted_us"], tuned["predicted_us"]
 
 
 def test_baseline_fits():

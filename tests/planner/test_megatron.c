@@ -1,9 +1,10 @@
 /* Strategies as people write them by hand.  SPDX-License-Identifier: Apache-2.0 */
-#include "../../planner/hand/megatron.h"
+#include "../../planner/hand/grid.h"
 
 #include <math.h>
 #include <stdio.h>
 
+#include "../../planner/hand/megatron.h"
 #include "../../planner/space/repeats.h"
 #include "../check_main.h"
 #include "ff/micro.h"
@@ -407,6 +408,91 @@ START_TEST(test_balance)
 }
 END_TEST
 
+/* ---- the grid ---- */
+
+struct looked {
+	bool found;
+	struct ff_evaluation at; /* of the name it was compared with */
+	double step_us;          /* of the best */
+	char name[FF_GRID_NAME];
+};
+
+/* The best of the grid where devices have `memory` bytes, and how `name` does. */
+static struct looked look(const struct ff_graph *g, const struct ff_machine *m, int64_t memory,
+		struct ff_grid grid, const char *name)
+{
+	struct ff_evaluator *evaluator;
+	struct ff_error err = {0};
+	struct ff_pricer *pricer;
+	struct ff_strategy s;
+	struct ff_space *space;
+	struct looked ret = {0};
+
+	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &pricer, &err));
+	CHECK_OK(ff_space_create(g, m, &space, &err));
+	ff_space_allow(space, FF_SPACE_ALL);
+	CHECK_OK(ff_evaluator_create(g, m, pricer, memory, 0, &evaluator, &err));
+	CHECK_OK(ff_init_strategy(name, space, g, m, 0, &arena, &s, &err));
+	CHECK_OK(ff_evaluator_set(evaluator, &s, &ret.at, &err));
+	grid.evaluator = evaluator;
+	grid.space = space;
+	grid.graph = g;
+	grid.machine = m;
+	CHECK_OK(ff_grid_find(&grid, &arena, &s, ret.name, &ret.found, &err));
+	if (ret.found) {
+		struct ff_evaluation best;
+
+		CHECK_OK(ff_evaluator_set(evaluator, &s, &best, &err));
+		ret.step_us = best.step_us;
+	}
+	ff_evaluator_destroy(evaluator);
+	ff_space_destroy(space);
+	ff_pricer_destroy(pricer);
+	return ret;
+}
+
+/* Stages that wait for each other: gradients of parameters are made in the meantime. */
+START_TEST(test_grid_has_zb_h1)
+{
+	static const char *const sets[] = {
+			"layers=8", "width=512", "heads=8", "sequence=128", "vocabulary=101"};
+	struct ff_machine m = fixture_machine(
+			&(struct fixture_machine){4, 1, true, (int64_t)1 << 34, 1e4, 1e2}, &arena);
+	struct ff_error err = {0};
+	struct looked x;
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("gpt2", 16, sets, 5, &arena, &g, &err));
+	x = look(&g, &m, 0, (struct ff_grid){.whole = true}, "megatron:1,1,4,8,zb-h1");
+	ck_assert(x.found);
+	ck_assert_msg(x.step_us <= x.at.step_us, "%s takes %g us, zb-h1 %g", x.name, x.step_us,
+			x.at.step_us);
+	ck_assert_msg(strstr(x.name, ",zb-h1"), "%s", x.name);
+}
+END_TEST
+
+static bool at_once(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+/* Where there is time for nothing, what needs least memory is tried. */
+START_TEST(test_grid_in_a_hurry)
+{
+	static const char least[] = "megatron:1,4,1,2,zero-3,recompute";
+	struct ff_graph g = zoo("gpt2", 1);
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_grid grid = {.samples = true, .stop = at_once};
+	int64_t live = look(&g, &m, 1, grid, least).at.over_bytes / 4, limit = live + live / 10;
+	struct looked x = look(&g, &m, limit, grid, "data-parallel");
+
+	ck_assert(!x.at.fits);
+	ck_assert(x.found);
+	ck_assert(!look(&g, &m, limit / 8, grid, least).found);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("megatron");
@@ -427,6 +513,8 @@ static Suite *suite(void)
 	tcase_add_test(c, test_refused);
 	tcase_add_test(c, test_all_are_legal);
 	tcase_add_test(c, test_balance);
+	tcase_add_test(c, test_grid_has_zb_h1);
+	tcase_add_test(c, test_grid_in_a_hurry);
 	suite_add_tcase(s, c);
 	return s;
 }

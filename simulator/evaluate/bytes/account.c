@@ -16,6 +16,7 @@
 #include "columns.h"
 #include "ff/backward.h"
 #include "ff/program_phases.h"
+#include "ff/saturate.h"
 
 int ff_account_create(struct ff_trial *e, struct ff_error *err)
 {
@@ -459,7 +460,7 @@ void ff_account_over(struct ff_trial *e, struct ff_evaluation *ret)
 	for (uint32_t d = 0; d < n; d++) {
 		int64_t most = e->tally.pinned[d] + e->tally.peak[d], spare = e->limit[d] - most;
 
-		ret->over_bytes += spare < 0 ? -spare : 0;
+		ret->over_bytes = ff_sat_add(ret->over_bytes, spare < 0 ? -spare : 0);
 		ret->spare_bytes = spare < ret->spare_bytes ? spare : ret->spare_bytes;
 		ret->tight = ret->tight || most > e->limit[d] / 2;
 	}
