@@ -23,7 +23,7 @@ int ff_execution_init(struct ff_execution *x, const struct ff_schedule *s, struc
 /* To be computed again, by the strategy; but as nobody reads it, our runtime does not. */
 static bool is_again(const struct ff_execution *x, const struct ff_task *t)
 {
-	return x->framework && x->framework->whole && t->kind == FF_TASK_BACKWARD &&
+	return x->framework && x->framework->whole && ff_task_computes_in(t, FF_BACKWARD) &&
 	       t->grads != FF_GRADS_PARAMS && x->schedule->strategy->recompute[t->node] &&
 	       !x->schedule->again[t->node];
 }
@@ -84,7 +84,7 @@ void ff_execution_done(struct ff_execution *x, const struct ff_task *t, double u
 
 	if (!x->framework)
 		return;
-	if (t->kind == FF_TASK_MOVE && t->pass == FF_FORWARD && t->move->network_bytes > 0)
+	if (ff_task_moves_edge(t) && t->pass == FF_FORWARD && t->move->network_bytes > 0)
 		x->moved_us[t->edge] = us;
 	if (!ff_framework_awaits(x->framework, x->schedule, t))
 		return;

@@ -14,7 +14,7 @@ int ff_simulation_inferred(const struct ff_schedule *s, struct ff_pricer *p, str
 		struct ff_region box;
 		struct ff_work work;
 
-		if (t->kind != FF_TASK_FORWARD && t->kind != FF_TASK_BACKWARD)
+		if (!ff_task_computes_part(t))
 			continue;
 		ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
 		ff_work_fill(s->graph, t->node, &box, t->pass, &work);

@@ -43,7 +43,7 @@ static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct 
 	return code;
 }
 
-/* Gradients that a DELAY copies to where they are due, and as many as wait move up. */
+/* Gradients that a delay copies to where they are due, and as many as wait move up. */
 static int64_t due_bytes(const struct ff_schedule *s, const struct ff_task *t)
 {
 	uint32_t due = ff_schedule_due(s);
@@ -56,8 +56,6 @@ static int64_t due_bytes(const struct ff_schedule *s, const struct ff_task *t)
 static double sync_us(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p)
 {
 	const struct ff_bucket *b = &s->buckets[t->bucket];
-	enum ff_move_kind half =
-			t->pass == FF_FORWARD ? FF_MOVE_ALL_GATHER : FF_MOVE_REDUCE_SCATTER;
 
 	if (b->averaged)
 		return ff_price_average(p, b->n_devices, b->device, b->bytes, s->average_every);
@@ -66,7 +64,7 @@ static double sync_us(const struct ff_schedule *s, const struct ff_task *t, stru
 	if (b->dropped && t->pass == FF_BACKWARD && t->micro > 0)
 		return ff_price_flat_added(p, s->graph, b->n_devices, b->device, b->bytes);
 	if (b->flat)
-		return ff_price_flat(p, half, b->n_devices, b->device, b->bytes);
+		return ff_price_flat(p, t->move->kind, b->n_devices, b->device, b->bytes);
 	return ff_price_bucket(p, b->n_devices, b->device, b->bytes);
 }
 
@@ -76,28 +74,28 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 	const struct ff_task *t = &s->tasks[task];
 	const struct ff_bucket *b;
 
-	switch (t->kind) {
-	case FF_TASK_MOVE:
-		*us = ff_price_move(p, s->graph, t->move);
+	if (t->move) {
+		*us = ff_task_moves_edge(t) ? ff_price_move(p, s->graph, t->move)
+					    : sync_us(s, t, p);
 		return FF_OK;
-	case FF_TASK_SYNC:
-		*us = sync_us(s, t, p);
-		return FF_OK;
-	case FF_TASK_UPDATE:
+	}
+	switch (t->compute) {
+	case FF_COMPUTE_PART:
+		return work_us(s, t, p, us, err);
+	case FF_COMPUTE_UPDATE:
 		b = &s->buckets[t->bucket];
 		*us = ff_price_update(p, t->device,
 				ff_bucket_arrays(b, s->optimizer, s->graph->dtype).run);
 		return FF_OK;
-	case FF_TASK_NORM:
+	case FF_COMPUTE_NORM:
 		b = &s->buckets[t->bucket];
 		*us = ff_price_copied(p, t->device, b->bytes / b->n_devices);
 		return FF_OK;
-	case FF_TASK_DELAY:
+	case FF_COMPUTE_DELAY:
 		*us = ff_price_copied(p, t->device, s->staleness * due_bytes(s, t));
 		return FF_OK;
-	default:
-		return work_us(s, t, p, us, err);
 	}
+	return FF_OK;
 }
 
 static double start_us(const struct ff_schedule *s, const struct ff_task *t, const double *finish,
@@ -124,8 +122,7 @@ static void add_busy(const struct ff_schedule *s, const struct ff_task *t, doubl
 	const uint16_t *device;
 	uint16_t own;
 	uint32_t n = ff_task_devices(s, t, &device, &own);
-	bool comm = t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
-	double *busy = comm ? sim->comm_us : sim->compute_us;
+	double *busy = t->move ? sim->comm_us : sim->compute_us;
 
 	for (uint32_t i = 0; i < n; i++)
 		busy[device[i]] += us;
@@ -135,8 +132,7 @@ static void add_busy(const struct ff_schedule *s, const struct ff_task *t, doubl
 static void slow_down(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p,
 		double us, double *free_us, struct ff_simulation *sim)
 {
-	bool comm = t->kind == FF_TASK_SYNC ||
-		    (t->kind == FF_TASK_MOVE && !ff_move_is_own(s->graph, t->edge, t->move));
+	bool comm = t->move && !ff_move_is_own(s->graph, t->edge, t->move);
 	const uint16_t *device;
 	uint16_t own;
 	uint32_t n = ff_task_devices(s, t, &device, &own);
@@ -239,7 +235,7 @@ static double waited_us(const struct ff_schedule *s, const struct ff_simulation 
 
 	enum ff_lane_class lane = FF_LANE_COMM;
 
-	if (t->kind == FF_TASK_MOVE && ff_move_is_own(s->graph, t->edge, t->move))
+	if (ff_move_is_own(s->graph, t->edge, t->move))
 		lane = FF_LANE_COMPUTE;
 	for (uint32_t i = 0; i < n; i++)
 		r->ready_us[device[i]] = r->free_us[ff_lane(s->machine, lane, device[i])];
@@ -270,7 +266,7 @@ static int add_waits(const struct ff_schedule *s, const struct ff_simulation *si
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC)
+		if (t->move)
 			times[c->of[i]].waited_us += waited_us(s, sim, i, &r);
 		for (uint32_t l = 0; l < t->n_lanes; l++)
 			r.free_us[s->lanes[t->first_lane + l]] = sim->finish[i];

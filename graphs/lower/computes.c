@@ -78,14 +78,11 @@ static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
 
 static struct ff_task *compute_begin(struct ff_lowering *l, const struct ff_step *s, uint32_t part)
 {
-	bool back = ff_phase_pass(s->phase) == FF_BACKWARD;
-	struct ff_task *t = ff_emit_begin(l, back ? FF_TASK_BACKWARD : FF_TASK_FORWARD, s);
+	struct ff_task *t = ff_emit_compute(l, s, FF_COMPUTE_PART, l->node[s->id]->device[part]);
 
 	t->grads = ff_node_grads(&l->program, s->phase, s->id);
 	t->node = s->id;
 	t->part = part;
-	t->device = l->node[s->id]->device[part];
-	ff_emit_occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, t->device));
 	count_workspace(l, t);
 	return t;
 }

@@ -79,6 +79,6 @@ void ff_dropped_take(struct ff_lowering *l, const struct ff_task *t)
 {
 	const struct ff_bucket *b = &l->r.buckets[t->bucket];
 
-	for (uint32_t d = 0; d < b->n_devices && b->dropped; d++)
+	for (uint32_t d = 0; d < b->n_devices; d++)
 		ff_buffer_use(l, ff_bucket_gradients(b, t->micro)[d]);
 }

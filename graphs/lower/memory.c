@@ -136,8 +136,8 @@ static void move_parts(struct ff_lowering *l)
 /* What an operator's parts carry moves while it is computed. */
 static bool is_of_node(const struct ff_lowering *l, const struct ff_task *t)
 {
-	return t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_BACKWARD ||
-	       (t->kind == FF_TASK_MOVE && ff_edge_is_carried(l->g, t->edge));
+	return ff_task_computes_part(t) ||
+	       (ff_task_moves_edge(t) && ff_edge_is_carried(l->g, t->edge));
 }
 
 /* Tasks of one operator's pass, or of one redistribution, count as one step. */
@@ -148,7 +148,7 @@ static bool same_step(const struct ff_lowering *l, const struct ff_task *a, cons
 
 	if (is_of_node(l, a) && is_of_node(l, b))
 		return same;
-	return same && a->kind == b->kind && a->edge == b->edge;
+	return same && !a->move == !b->move && a->compute == b->compute && a->edge == b->edge;
 }
 
 /* The most that is in use on each device in any step. */

@@ -53,15 +53,7 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 
 uint32_t ff_moves_begin(struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv)
 {
-	struct ff_task *t = ff_emit_begin(l, FF_TASK_MOVE, s);
-
-	t->edge = s->id;
-	t->node = l->g->edges[s->id].node;
-	t->move = mv;
-	if (ff_move_is_own(l->g, s->id, mv))
-		ff_emit_occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, mv->device[0]));
-	else
-		ff_emit_occupy_transfer(l, mv->n_devices, mv->device);
+	ff_emit_move(l, s, s->id, mv)->node = l->g->edges[s->id].node;
 	return l->r.n_tasks - 1;
 }
 

@@ -501,8 +501,7 @@ static int64_t unforeseen(const struct ff_schedule *s, uint32_t device, struct f
 		struct ff_region box;
 		int64_t bytes;
 
-		if (t->device != device ||
-				(t->kind != FF_TASK_FORWARD && t->kind != FF_TASK_BACKWARD))
+		if (t->device != device || !ff_task_computes_part(t))
 			continue;
 		n = &s->graph->nodes[t->node];
 		ff_config_box(n, &s->config[t->node], t->part, &box);

@@ -556,13 +556,13 @@ static void run(struct flow *f)
 		const struct ff_task *t = &f->s.tasks[i];
 
 		f->micro = t->micro;
-		if (t->kind == FF_TASK_FORWARD)
+		if (ff_task_computes_in(t, FF_FORWARD))
 			run_forward(f, i);
-		else if (t->kind == FF_TASK_BACKWARD)
+		else if (ff_task_computes_in(t, FF_BACKWARD))
 			run_backward(f, i);
-		else if (t->kind == FF_TASK_MOVE)
+		else if (ff_task_moves_edge(t))
 			run_move(f, t);
-		else if (t->kind == FF_TASK_SYNC)
+		else if (t->move)
 			run_sync(f, i);
 		else
 			visit_bucket(f, i, t->bucket, t->device);

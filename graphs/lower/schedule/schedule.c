@@ -7,13 +7,10 @@
 uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
 		const uint16_t **device, uint16_t *one)
 {
-	if (t->kind == FF_TASK_MOVE) {
+	(void)s;
+	if (t->move) {
 		*device = t->move->device;
 		return t->move->n_devices;
-	}
-	if (t->kind == FF_TASK_SYNC) {
-		*device = s->buckets[t->bucket].device;
-		return s->buckets[t->bucket].n_devices;
 	}
 	*one = (uint16_t)t->device;
 	*device = one;
@@ -66,6 +63,15 @@ static void mix_move(struct hash *h, const struct ff_move *mv)
 	}
 }
 
+/* What a task does: a part forward or backward, a move of an edge or of a bucket, or else what it
+ * computes. */
+static uint32_t number_of(const struct ff_task *t)
+{
+	if (t->move)
+		return 2 + ff_task_moves_bucket(t);
+	return t->compute == FF_COMPUTE_PART ? t->pass : 3 + t->compute;
+}
+
 uint64_t ff_schedule_hash(const struct ff_schedule *s)
 {
 	struct hash h = {0};
@@ -77,7 +83,7 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		mix(&h, (uint64_t)t->micro << 8 | (uint64_t)t->again << 7 | (uint64_t)t->kind << 1 |
+		mix(&h, (uint64_t)t->micro << 8 | (uint64_t)t->again << 7 | number_of(t) << 1 |
 						t->pass);
 		if (t->grads)
 			mix(&h, t->grads);
@@ -88,7 +94,7 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 			mix(&h, s->lanes[t->first_lane + k]);
 		for (uint32_t k = 0; k < t->n_deps; k++)
 			mix(&h, s->deps[t->first_dep + k]);
-		if (t->move)
+		if (ff_task_moves_edge(t)) /* others have what their bucket says */
 			mix_move(&h, t->move);
 	}
 	for (uint32_t i = 0; i < s->n_buffers; i++) {

@@ -201,13 +201,13 @@ static bool is_pair(const struct ff_executor *x, struct pair *p)
 
 	p->how = 0;
 	p->yields = p->joins = false;
-	if (t->kind != next->kind || t->again != next->again || t->micro != next->micro ||
-			t->part != next->part || !x->job[p->first].kernel ||
-			!ff_fuse_is_ready(x, p->first, p->second))
+	if (!ff_task_computes_in(next, t->pass) || t->again != next->again ||
+			t->micro != next->micro || t->part != next->part ||
+			!x->job[p->first].kernel || !ff_fuse_is_ready(x, p->first, p->second))
 		return false;
-	if (t->kind == FF_TASK_FORWARD)
+	if (t->pass == FF_FORWARD)
 		return is_forward_pair(s, t, next, &p->how);
-	return t->kind == FF_TASK_BACKWARD && (is_backward_pair(x, p) || is_joined_pair(x, p));
+	return is_backward_pair(x, p) || is_joined_pair(x, p);
 }
 
 static void fill_work(const struct ff_executor *x, const struct ff_task *t, struct ff_work *ret)
@@ -345,7 +345,7 @@ int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err)
 			i++) {
 		const struct ff_job *j = &x->job[i];
 
-		if (x->s->tasks[i].kind == FF_TASK_SYNC)
+		if (ff_task_moves_bucket(&x->s->tasks[i]))
 			continue; /* of buckets, which are nobody else's */
 		p->first = j->n_hosts == 1 ? last[j->hosts[0]] : FF_NONE;
 		p->second = i;
