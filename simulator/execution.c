@@ -63,7 +63,7 @@ double ff_execution_issue(struct ff_execution *x, const struct ff_task *t)
 
 	if (!x->framework)
 		return 0;
-	n = ff_task_devices(x->schedule, t, &device, &own);
+	n = ff_task_devices(t, &device, &own);
 	us = ff_framework_issue_us(x->framework, x->schedule, t);
 	if (is_again(x, t))
 		us *= 3;
@@ -84,11 +84,11 @@ void ff_execution_done(struct ff_execution *x, const struct ff_task *t, double u
 
 	if (!x->framework)
 		return;
-	if (ff_task_moves_edge(t) && t->pass == FF_FORWARD && t->move->network_bytes > 0)
+	if (ff_task_moves_edge(t) && ff_task_pass(t) == FF_FORWARD && t->move->network_bytes > 0)
 		x->moved_us[t->edge] = us;
 	if (!ff_framework_awaits(x->framework, x->schedule, t))
 		return;
-	n = ff_task_devices(x->schedule, t, &device, &own);
+	n = ff_task_devices(t, &device, &own);
 	for (uint32_t i = 0; i < n; i++)
 		x->host_us[device[i]] = fmax(x->host_us[device[i]], finish);
 }

@@ -29,13 +29,10 @@ static int64_t added_bytes(const struct ff_schedule *s, const struct ff_task *t,
 static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p,
 		double *us, struct ff_error *err)
 {
-	struct ff_region box;
 	struct ff_work work;
 	int code;
 
-	ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
-	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
-	ff_work_keep(&work, t->grads);
+	ff_task_work(s, t, &work);
 	code = ff_price_part(p, &work, t->node, s->config[t->node].n_parts, t->device, us, err);
 	if (code == FF_OK)
 		*us += ff_price_add(p, s->graph, t->device,
@@ -61,7 +58,7 @@ static double sync_us(const struct ff_schedule *s, const struct ff_task *t, stru
 		return ff_price_average(p, b->n_devices, b->device, b->bytes, s->average_every);
 	if (t->bucket == s->clip)
 		return ff_price_sync(p, b->n_devices, b->device, b->bytes);
-	if (b->dropped && t->pass == FF_BACKWARD && t->micro > 0)
+	if (b->dropped && ff_task_pass(t) == FF_BACKWARD && t->micro > 0)
 		return ff_price_flat_added(p, s->graph, b->n_devices, b->device, b->bytes);
 	if (b->flat)
 		return ff_price_flat(p, t->move->kind, b->n_devices, b->device, b->bytes);
@@ -116,12 +113,11 @@ static double start_us(const struct ff_schedule *s, const struct ff_task *t, con
 	return at;
 }
 
-static void add_busy(const struct ff_schedule *s, const struct ff_task *t, double us,
-		struct ff_simulation *sim)
+static void add_busy(const struct ff_task *t, double us, struct ff_simulation *sim)
 {
 	const uint16_t *device;
 	uint16_t own;
-	uint32_t n = ff_task_devices(s, t, &device, &own);
+	uint32_t n = ff_task_devices(t, &device, &own);
 	double *busy = t->move ? sim->comm_us : sim->compute_us;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -135,7 +131,7 @@ static void slow_down(const struct ff_schedule *s, const struct ff_task *t, stru
 	bool comm = t->move && !ff_move_is_own(s->graph, t->edge, t->move);
 	const uint16_t *device;
 	uint16_t own;
-	uint32_t n = ff_task_devices(s, t, &device, &own);
+	uint32_t n = ff_task_devices(t, &device, &own);
 	double beside = comm ? ff_price_beside(p, n, device, us) : 0;
 
 	for (uint32_t i = 0; i < n && beside > 0; i++) {
@@ -186,7 +182,7 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 		if (sim.finish[i] > sim.step_us)
 			sim.step_us = sim.finish[i];
 		slow_down(s, t, p, us, free_us, &sim);
-		add_busy(s, t, us, &sim);
+		add_busy(t, us, &sim);
 	}
 	*ret = sim;
 	return FF_OK;
@@ -201,12 +197,12 @@ int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation 
 	struct ff_span *all;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		total += ff_task_devices(s, &s->tasks[i], &device, &own);
+		total += ff_task_devices(&s->tasks[i], &device, &own);
 	all = ff_arena_array(a, total, sizeof(*all));
 	if (!all)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
-		uint32_t k = ff_task_devices(s, &s->tasks[i], &device, &own);
+		uint32_t k = ff_task_devices(&s->tasks[i], &device, &own);
 
 		for (uint32_t j = 0; j < k; j++)
 			all[at++] = (struct ff_span){i, device[j], sim->start[i], sim->finish[i]};
@@ -230,7 +226,7 @@ static double waited_us(const struct ff_schedule *s, const struct ff_simulation 
 	const struct ff_task *t = &s->tasks[task];
 	const uint16_t *device, *of_dep;
 	uint16_t own, own_of_dep;
-	uint32_t n = ff_task_devices(s, t, &device, &own);
+	uint32_t n = ff_task_devices(t, &device, &own);
 	double us = 0;
 
 	enum ff_lane_class lane = FF_LANE_COMM;
@@ -241,7 +237,7 @@ static double waited_us(const struct ff_schedule *s, const struct ff_simulation 
 		r->ready_us[device[i]] = r->free_us[ff_lane(s->machine, lane, device[i])];
 	for (uint32_t i = 0; i < t->n_deps; i++) {
 		uint32_t dep = s->deps[t->first_dep + i];
-		uint32_t k = ff_task_devices(s, &s->tasks[dep], &of_dep, &own_of_dep);
+		uint32_t k = ff_task_devices(&s->tasks[dep], &of_dep, &own_of_dep);
 
 		for (uint32_t j = 0; j < k; j++)
 			if (sim->finish[dep] > r->ready_us[of_dep[j]])

@@ -12,7 +12,7 @@
 static uint64_t hash_span(const struct ff_schedule *s, const struct ff_span *span)
 {
 	const struct ff_task *t = &s->tasks[span->task];
-	uint64_t h = ff_hash_mix(t->compute, t->pass), bits[2];
+	uint64_t h = ff_hash_mix(t->compute, ff_task_pass(t)), bits[2];
 
 	memcpy(bits, (const double[]){span->start_us, span->finish_us}, sizeof(bits));
 	h = ff_hash_mix(h, bits[0]);

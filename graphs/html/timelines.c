@@ -22,7 +22,9 @@ static enum colour colour_of(const struct ff_task *t)
 		return ff_task_moves_edge(t) ? MOVE : SYNC;
 	if (!ff_task_computes_part(t))
 		return UPDATE;
-	return t->again ? AGAIN : t->pass == FF_BACKWARD ? BACKWARD : FORWARD;
+	return t->phase == FF_PHASE_RECOMPUTE   ? AGAIN
+	       : ff_task_pass(t) == FF_BACKWARD ? BACKWARD
+						: FORWARD;
 }
 
 /* Names of tasks, each once: the number of a micro-batch stands beside. */

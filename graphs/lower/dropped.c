@@ -54,7 +54,8 @@ void ff_dropped_place(struct ff_lowering *l, struct ff_task *t)
 	for (uint32_t d = 0; d < b->n_devices; d++)
 		ff_buffer_use(l, ff_buffer_new(l, b->device[d], bytes));
 	place_shards(l, b, t->bucket, t->stage,
-			ff_schedule_instance(&l->r, node, t->micro, t->again));
+			ff_schedule_instance(
+					&l->r, node, t->micro, t->phase == FF_PHASE_RECOMPUTE));
 }
 
 void ff_dropped_write(struct ff_lowering *l, uint32_t gradient)

@@ -26,8 +26,7 @@ static struct ff_task *begin(struct ff_lowering *l, const struct ff_step *s)
 {
 	struct ff_task *t = &l->r.tasks[l->r.n_tasks++];
 
-	*t = (struct ff_task){.pass = ff_phase_pass(s->phase),
-			.again = s->phase == FF_PHASE_RECOMPUTE,
+	*t = (struct ff_task){.phase = s->phase == FF_PHASE_WEIGHTS ? FF_PHASE_BACKWARD : s->phase,
 			.micro = s->micro,
 			.node = FF_NONE,
 			.part = FF_NONE,

@@ -89,7 +89,7 @@ uint32_t ff_moves_end(struct ff_lowering *l)
 	const struct ff_edge *e = &l->g->edges[t->edge];
 	const struct ff_value *v = &l->g->values[e->value];
 	const struct ff_node_block *to = l->node[e->node], *source = l->node[v->producer];
-	bool back = t->pass == FF_BACKWARD;
+	bool back = ff_task_pass(t) == FF_BACKWARD;
 	const struct ff_move *mv = t->move;
 	const uint32_t *sources, *sinks;
 	struct ff_side side;

@@ -77,7 +77,7 @@ uint32_t ff_updates_end(struct ff_lowering *l)
 
 	ff_emit_ready(l);
 	*(b->averaged ? &l->r.averaged_bytes : &l->r.network_bytes) += t->move->network_bytes;
-	if (b->dropped && t->pass == FF_BACKWARD)
+	if (b->dropped && ff_task_pass(t) == FF_BACKWARD)
 		ff_dropped_take(l, t);
 	else if (b->dropped)
 		ff_dropped_place(l, t);

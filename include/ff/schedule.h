@@ -101,10 +101,8 @@ static inline int64_t ff_schedule_sent_bytes(const struct ff_schedule *s)
 {
 	return s->network_bytes + (s->average_every ? s->averaged_bytes / s->average_every : 0);
 }
-/* The devices that take part in a task, ascending; `one` has room for the one of a task
- * that is on one. */
-uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
-		const uint16_t **device, uint16_t *one);
+/* What a task computes, of a part. */
+void ff_task_work(const struct ff_schedule *s, const struct ff_task *t, struct ff_work *ret);
 
 /* 64-bit hash of everything above: ranks compare it before they start. */
 uint64_t ff_schedule_hash(const struct ff_schedule *s);

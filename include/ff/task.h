@@ -3,12 +3,12 @@
 #ifndef FF_TASK_H
 #define FF_TASK_H
 
+#include "ff/phase.h"
 #include "ff/redistribution.h"
-#include "ff/work.h"
 
 /* What a task computes that moves nothing. */
 enum ff_compute {
-	FF_COMPUTE_PART,   /* a part of a node, in a pass */
+	FF_COMPUTE_PART,   /* a part of a node, in a phase */
 	FF_COMPUTE_UPDATE, /* of a bucket */
 	/* The squares of the gradients in a bucket, added up: of each of its devices, which have
 	 * the same elements, a share that no other takes (ff_norm_share). */
@@ -25,8 +25,7 @@ struct ff_task {
 	 * forward the weights of a flat one are gathered. */
 	const struct ff_move *move;
 	enum ff_compute compute;
-	enum ff_pass pass;
-	bool again;          /* a part, a move: once more, for backward */
+	enum ff_phase phase; /* a move that half of a backward waits for: BACKWARD */
 	enum ff_grads grads; /* a part, backward: that it makes */
 	uint32_t micro;      /* micro-batch: a part, a move of an edge or of a dropped bucket */
 	uint32_t node;       /* a part; what is of an edge: the consumer */
@@ -50,6 +49,10 @@ static inline bool ff_task_moves_bucket(const struct ff_task *t)
 {
 	return t->move && t->bucket != FF_NONE;
 }
+static inline enum ff_pass ff_task_pass(const struct ff_task *t)
+{
+	return ff_phase_pass(t->phase);
+}
 /* A part of a node; in which pass. */
 static inline bool ff_task_computes_part(const struct ff_task *t)
 {
@@ -57,7 +60,19 @@ static inline bool ff_task_computes_part(const struct ff_task *t)
 }
 static inline bool ff_task_computes_in(const struct ff_task *t, enum ff_pass pass)
 {
-	return ff_task_computes_part(t) && t->pass == pass;
+	return ff_task_computes_part(t) && ff_task_pass(t) == pass;
+}
+/* The devices that take part in it, ascending; `one` has room for the one that computes. */
+static inline uint32_t ff_task_devices(
+		const struct ff_task *t, const uint16_t **device, uint16_t *one)
+{
+	if (t->move) {
+		*device = t->move->device;
+		return t->move->n_devices;
+	}
+	*one = (uint16_t)t->device;
+	*device = one;
+	return 1;
 }
 
 #endif

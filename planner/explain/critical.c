@@ -59,7 +59,7 @@ static enum ff_critical_kind kind_of(const struct ff_schedule *s, const struct f
 	const struct ff_machine *m = s->machine;
 	const uint16_t *device;
 	uint16_t own;
-	uint32_t n = ff_task_devices(s, t, &device, &own);
+	uint32_t n = ff_task_devices(t, &device, &own);
 
 	if (!t->move)
 		return FF_CRITICAL_COMPUTE;

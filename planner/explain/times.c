@@ -127,7 +127,7 @@ static int find_lanes(const struct ff_plan *p, struct ff_arena *a, struct lane *
 			lane[i].n = 0;
 		}
 		for (uint32_t i = 0; i < s->n_tasks; i++) {
-			uint32_t k = ff_task_devices(s, &s->tasks[i], &device, &own);
+			uint32_t k = ff_task_devices(&s->tasks[i], &device, &own);
 			uint32_t what = !s->tasks[i].move ? COMPUTES
 					: k > 1           ? COMMUNICATES
 							  : COPIES;
@@ -161,7 +161,7 @@ static void add_work(const struct ff_plan *p, const enum ff_time_class *class, s
 			t->us[FF_TIME_UPDATE] += us;
 			continue;
 		}
-		t->us[task->again ? FF_TIME_AGAIN : class[task->node]] += us;
+		t->us[task->phase == FF_PHASE_RECOMPUTE ? FF_TIME_AGAIN : class[task->node]] += us;
 		t->node_us[task->node] += us;
 	}
 }

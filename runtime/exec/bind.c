@@ -31,7 +31,7 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
 	const struct ff_schedule *s = x->s;
 	const struct ff_node *n = w->node;
 	uint32_t flags = ff_op_row(n->op)->flags;
-	bool forward = t->pass == FF_FORWARD;
+	bool forward = ff_task_pass(t) == FF_FORWARD;
 
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		bool read = forward || i >= n->n_data || (flags & FF_OP_BACKWARD_IN);
@@ -98,13 +98,10 @@ static int bind_part(struct ff_executor *x, const struct ff_task *t, struct ff_j
 	const struct ff_node *n = &x->s->graph->nodes[t->node];
 	struct ff_host *h = &x->host[x->host_of[t->device]];
 	int64_t need, have = x->s->workspace_bytes[t->device];
-	struct ff_region box;
 	struct ff_work w;
 	int code;
 
-	ff_config_box(n, &x->s->config[t->node], t->part, &box);
-	ff_work_fill(x->s->graph, t->node, &box, t->pass, &w);
-	ff_work_keep(&w, t->grads);
+	ff_task_work(x->s, t, &w);
 	j->io = ff_arena_alloc(&x->arena, sizeof(*j->io));
 	j->addition = ff_arena_array(&x->arena, n->n_in, sizeof(*j->addition));
 	if (!j->io || !j->addition)
@@ -119,7 +116,7 @@ static int bind_part(struct ff_executor *x, const struct ff_task *t, struct ff_j
 				" bytes of scratch, but device %u has %" PRId64,
 				n->name, need, t->device, have);
 	/* of replicas, one is counted */
-	if (t->pass == FF_FORWARD && !t->again && (ff_op_row(n->op)->flags & FF_OP_LOSS) &&
+	if (t->phase == FF_PHASE_FORWARD && (ff_op_row(n->op)->flags & FF_OP_LOSS) &&
 			t->part < ff_config_cells(&x->s->config[t->node])) {
 		j->score = ff_arena_array(&x->arena, FF_SCORES, sizeof(*j->score));
 		if (!j->score)
@@ -237,7 +234,7 @@ static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_
 {
 	const uint16_t *device;
 	uint16_t one;
-	uint32_t n = ff_task_devices(x->s, t, &device, &one);
+	uint32_t n = ff_task_devices(t, &device, &one);
 
 	j->hosts = ff_arena_array(&x->arena, n, sizeof(*j->hosts));
 	if (!j->hosts)
@@ -265,7 +262,7 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 	int code = bind_hosts(x, t, j, err);
 
 	j->here = j->n_hosts > 0;
-	j->forward = t->pass == FF_FORWARD && !t->again;
+	j->forward = t->phase == FF_PHASE_FORWARD;
 	if (code < 0 || !j->here)
 		return code;
 	j->stream = !t->move || is_own(x, t) ? x->host[j->hosts[0]].compute : x->transfers;

@@ -92,7 +92,7 @@ bool ff_waiting_is_shown(const struct ff_executor *x)
 /* Whether a task brings gradients to where they are applied. */
 static bool brings(const struct ff_schedule *s, const struct ff_task *t)
 {
-	if (!t->move || t->pass != FF_BACKWARD)
+	if (!t->move || ff_task_pass(t) != FF_BACKWARD)
 		return false;
 	if (t->bucket != FF_NONE)
 		return t->bucket != s->clip;

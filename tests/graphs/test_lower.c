@@ -170,9 +170,9 @@ static void use_bucket(
 	/* of one that is dropped: all weights come, all gradients go */
 	for (uint32_t d = 0; d < b->n_devices && b->dropped && ff_task_moves_bucket(t); d++)
 		use_as(u,
-				t->pass == FF_FORWARD ? t->stage + d
-						      : ff_bucket_gradients(b, t->micro)[d],
-				task, t->pass == FF_FORWARD);
+				ff_task_pass(t) == FF_FORWARD ? t->stage + d
+							      : ff_bucket_gradients(b, t->micro)[d],
+				task, ff_task_pass(t) == FF_FORWARD);
 	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards && !b->dropped; i++) {
 		const struct ff_node *n = &s->graph->nodes[s->shards[i].node];
 		const struct ff_config *c = &s->config[s->shards[i].node];
@@ -182,10 +182,10 @@ static void use_bucket(
 			if (t->compute == FF_COMPUTE_UPDATE &&
 					ff_config_device(n, c, p) != t->device)
 				continue;
-			if (!ff_task_moves_bucket(t) || t->pass == FF_BACKWARD)
+			if (!ff_task_moves_bucket(t) || ff_task_pass(t) == FF_BACKWARD)
 				use_as(u, s->dout[own][p], task, ff_task_moves_bucket(t));
 			if (t->compute == FF_COMPUTE_UPDATE ||
-					(ff_task_moves_bucket(t) && t->pass == FF_FORWARD))
+					(ff_task_moves_bucket(t) && ff_task_pass(t) == FF_FORWARD))
 				writes(u, s->out[own][p], task);
 		}
 	}
@@ -451,7 +451,7 @@ static void check_parameters(const struct ff_schedule *s, uint32_t *seen)
 		if (ff_task_moves_edge(t) && ff_node_is_parameter(g, from))
 			ck_assert(!s->buckets[shard_of(s, from, 0)->bucket].synced);
 		ck_assert(!ff_task_moves_bucket(t) || s->buckets[t->bucket].synced);
-		ck_assert(!ff_task_moves_bucket(t) || t->pass == FF_BACKWARD ||
+		ck_assert(!ff_task_moves_bucket(t) || ff_task_pass(t) == FF_BACKWARD ||
 				s->buckets[t->bucket].flat);
 	}
 	for (uint32_t i = 0; i < s->n_shards; i++) {

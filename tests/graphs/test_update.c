@@ -121,7 +121,7 @@ static void check_gathered(const struct ff_schedule *s)
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (!ff_task_moves_bucket(t) || t->pass != FF_FORWARD)
+		if (!ff_task_moves_bucket(t) || ff_task_pass(t) != FF_FORWARD)
 			continue;
 		ck_assert_uint_eq(t->n_deps, 0);
 		ck_assert(s->buckets[t->bucket].flat);
@@ -180,16 +180,17 @@ static void check_lives(const struct ff_schedule *s)
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (!ff_task_moves_bucket(t) || t->pass != FF_FORWARD)
+		if (!ff_task_moves_bucket(t) || ff_task_pass(t) != FF_FORWARD)
 			continue;
-		gathers[t->again]++;
+		gathers[t->phase == FF_PHASE_RECOMPUTE]++;
 		for (uint32_t d = 0; d < s->buckets[t->bucket].n_devices; d++) {
 			const struct ff_buffer *all = &s->buffers[t->stage + d];
 			const struct ff_task *last = &s->tasks[all->last];
 
 			ck_assert_uint_eq(all->first, i);
 			ck_assert_uint_gt(all->last, i);
-			ck_assert(ff_task_computes_in(last, t->again ? FF_BACKWARD : FF_FORWARD));
+			ck_assert(ff_task_computes_in(last,
+					t->phase == FF_PHASE_RECOMPUTE ? FF_BACKWARD : FF_FORWARD));
 		}
 	}
 	ck_assert_uint_eq(gathers[0], 1);
@@ -270,7 +271,7 @@ START_TEST(dropped_in_micro_batches)
 	lower_updates(DROPPED, type, 2, NULL, &a, &g, &s);
 	bytes = s.buckets[0].bytes;
 	for (uint32_t i = 0; i < s.n_tasks; i++)
-		if (ff_task_moves_bucket(&s.tasks[i]) && s.tasks[i].pass == FF_BACKWARD)
+		if (ff_task_moves_bucket(&s.tasks[i]) && ff_task_pass(&s.tasks[i]) == FF_BACKWARD)
 			check_summed(&s, i, n++);
 	ck_assert_uint_eq(n, micro_batches);
 	ck_assert_int_eq(s.network_bytes,
@@ -465,7 +466,7 @@ static uint32_t check_delays(const struct ff_schedule *s)
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 		bool sends = ff_task_moves_bucket(t) ||
-			     (ff_task_moves_edge(t) && t->pass == FF_BACKWARD &&
+			     (ff_task_moves_edge(t) && ff_task_pass(t) == FF_BACKWARD &&
 					     ff_node_is_parameter(s->graph,
 							     ff_edge_source(s->graph, t->edge)));
 
@@ -543,7 +544,7 @@ static uint32_t count_moves(const struct ff_schedule *s, uint32_t edge, enum ff_
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		n += ff_task_moves_edge(&s->tasks[i]) && s->tasks[i].edge == edge &&
-		     s->tasks[i].pass == pass;
+		     ff_task_pass(&s->tasks[i]) == pass;
 	return n;
 }
 

@@ -75,7 +75,7 @@ static inline const struct ff_move *only_move(
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		if (ff_task_moves_edge(&s->tasks[i]) && s->tasks[i].edge == edge &&
-				s->tasks[i].pass == pass) {
+				ff_task_pass(&s->tasks[i]) == pass) {
 			ck_assert_ptr_null(found);
 			found = s->tasks[i].move;
 		}

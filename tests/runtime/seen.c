@@ -65,14 +65,14 @@ static void look(struct seen *seen, const struct scene *s)
 		const struct ff_move *mv = t->move;
 
 		seen->syncs += ff_task_moves_bucket(t);
-		seen->summed_again += ff_task_moves_bucket(t) && t->pass == FF_BACKWARD &&
+		seen->summed_again += ff_task_moves_bucket(t) && ff_task_pass(t) == FF_BACKWARD &&
 				      lowered.buckets[t->bucket].dropped && t->micro > 0;
 		if (ff_task_computes_in(t, FF_FORWARD)) {
 			seen->op[s->graph.nodes[t->node].op]++;
 			seen->groups_apart += t->micro > 0 && s->graph.nodes[t->node].kept_apart;
 		}
 		seen->micro_batches += t->micro > 0;
-		seen->again += t->again;
+		seen->again += t->phase == FF_PHASE_RECOMPUTE;
 		seen->stages += ff_task_computes_in(t, FF_FORWARD) &&
 				s->strategy.stage[t->node] > 0;
 		if (!ff_task_moves_edge(t))

@@ -379,7 +379,7 @@ static uint32_t count_kernels(const struct ff_schedule *plan)
 			continue;
 		ff_config_box(&g->nodes[t->node],
 				&plan->strategy->config[ff_node_leader(g, t->node)], t->part, &box);
-		ff_work_fill(g, t->node, &box, t->pass, work);
+		ff_work_fill(g, t->node, &box, ff_task_pass(t), work);
 		ff_work_keep(work, t->grads);
 		seen[n] = ff_hash_mix(ff_work_hash(work), t->node);
 		while (seen[at] != seen[n])

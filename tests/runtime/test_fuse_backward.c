@@ -172,7 +172,7 @@ static const struct ff_task *task_before(const struct ff_schedule *s, const stru
 	uint16_t one;
 
 	for (const struct ff_task *t = task; t-- > s->tasks;) {
-		uint32_t n = ff_task_devices(s, t, &device, &one);
+		uint32_t n = ff_task_devices(t, &device, &one);
 
 		for (uint32_t i = 0; i < n && !ff_task_moves_bucket(t); i++)
 			if (device[i] == task->device)

@@ -321,7 +321,8 @@ START_TEST(segments_are_made_again_once)
 	for (uint32_t i = 0; i < s.n_tasks; i++) {
 		uint32_t k = 0;
 
-		if (!ff_task_computes_in(&s.tasks[i], FF_FORWARD) || !s.tasks[i].again)
+		if (!ff_task_computes_in(&s.tasks[i], FF_FORWARD) ||
+				s.tasks[i].phase != FF_PHASE_RECOMPUTE)
 			continue;
 		while (layer(&c, k) != s.tasks[i].node)
 			k++;

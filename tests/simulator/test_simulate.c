@@ -285,7 +285,7 @@ START_TEST(work_is_priced_by_its_key)
 
 	setup(&w, true);
 	fc = ff_graph_find(&w.g, "fc");
-	add(&w, (struct ff_task){.pass = FF_FORWARD, .node = fc, .device = 1});
+	add(&w, (struct ff_task){.phase = FF_PHASE_FORWARD, .node = fc, .device = 1});
 	on(&w, FF_LANE_COMPUTE, 1);
 	w.sim.step_us = -1;
 	ck_assert_int_eq(ff_simulate(&w.s, w.p, &w.arena, &w.sim, &err), FF_E_INPUT);

@@ -23,11 +23,11 @@ START_TEST(tiny_schedule_is_golden)
 	struct ff_move sum = {.kind = FF_MOVE_ALL_REDUCE, .n_devices = 2, .device = devices};
 	struct ff_bucket bucket = {.n_devices = 2, .device = devices, .bytes = 832};
 	struct ff_task task[] = {
-			{.pass = FF_FORWARD, .part = 1, .device = 1, .bucket = FF_NONE},
-			{.pass = FF_FORWARD, .move = &mv, .bucket = FF_NONE},
-			{.pass = FF_BACKWARD, .device = 0, .bucket = FF_NONE},
-			{.pass = FF_BACKWARD, .move = &sum, .node = FF_NONE},
-			{.pass = FF_BACKWARD,
+			{.phase = FF_PHASE_FORWARD, .part = 1, .device = 1, .bucket = FF_NONE},
+			{.phase = FF_PHASE_FORWARD, .move = &mv, .bucket = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD, .device = 0, .bucket = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD, .move = &sum, .node = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD,
 					.compute = FF_COMPUTE_UPDATE,
 					.node = FF_NONE,
 					.device = 1},
@@ -75,13 +75,13 @@ START_TEST(labels)
 	uint32_t fc;
 	struct ff_move mv = {.kind = FF_MOVE_HALO}, sum = {.kind = FF_MOVE_ALL_REDUCE};
 	struct ff_move gather = {.kind = FF_MOVE_ALL_GATHER};
-	struct ff_task task[] = {{.pass = FF_FORWARD, .bucket = FF_NONE},
-			{.pass = FF_BACKWARD, .bucket = FF_NONE},
-			{.pass = FF_FORWARD, .move = &mv, .bucket = FF_NONE},
-			{.pass = FF_BACKWARD, .move = &mv, .bucket = FF_NONE},
-			{.pass = FF_BACKWARD, .move = &sum, .bucket = 2},
+	struct ff_task task[] = {{.phase = FF_PHASE_FORWARD, .bucket = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD, .bucket = FF_NONE},
+			{.phase = FF_PHASE_FORWARD, .move = &mv, .bucket = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD, .move = &mv, .bucket = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD, .move = &sum, .bucket = 2},
 			{.compute = FF_COMPUTE_UPDATE, .bucket = 3},
-			{.pass = FF_FORWARD, .move = &gather, .bucket = 1}};
+			{.phase = FF_PHASE_FORWARD, .move = &gather, .bucket = 1}};
 	static const char *const expect[] = {"fc forward", "fc backward", "fc halo",
 			"fc backward halo", "sync bucket 2", "update bucket 3", "gather bucket 1"};
 	struct ff_schedule s = {.graph = &g, .machine = &h.m, .tasks = task, .n_tasks = 7};

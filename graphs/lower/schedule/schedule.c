@@ -4,17 +4,13 @@
 
 #include "ff/hash.h"
 
-uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
-		const uint16_t **device, uint16_t *one)
+void ff_task_work(const struct ff_schedule *s, const struct ff_task *t, struct ff_work *ret)
 {
-	(void)s;
-	if (t->move) {
-		*device = t->move->device;
-		return t->move->n_devices;
-	}
-	*one = (uint16_t)t->device;
-	*device = one;
-	return 1;
+	struct ff_region box;
+
+	ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
+	ff_work_fill(s->graph, t->node, &box, ff_task_pass(t), ret);
+	ff_work_keep(ret, t->grads);
 }
 
 struct hash {
@@ -69,7 +65,7 @@ static uint32_t number_of(const struct ff_task *t)
 {
 	if (t->move)
 		return 2 + ff_task_moves_bucket(t);
-	return t->compute == FF_COMPUTE_PART ? t->pass : 3 + t->compute;
+	return t->compute == FF_COMPUTE_PART ? ff_task_pass(t) : 3 + t->compute;
 }
 
 uint64_t ff_schedule_hash(const struct ff_schedule *s)
@@ -83,8 +79,8 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		mix(&h, (uint64_t)t->micro << 8 | (uint64_t)t->again << 7 | number_of(t) << 1 |
-						t->pass);
+		mix(&h, (uint64_t)t->micro << 8 | (t->phase == FF_PHASE_RECOMPUTE ? 128u : 0) |
+						number_of(t) << 1 | ff_task_pass(t));
 		if (t->grads)
 			mix(&h, t->grads);
 		mix(&h, (uint64_t)t->node << 32 | t->part);

@@ -17,12 +17,7 @@ static bool is_among_computes(const struct ff_schedule *s, const struct ff_task 
 /* By enum ff_compute; parts are named by their pass. */
 static const char *const computes[] = {NULL, "update", "norm", "delay"};
 
-static const char *phase_name(const struct ff_task *t)
-{
-	if (t->grads == FF_GRADS_PARAMS)
-		return "weights";
-	return t->again ? "recompute" : t->pass == FF_BACKWARD ? "backward" : "forward";
-}
+static const char *const phases[FF_PHASE_COUNT] = {"forward", "backward", "recompute", "weights"};
 
 void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t size)
 {
@@ -33,26 +28,25 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 		snprintf(micro, sizeof(micro), " #%u", t->micro);
 	if (t->bucket != FF_NONE)
 		snprintf(buf, size, "%s bucket %u",
-				!t->move                ? computes[t->compute]
-				: t->pass == FF_FORWARD ? "gather"
-							: "sync",
+				!t->move                              ? computes[t->compute]
+				: t->move->kind == FF_MOVE_ALL_GATHER ? "gather"
+								      : "sync",
 				t->bucket);
 	else if (t->move)
-		snprintf(buf, size, "%s %s%s%s", s->graph->nodes[t->node].name,
-				t->again                 ? "recompute "
-				: t->pass == FF_BACKWARD ? "backward "
-							 : "",
+		snprintf(buf, size, "%s %s%s%s%s", s->graph->nodes[t->node].name,
+				t->phase ? phases[t->phase] : "", t->phase ? " " : "",
 				ff_move_name(t->move->kind), micro);
 	else if (t->compute == FF_COMPUTE_DELAY)
 		snprintf(buf, size, "%s delay", s->graph->nodes[t->node].name);
 	else
-		snprintf(buf, size, "%s %s%s", s->graph->nodes[t->node].name, phase_name(t), micro);
+		snprintf(buf, size, "%s %s%s", s->graph->nodes[t->node].name, phases[t->phase],
+				micro);
 }
 
 static const char *kind_name(const struct ff_task *t)
 {
 	if (ff_task_computes_part(t))
-		return t->pass == FF_BACKWARD ? "backward" : "forward";
+		return phases[ff_task_pass(t)];
 	if (!t->move)
 		return computes[t->compute];
 	if (ff_task_moves_edge(t))
@@ -119,7 +113,7 @@ static void write_args(const struct ff_schedule *s, uint32_t task, struct ff_out
 		ff_out_int(o, "bytes", s->buckets[t->bucket].bytes);
 	} else {
 		ff_out_string(o, "node", s->graph->nodes[t->node].name);
-		ff_out_string(o, "pass", phase_name(t));
+		ff_out_string(o, "pass", phases[t->phase]);
 		if (s->n_instances > 2)
 			ff_out_int(o, "micro_batch", t->micro);
 	}
