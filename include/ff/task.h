@@ -25,7 +25,7 @@ struct ff_task {
 	 * forward the weights of a flat one are gathered. */
 	const struct ff_move *move;
 	enum ff_compute compute;
-	enum ff_phase phase; /* a move that half of a backward waits for: BACKWARD */
+	enum ff_phase phase; /* WEIGHTS: parts alone; what moves behind them has BACKWARD */
 	enum ff_grads grads; /* a part, backward: that it makes */
 	uint32_t micro;      /* micro-batch: a part, a move of an edge or of a dropped bucket */
 	uint32_t node;       /* a part; what is of an edge: the consumer */
