@@ -23,7 +23,7 @@ int ff_execution_init(struct ff_execution *x, const struct ff_schedule *s, struc
 /* To be computed again, by the strategy; but as nobody reads it, our runtime does not. */
 static bool is_again(const struct ff_execution *x, const struct ff_task *t)
 {
-	return x->framework && x->framework->whole && t->kind == FF_TASK_BACKWARD &&
+	return x->framework && x->framework->whole && ff_task_computes_in(t, FF_BACKWARD) &&
 	       t->grads != FF_GRADS_PARAMS && x->schedule->strategy->recompute[t->node] &&
 	       !x->schedule->again[t->node];
 }
@@ -63,7 +63,7 @@ double ff_execution_issue(struct ff_execution *x, const struct ff_task *t)
 
 	if (!x->framework)
 		return 0;
-	n = ff_task_devices(x->schedule, t, &device, &own);
+	n = ff_task_devices(t, &device, &own);
 	us = ff_framework_issue_us(x->framework, x->schedule, t);
 	if (is_again(x, t))
 		us *= 3;
@@ -84,11 +84,11 @@ void ff_execution_done(struct ff_execution *x, const struct ff_task *t, double u
 
 	if (!x->framework)
 		return;
-	if (t->kind == FF_TASK_MOVE && t->pass == FF_FORWARD && t->move->network_bytes > 0)
+	if (ff_task_moves_edge(t) && ff_task_pass(t) == FF_FORWARD && t->move->network_bytes > 0)
 		x->moved_us[t->edge] = us;
 	if (!ff_framework_awaits(x->framework, x->schedule, t))
 		return;
-	n = ff_task_devices(x->schedule, t, &device, &own);
+	n = ff_task_devices(t, &device, &own);
 	for (uint32_t i = 0; i < n; i++)
 		x->host_us[device[i]] = fmax(x->host_us[device[i]], finish);
 }

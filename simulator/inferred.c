@@ -11,14 +11,11 @@ int ff_simulation_inferred(const struct ff_schedule *s, struct ff_pricer *p, str
 
 	for (uint32_t i = 0; i < s->n_tasks && code == FF_OK; i++) {
 		const struct ff_task *t = &s->tasks[i];
-		struct ff_region box;
 		struct ff_work work;
 
-		if (t->kind != FF_TASK_FORWARD && t->kind != FF_TASK_BACKWARD)
+		if (!ff_task_computes_part(t))
 			continue;
-		ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
-		ff_work_fill(s->graph, t->node, &box, t->pass, &work);
-		ff_work_keep(&work, t->grads);
+		ff_task_work(s, t, &work);
 		code = ff_price_inferred(p, &work, t->device, &each, err);
 		if (code < 0)
 			return code;

@@ -29,13 +29,10 @@ static int64_t added_bytes(const struct ff_schedule *s, const struct ff_task *t,
 static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p,
 		double *us, struct ff_error *err)
 {
-	struct ff_region box;
 	struct ff_work work;
 	int code;
 
-	ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
-	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
-	ff_work_keep(&work, t->grads);
+	ff_task_work(s, t, &work);
 	code = ff_price_part(p, &work, t->node, s->config[t->node].n_parts, t->device, us, err);
 	if (code == FF_OK)
 		*us += ff_price_add(p, s->graph, t->device,
@@ -43,7 +40,7 @@ static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct 
 	return code;
 }
 
-/* Gradients that a DELAY copies to where they are due, and as many as wait move up. */
+/* Gradients that a delay copies to where they are due, and as many as wait move up. */
 static int64_t due_bytes(const struct ff_schedule *s, const struct ff_task *t)
 {
 	uint32_t due = ff_schedule_due(s);
@@ -56,17 +53,15 @@ static int64_t due_bytes(const struct ff_schedule *s, const struct ff_task *t)
 static double sync_us(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p)
 {
 	const struct ff_bucket *b = &s->buckets[t->bucket];
-	enum ff_move_kind half =
-			t->pass == FF_FORWARD ? FF_MOVE_ALL_GATHER : FF_MOVE_REDUCE_SCATTER;
 
 	if (b->averaged)
 		return ff_price_average(p, b->n_devices, b->device, b->bytes, s->average_every);
 	if (t->bucket == s->clip)
 		return ff_price_sync(p, b->n_devices, b->device, b->bytes);
-	if (b->dropped && t->pass == FF_BACKWARD && t->micro > 0)
+	if (b->dropped && ff_task_pass(t) == FF_BACKWARD && t->micro > 0)
 		return ff_price_flat_added(p, s->graph, b->n_devices, b->device, b->bytes);
 	if (b->flat)
-		return ff_price_flat(p, half, b->n_devices, b->device, b->bytes);
+		return ff_price_flat(p, t->move->kind, b->n_devices, b->device, b->bytes);
 	return ff_price_bucket(p, b->n_devices, b->device, b->bytes);
 }
 
@@ -76,28 +71,28 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 	const struct ff_task *t = &s->tasks[task];
 	const struct ff_bucket *b;
 
-	switch (t->kind) {
-	case FF_TASK_MOVE:
-		*us = ff_price_move(p, s->graph, t->move);
+	if (t->move) {
+		*us = ff_task_moves_edge(t) ? ff_price_move(p, s->graph, t->move)
+					    : sync_us(s, t, p);
 		return FF_OK;
-	case FF_TASK_SYNC:
-		*us = sync_us(s, t, p);
-		return FF_OK;
-	case FF_TASK_UPDATE:
+	}
+	switch (t->compute) {
+	case FF_COMPUTE_PART:
+		return work_us(s, t, p, us, err);
+	case FF_COMPUTE_UPDATE:
 		b = &s->buckets[t->bucket];
 		*us = ff_price_update(p, t->device,
 				ff_bucket_arrays(b, s->optimizer, s->graph->dtype).run);
 		return FF_OK;
-	case FF_TASK_NORM:
+	case FF_COMPUTE_NORM:
 		b = &s->buckets[t->bucket];
 		*us = ff_price_copied(p, t->device, b->bytes / b->n_devices);
 		return FF_OK;
-	case FF_TASK_DELAY:
+	case FF_COMPUTE_DELAY:
 		*us = ff_price_copied(p, t->device, s->staleness * due_bytes(s, t));
 		return FF_OK;
-	default:
-		return work_us(s, t, p, us, err);
 	}
+	return FF_OK;
 }
 
 static double start_us(const struct ff_schedule *s, const struct ff_task *t, const double *finish,
@@ -118,14 +113,12 @@ static double start_us(const struct ff_schedule *s, const struct ff_task *t, con
 	return at;
 }
 
-static void add_busy(const struct ff_schedule *s, const struct ff_task *t, double us,
-		struct ff_simulation *sim)
+static void add_busy(const struct ff_task *t, double us, struct ff_simulation *sim)
 {
 	const uint16_t *device;
 	uint16_t own;
-	uint32_t n = ff_task_devices(s, t, &device, &own);
-	bool comm = t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
-	double *busy = comm ? sim->comm_us : sim->compute_us;
+	uint32_t n = ff_task_devices(t, &device, &own);
+	double *busy = t->move ? sim->comm_us : sim->compute_us;
 
 	for (uint32_t i = 0; i < n; i++)
 		busy[device[i]] += us;
@@ -135,11 +128,10 @@ static void add_busy(const struct ff_schedule *s, const struct ff_task *t, doubl
 static void slow_down(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p,
 		double us, double *free_us, struct ff_simulation *sim)
 {
-	bool comm = t->kind == FF_TASK_SYNC ||
-		    (t->kind == FF_TASK_MOVE && !ff_move_is_own(s->graph, t->edge, t->move));
+	bool comm = t->move && !ff_move_is_own(s->graph, t->edge, t->move);
 	const uint16_t *device;
 	uint16_t own;
-	uint32_t n = ff_task_devices(s, t, &device, &own);
+	uint32_t n = ff_task_devices(t, &device, &own);
 	double beside = comm ? ff_price_beside(p, n, device, us) : 0;
 
 	for (uint32_t i = 0; i < n && beside > 0; i++) {
@@ -190,7 +182,7 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 		if (sim.finish[i] > sim.step_us)
 			sim.step_us = sim.finish[i];
 		slow_down(s, t, p, us, free_us, &sim);
-		add_busy(s, t, us, &sim);
+		add_busy(t, us, &sim);
 	}
 	*ret = sim;
 	return FF_OK;
@@ -205,12 +197,12 @@ int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation 
 	struct ff_span *all;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		total += ff_task_devices(s, &s->tasks[i], &device, &own);
+		total += ff_task_devices(&s->tasks[i], &device, &own);
 	all = ff_arena_array(a, total, sizeof(*all));
 	if (!all)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
-		uint32_t k = ff_task_devices(s, &s->tasks[i], &device, &own);
+		uint32_t k = ff_task_devices(&s->tasks[i], &device, &own);
 
 		for (uint32_t j = 0; j < k; j++)
 			all[at++] = (struct ff_span){i, device[j], sim->start[i], sim->finish[i]};
@@ -234,18 +226,18 @@ static double waited_us(const struct ff_schedule *s, const struct ff_simulation 
 	const struct ff_task *t = &s->tasks[task];
 	const uint16_t *device, *of_dep;
 	uint16_t own, own_of_dep;
-	uint32_t n = ff_task_devices(s, t, &device, &own);
+	uint32_t n = ff_task_devices(t, &device, &own);
 	double us = 0;
 
 	enum ff_lane_class lane = FF_LANE_COMM;
 
-	if (t->kind == FF_TASK_MOVE && ff_move_is_own(s->graph, t->edge, t->move))
+	if (ff_move_is_own(s->graph, t->edge, t->move))
 		lane = FF_LANE_COMPUTE;
 	for (uint32_t i = 0; i < n; i++)
 		r->ready_us[device[i]] = r->free_us[ff_lane(s->machine, lane, device[i])];
 	for (uint32_t i = 0; i < t->n_deps; i++) {
 		uint32_t dep = s->deps[t->first_dep + i];
-		uint32_t k = ff_task_devices(s, &s->tasks[dep], &of_dep, &own_of_dep);
+		uint32_t k = ff_task_devices(&s->tasks[dep], &of_dep, &own_of_dep);
 
 		for (uint32_t j = 0; j < k; j++)
 			if (sim->finish[dep] > r->ready_us[of_dep[j]])
@@ -270,7 +262,7 @@ static int add_waits(const struct ff_schedule *s, const struct ff_simulation *si
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC)
+		if (t->move)
 			times[c->of[i]].waited_us += waited_us(s, sim, i, &r);
 		for (uint32_t l = 0; l < t->n_lanes; l++)
 			r.free_us[s->lanes[t->first_lane + l]] = sim->finish[i];

@@ -12,15 +12,14 @@
 static uint64_t hash_span(const struct ff_schedule *s, const struct ff_span *span)
 {
 	const struct ff_task *t = &s->tasks[span->task];
-	uint64_t h = ff_hash_mix(t->kind, t->pass), bits[2];
+	uint64_t h = ff_hash_mix(t->compute, ff_task_pass(t)), bits[2];
 
 	memcpy(bits, (const double[]){span->start_us, span->finish_us}, sizeof(bits));
 	h = ff_hash_mix(h, bits[0]);
 	h = ff_hash_mix(h, bits[1]);
-	h = ff_hash_mix(h, t->micro);
+	h = ff_hash_mix(h, (uint64_t)t->micro << 1 | !t->move);
 	/* other devices have other buckets, which are as large */
-	if (t->bucket < s->n_buckets && t->kind != FF_TASK_FORWARD && t->kind != FF_TASK_BACKWARD &&
-			t->kind != FF_TASK_MOVE)
+	if (t->bucket != FF_NONE)
 		return ff_hash_mix(h, (uint64_t)s->buckets[t->bucket].bytes);
 	return ff_hash_mix(h, t->node);
 }

@@ -48,7 +48,7 @@ static int add_up(const struct ff_html *h, struct ff_arena *a, struct busy *b, s
 		double us = span->finish_us - span->start_us;
 
 		b->step_us = span->finish_us > b->step_us ? span->finish_us : b->step_us;
-		if (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC)
+		if (t->move)
 			b->us[OF_DEVICES][span->device] += us;
 		if (!seen[span->task])
 			add_task(s, t, us, b);

@@ -55,7 +55,7 @@ static int draw(const struct ff_html *h, uint32_t device, const double *start, s
 	for (uint32_t t = 0; t < s->n_tasks && code == FF_OK; t++) {
 		uint16_t own;
 		const uint16_t *on;
-		uint32_t n = ff_task_devices(s, &s->tasks[t], &on, &own), i = 0, p;
+		uint32_t n = ff_task_devices(&s->tasks[t], &on, &own), i = 0, p;
 
 		while (i < n && on[i] != device)
 			i++;

@@ -18,15 +18,13 @@ static const char *const colours[] = {[FORWARD] = "forward",
 
 static enum colour colour_of(const struct ff_task *t)
 {
-	static const enum colour of[] = {[FF_TASK_FORWARD] = FORWARD,
-			[FF_TASK_BACKWARD] = BACKWARD,
-			[FF_TASK_MOVE] = MOVE,
-			[FF_TASK_SYNC] = SYNC,
-			[FF_TASK_UPDATE] = UPDATE,
-			[FF_TASK_NORM] = UPDATE,
-			[FF_TASK_DELAY] = UPDATE};
-
-	return t->kind == FF_TASK_FORWARD && t->again ? AGAIN : of[t->kind];
+	if (t->move)
+		return ff_task_moves_edge(t) ? MOVE : SYNC;
+	if (!ff_task_computes_part(t))
+		return UPDATE;
+	return t->phase == FF_PHASE_RECOMPUTE   ? AGAIN
+	       : ff_task_pass(t) == FF_BACKWARD ? BACKWARD
+						: FORWARD;
 }
 
 /* Names of tasks, each once: the number of a micro-batch stands beside. */

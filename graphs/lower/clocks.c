@@ -32,7 +32,7 @@ const struct ff_clock *ff_clock_before(const struct ff_lowering *l, uint32_t tas
 {
 	const uint16_t *list;
 	uint16_t one;
-	uint32_t n = ff_task_devices(&l->r, &l->r.tasks[task], &list, &one);
+	uint32_t n = ff_task_devices(&l->r.tasks[task], &list, &one);
 
 	return &l->clocks.born[l->clocks.first[task] + ff_device_index(list, n, device)];
 }
@@ -46,7 +46,7 @@ static void wait_for(struct ff_lowering *l, uint32_t dep, uint32_t n, const uint
 	const struct ff_clock *done = l->clocks.done + l->clocks.first[dep];
 	const uint16_t *other;
 	uint16_t one;
-	uint32_t count = ff_task_devices(&l->r, &l->r.tasks[dep], &other, &one);
+	uint32_t count = ff_task_devices(&l->r.tasks[dep], &other, &one);
 	bool own = n <= count;
 
 	for (uint32_t i = 0; i < (own ? n : count); i++) {
@@ -65,7 +65,7 @@ void ff_clock_tick(struct ff_lowering *l)
 	bool comm = ff_on_comm_lane(l, t);
 	const uint16_t *device;
 	uint16_t one;
-	uint32_t n = ff_task_devices(&l->r, t, &device, &one);
+	uint32_t n = ff_task_devices(t, &device, &one);
 	struct ff_clock *now = l->clocks.born + l->clocks.n;
 
 	l->clocks.first[me] = l->clocks.n;

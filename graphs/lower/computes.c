@@ -65,7 +65,7 @@ static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
 {
 	uint32_t device = t->device, node = t->node, part = t->part;
 	const struct ff_node *n = &l->g->nodes[node];
-	int64_t bytes = ff_computes_scratch(l, node, t->pass, part);
+	int64_t bytes = ff_computes_scratch(l, node, ff_task_pass(t), part);
 
 	/* what is added to other gradients is written aside first */
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
@@ -78,14 +78,12 @@ static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
 
 static struct ff_task *compute_begin(struct ff_lowering *l, const struct ff_step *s, uint32_t part)
 {
-	bool back = ff_phase_pass(s->phase) == FF_BACKWARD;
-	struct ff_task *t = ff_emit_begin(l, back ? FF_TASK_BACKWARD : FF_TASK_FORWARD, s);
+	struct ff_task *t = ff_emit_compute(l, s, FF_COMPUTE_PART, l->node[s->id]->device[part]);
 
+	t->phase = s->phase;
 	t->grads = ff_node_grads(&l->program, s->phase, s->id);
 	t->node = s->id;
 	t->part = part;
-	t->device = l->node[s->id]->device[part];
-	ff_emit_occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, t->device));
 	count_workspace(l, t);
 	return t;
 }
@@ -98,7 +96,7 @@ static void use_input(struct ff_lowering *l, const struct ff_task *t, uint32_t s
 	uint32_t *in = (uint32_t *)ff_task_in(&l->r, t, slot), i;
 
 	if (alias != FF_NONE) {
-		i = ff_schedule_instance(&l->r, from, t->micro, t->again || t->pass == FF_BACKWARD);
+		i = ff_schedule_instance(&l->r, from, t->micro, t->phase != FF_PHASE_FORWARD);
 		in[t->part] = ff_emit_list(l, l->r.out, l->g->edges[edge].value, i)[alias];
 	}
 	ff_buffer_use(l, in[t->part]);
@@ -109,8 +107,7 @@ static void use_input(struct ff_lowering *l, const struct ff_task *t, uint32_t s
 static void depend_on_value(struct ff_lowering *l, const struct ff_task *t, uint32_t edge)
 {
 	uint32_t alias = l->edge[edge].forward.alias[t->part], from = ff_edge_source(l->g, edge);
-	bool later = t->again || t->pass == FF_BACKWARD;
-	uint32_t i = ff_schedule_instance(&l->r, from, t->micro, later);
+	uint32_t i = ff_schedule_instance(&l->r, from, t->micro, t->phase != FF_PHASE_FORWARD);
 
 	if (alias == FF_NONE || ff_node_is_parameter(l->g, from))
 		return;
@@ -230,7 +227,7 @@ static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 {
 	const struct ff_node *n = &l->g->nodes[t->node];
 
-	if (t->grads == FF_GRADS_PARAMS) {
+	if (t->phase == FF_PHASE_WEIGHTS) {
 		ff_emit_depend(l, ff_emit_task(l, FF_PHASE_BACKWARD, t->micro, t->node, t->part));
 		return;
 	}
@@ -254,12 +251,12 @@ void ff_computes_part(struct ff_lowering *l, const struct ff_step *s, uint32_t p
 	if (place)
 		place[part] = l->r.n_tasks - 1 - *ff_emit_computed(l, s->phase, s->micro, s->id);
 	ff_depend_arrived(l, s->phase, s->micro, s->id, part);
-	if (t->pass == FF_BACKWARD)
+	if (ff_task_pass(t) == FF_BACKWARD)
 		depend_backward(l, t);
 	else
 		depend_forward(l, t);
 	ff_emit_ready(l);
-	if (t->pass == FF_BACKWARD)
+	if (ff_task_pass(t) == FF_BACKWARD)
 		use_backward(l, t);
 	else
 		use_forward(l, t);

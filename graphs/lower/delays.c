@@ -64,15 +64,6 @@ void ff_delays_build(struct ff_lowering *l)
 			build_edge(l, e);
 }
 
-static struct ff_task *begin(struct ff_lowering *l, const struct ff_step *s, uint32_t device)
-{
-	struct ff_task *t = ff_emit_begin(l, FF_TASK_DELAY, s);
-
-	t->device = device;
-	ff_emit_occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, device));
-	return t;
-}
-
 void ff_delays_emit_bucket(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
 {
 	const struct ff_bucket *b = &l->r.buckets[bucket];
@@ -81,7 +72,7 @@ void ff_delays_emit_bucket(struct ff_lowering *l, const struct ff_step *s, uint3
 		return;
 	l->told.delay[bucket] = l->r.n_tasks;
 	for (uint32_t d = 0; d < b->n_devices; d++) {
-		begin(l, s, b->device[d])->bucket = bucket;
+		ff_emit_compute(l, s, FF_COMPUTE_DELAY, b->device[d])->bucket = bucket;
 		ff_emit_ready(l);
 	}
 }
@@ -98,7 +89,7 @@ void ff_delays_emit_edge(struct ff_lowering *l, const struct ff_step *s)
 
 		if (due[p] != FF_NONE || din[p] == FF_NONE)
 			continue;
-		t = begin(l, s, reader->device[p]);
+		t = ff_emit_compute(l, s, FF_COMPUTE_DELAY, reader->device[p]);
 		t->edge = s->id;
 		t->node = e->node;
 		t->part = p;

@@ -9,7 +9,7 @@
 uint32_t ff_delays_of(const struct ff_lowering *l, uint32_t bucket);
 void ff_delays_build(struct ff_lowering *l);
 
-/* DELAY tasks of a bucket; of what is moved at the edge of step `s`. */
+/* Delays of a bucket; of what is moved at the edge of step `s`. */
 void ff_delays_emit_bucket(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket);
 void ff_delays_emit_edge(struct ff_lowering *l, const struct ff_step *s);
 

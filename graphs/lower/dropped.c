@@ -54,7 +54,8 @@ void ff_dropped_place(struct ff_lowering *l, struct ff_task *t)
 	for (uint32_t d = 0; d < b->n_devices; d++)
 		ff_buffer_use(l, ff_buffer_new(l, b->device[d], bytes));
 	place_shards(l, b, t->bucket, t->stage,
-			ff_schedule_instance(&l->r, node, t->micro, t->again));
+			ff_schedule_instance(
+					&l->r, node, t->micro, t->phase == FF_PHASE_RECOMPUTE));
 }
 
 void ff_dropped_write(struct ff_lowering *l, uint32_t gradient)
@@ -79,6 +80,6 @@ void ff_dropped_take(struct ff_lowering *l, const struct ff_task *t)
 {
 	const struct ff_bucket *b = &l->r.buckets[t->bucket];
 
-	for (uint32_t d = 0; d < b->n_devices && b->dropped; d++)
+	for (uint32_t d = 0; d < b->n_devices; d++)
 		ff_buffer_use(l, ff_bucket_gradients(b, t->micro)[d]);
 }

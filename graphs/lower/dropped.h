@@ -11,7 +11,7 @@ int ff_dropped_begin(struct ff_lowering *l, uint32_t bucket);
 void ff_dropped_place(struct ff_lowering *l, struct ff_task *t);
 /* The task at hand is about to write `gradient`, which may be one of a dropped bucket. */
 void ff_dropped_write(struct ff_lowering *l, uint32_t gradient);
-/* SYNC `t` takes all gradients of its bucket and micro-batch, if the bucket is dropped. */
+/* Move `t` of a dropped bucket takes all its gradients of a micro-batch. */
 void ff_dropped_take(struct ff_lowering *l, const struct ff_task *t);
 
 #endif

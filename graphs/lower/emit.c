@@ -22,14 +22,11 @@ static void push(struct ff_lowering *l, struct ff_list *list, uint32_t v)
 	list->v[list->n++] = v;
 }
 
-struct ff_task *ff_emit_begin(
-		struct ff_lowering *l, enum ff_task_kind kind, const struct ff_step *s)
+static struct ff_task *begin(struct ff_lowering *l, const struct ff_step *s)
 {
 	struct ff_task *t = &l->r.tasks[l->r.n_tasks++];
 
-	*t = (struct ff_task){.kind = kind,
-			.pass = ff_phase_pass(s->phase),
-			.again = s->phase == FF_PHASE_RECOMPUTE,
+	*t = (struct ff_task){.phase = s->phase == FF_PHASE_WEIGHTS ? FF_PHASE_BACKWARD : s->phase,
 			.micro = s->micro,
 			.node = FF_NONE,
 			.part = FF_NONE,
@@ -43,6 +40,35 @@ struct ff_task *ff_emit_begin(
 	return t;
 }
 
+struct ff_task *ff_emit_compute(struct ff_lowering *l, const struct ff_step *s,
+		enum ff_compute compute, uint32_t device)
+{
+	struct ff_task *t = begin(l, s);
+
+	t->compute = compute;
+	t->device = device;
+	push(l, &l->lanes, ff_lane(l->m, FF_LANE_COMPUTE, device));
+	t->n_lanes = 1;
+	return t;
+}
+
+struct ff_task *ff_emit_move(struct ff_lowering *l, const struct ff_step *s, uint32_t edge,
+		const struct ff_move *mv)
+{
+	struct ff_arena_mark mark = ff_arena_mark(l->scratch);
+	uint32_t *lane = ff_arena_array(l->scratch, 3 * (size_t)mv->n_devices, sizeof(*lane));
+	struct ff_task *t = begin(l, s);
+
+	t->move = mv;
+	t->edge = edge;
+	t->n_lanes = lane ? ff_move_lanes(l->g, l->m, edge, mv, lane) : 0;
+	l->failed |= !lane;
+	for (uint32_t i = 0; i < t->n_lanes; i++)
+		push(l, &l->lanes, lane[i]);
+	ff_arena_rewind(l->scratch, mark);
+	return t;
+}
+
 void ff_emit_depend(struct ff_lowering *l, uint32_t task)
 {
 	struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
@@ -51,26 +77,6 @@ void ff_emit_depend(struct ff_lowering *l, uint32_t task)
 		return;
 	push(l, &l->deps, task);
 	t->n_deps = l->deps.n - t->first_dep;
-}
-
-void ff_emit_occupy(struct ff_lowering *l, uint32_t lane)
-{
-	struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
-
-	push(l, &l->lanes, lane);
-	t->n_lanes = l->lanes.n - t->first_lane;
-}
-
-void ff_emit_occupy_transfer(struct ff_lowering *l, uint32_t n, const uint16_t *device)
-{
-	struct ff_arena_mark mark = ff_arena_mark(l->scratch);
-	uint32_t *lane = ff_arena_array(l->scratch, 3 * (size_t)n, sizeof(*lane));
-	uint32_t lanes = lane ? ff_transfer_lanes(l->m, n, device, lane) : 0;
-
-	l->failed |= !lane;
-	for (uint32_t i = 0; i < lanes; i++)
-		ff_emit_occupy(l, lane[i]);
-	ff_arena_rewind(l->scratch, mark);
 }
 
 static int by_number(const void *a, const void *b)

@@ -5,15 +5,16 @@
 
 #include "lowering.h"
 
-/* Opens a task, the one at hand; its lanes, dependencies and buffers follow. */
-struct ff_task *ff_emit_begin(
-		struct ff_lowering *l, enum ff_task_kind kind, const struct ff_step *s);
+/* Opens a task of step `s`, the one at hand; dependencies and buffers follow.  One that computes,
+ * on `device`; or one that moves: of `edge`, or (FF_NONE) of a bucket. */
+struct ff_task *ff_emit_compute(struct ff_lowering *l, const struct ff_step *s,
+		enum ff_compute compute, uint32_t device);
+struct ff_task *ff_emit_move(struct ff_lowering *l, const struct ff_step *s, uint32_t edge,
+		const struct ff_move *mv);
 /* The task at hand comes after `task`, unless that is FF_NONE. */
 void ff_emit_depend(struct ff_lowering *l, uint32_t task);
 /* All that it comes after is told: dependencies stand in order, each once, and clocks go on. */
 void ff_emit_ready(struct ff_lowering *l);
-void ff_emit_occupy(struct ff_lowering *l, uint32_t lane);
-void ff_emit_occupy_transfer(struct ff_lowering *l, uint32_t n, const uint16_t *device);
 /* A buffer of its own; FF_NONE where there is nothing in it. */
 uint32_t ff_emit_shard(struct ff_lowering *l, uint32_t device, int64_t bytes);
 

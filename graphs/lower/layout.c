@@ -319,7 +319,7 @@ static void slice_tasks(const struct ff_lowering *l, struct sliced *s)
 
 	for (int round = 0; round < 2; round++) {
 		for (uint32_t i = 0; i < l->r.n_tasks; i++) {
-			uint32_t n = ff_task_devices(&l->r, &l->r.tasks[i], &list, &one);
+			uint32_t n = ff_task_devices(&l->r.tasks[i], &list, &one);
 
 			for (uint32_t k = 0; k < n; k++)
 				if (round)

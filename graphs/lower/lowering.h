@@ -46,7 +46,7 @@ struct ff_arrivals {
 /* Tasks that others come after. */
 struct ff_told {
 	uint32_t *sync;    /* by bucket: that sums its gradients, or FF_NONE */
-	uint32_t *delay;   /* by bucket: its DELAY task on its first device, others behind it */
+	uint32_t *delay;   /* by bucket: its delay on its first device, others behind it */
 	uint32_t *limited; /* by device: its last FF_PREFETCH_DISTANCE limited computes, last first
 			    */
 	uint32_t round;    /* the first of the norms, or of the updates */
@@ -127,8 +127,6 @@ static inline const struct ff_redistribution *ff_moves_at(
 /* Whether a task is on its devices' communication lanes, beside what they compute. */
 static inline bool ff_on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
 {
-	if (!l->m->overlap || t->kind != FF_TASK_MOVE)
-		return l->m->overlap && t->kind == FF_TASK_SYNC;
-	return !ff_move_is_own(l->g, t->edge, t->move);
+	return l->m->overlap && t->move && !ff_move_is_own(l->g, t->edge, t->move);
 }
 #endif

@@ -43,7 +43,7 @@ void ff_buffer_use(struct ff_lowering *l, uint32_t buffer)
 	const struct ff_task *t = &l->r.tasks[task];
 	const uint16_t *list;
 	uint16_t one;
-	uint32_t n = ff_task_devices(&l->r, t, &list, &one), at;
+	uint32_t n = ff_task_devices(t, &list, &one), at;
 	const struct ff_clock *done;
 
 	if (buffer != FF_NONE && l->r.buffers[buffer].within != FF_NONE)
@@ -136,19 +136,18 @@ static void move_parts(struct ff_lowering *l)
 /* What an operator's parts carry moves while it is computed. */
 static bool is_of_node(const struct ff_lowering *l, const struct ff_task *t)
 {
-	return t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_BACKWARD ||
-	       (t->kind == FF_TASK_MOVE && ff_edge_is_carried(l->g, t->edge));
+	return ff_task_computes_part(t) ||
+	       (ff_task_moves_edge(t) && ff_edge_is_carried(l->g, t->edge));
 }
 
 /* Tasks of one operator's pass, or of one redistribution, count as one step. */
 static bool same_step(const struct ff_lowering *l, const struct ff_task *a, const struct ff_task *b)
 {
-	bool same = a->pass == b->pass && a->node == b->node && a->micro == b->micro &&
-		    a->again == b->again && a->grads == b->grads;
+	bool same = a->phase == b->phase && a->node == b->node && a->micro == b->micro;
 
 	if (is_of_node(l, a) && is_of_node(l, b))
 		return same;
-	return same && a->kind == b->kind && a->edge == b->edge;
+	return same && !a->move == !b->move && a->compute == b->compute && a->edge == b->edge;
 }
 
 /* The most that is in use on each device in any step. */

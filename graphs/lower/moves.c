@@ -54,15 +54,7 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 
 uint32_t ff_moves_begin(struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv)
 {
-	struct ff_task *t = ff_emit_begin(l, FF_TASK_MOVE, s);
-
-	t->edge = s->id;
-	t->node = l->g->edges[s->id].node;
-	t->move = mv;
-	if (ff_move_is_own(l->g, s->id, mv))
-		ff_emit_occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, mv->device[0]));
-	else
-		ff_emit_occupy_transfer(l, mv->n_devices, mv->device);
+	ff_emit_move(l, s, s->id, mv)->node = l->g->edges[s->id].node;
 	return l->r.n_tasks - 1;
 }
 
@@ -98,7 +90,7 @@ uint32_t ff_moves_end(struct ff_lowering *l)
 	const struct ff_edge *e = &l->g->edges[t->edge];
 	const struct ff_value *v = &l->g->values[e->value];
 	const struct ff_node_block *to = l->node[e->node], *source = l->node[v->producer];
-	bool back = t->pass == FF_BACKWARD;
+	bool back = ff_task_pass(t) == FF_BACKWARD;
 	const struct ff_move *mv = t->move;
 	const uint32_t *sources, *sinks;
 	struct ff_side side;

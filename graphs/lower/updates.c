@@ -33,12 +33,33 @@ static void depend_on_due(struct ff_lowering *l, uint32_t bucket)
 		ff_emit_depend(l, l->told.delay[bucket] + d);
 }
 
+/* Forward weights are gathered, backward gradients are summed; where those are not, what is updated
+ * by them becomes the mean. */
+static struct ff_move move_of(const struct ff_lowering *l, const struct ff_bucket *b, bool gathers)
+{
+	int64_t sent = gathers ? ff_bucket_gathered_bytes(b, l->g->dtype) : ff_bucket_sent_bytes(b);
+
+	return (struct ff_move){.kind = !b->flat  ? FF_MOVE_ALL_REDUCE
+					: gathers ? FF_MOVE_ALL_GATHER
+						  : FF_MOVE_REDUCE_SCATTER,
+			.type = gathers ? l->g->dtype : FF_F32,
+			.gradients = !gathers && !b->averaged,
+			.codec = b->codec,
+			.n_devices = b->n_devices,
+			.device = b->device,
+			.network_bytes = b->averaged ? (1 + (int64_t)l->r.optimizer->states) * sent
+						     : sent};
+}
+
 uint32_t ff_updates_begin(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
 {
-	const struct ff_bucket *b = &l->r.buckets[bucket];
+	static const struct ff_move nothing;
+	struct ff_move *mv = ff_arena_alloc(l->a, sizeof(*mv));
 
-	ff_emit_begin(l, FF_TASK_SYNC, s)->bucket = bucket;
-	ff_emit_occupy_transfer(l, b->n_devices, b->device);
+	l->failed |= !mv;
+	if (mv)
+		*mv = move_of(l, &l->r.buckets[bucket], ff_phase_pass(s->phase) == FF_FORWARD);
+	ff_emit_move(l, s, FF_NONE, mv ? mv : &nothing)->bucket = bucket;
 	return l->r.n_tasks - 1;
 }
 
@@ -54,17 +75,15 @@ uint32_t ff_updates_end(struct ff_lowering *l)
 {
 	struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
 	const struct ff_bucket *b = &l->r.buckets[t->bucket];
+	int64_t *sum;
 
 	ff_emit_ready(l);
-	if (t->pass == FF_BACKWARD) {
+	sum = b->averaged ? &l->r.averaged_bytes : &l->r.network_bytes;
+	*sum = ff_sat_add(*sum, t->move->network_bytes);
+	if (b->dropped && ff_task_pass(t) == FF_BACKWARD)
 		ff_dropped_take(l, t);
-		l->r.network_bytes = ff_sat_add(l->r.network_bytes, ff_bucket_sent_bytes(b));
-		return l->r.n_tasks - 1;
-	}
-	if (b->dropped)
+	else if (b->dropped)
 		ff_dropped_place(l, t);
-	l->r.network_bytes =
-			ff_sat_add(l->r.network_bytes, ff_bucket_gathered_bytes(b, l->g->dtype));
 	return l->r.n_tasks - 1;
 }
 
@@ -105,13 +124,12 @@ static inline struct at_hand sink_begin_update(struct ff_lowering *l, const stru
 		const uint32_t *bucket, uint32_t position)
 {
 	const struct ff_step *last = &l->program.step[l->program.n - 1];
-	struct ff_task *t = ff_emit_begin(l, r->norm ? FF_TASK_NORM : FF_TASK_UPDATE, last);
+	struct ff_task *t = ff_emit_compute(l, last, r->norm ? FF_COMPUTE_NORM : FF_COMPUTE_UPDATE,
+			l->buckets.bucket[*bucket].device[position]);
 
 	t->bucket = *bucket;
-	t->device = l->buckets.bucket[*bucket].device[position];
 	if (r->norm && l->r.workspace_bytes[t->device] < FF_NORM_SCRATCH)
 		l->r.workspace_bytes[t->device] = FF_NORM_SCRATCH;
-	ff_emit_occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, t->device));
 	return (struct at_hand){l->r.n_tasks - 1};
 }
 
@@ -155,13 +173,10 @@ static uint32_t sink_sum_norms(struct ff_lowering *l)
 
 	if (all->n_devices < 2)
 		return end - 1;
-	ff_emit_begin(l, FF_TASK_SYNC, last)->bucket = l->r.clip;
-	ff_emit_occupy_transfer(l, all->n_devices, all->device);
+	ff_updates_begin(l, last, l->r.clip);
 	for (uint32_t i = l->told.round; i < end; i++)
 		ff_emit_depend(l, i);
-	ff_emit_ready(l);
-	l->r.network_bytes = ff_sat_add(l->r.network_bytes, ff_bucket_sent_bytes(all));
-	return end;
+	return ff_updates_end(l);
 }
 
 static inline void sink_average(struct ff_lowering *l)
@@ -169,18 +184,14 @@ static inline void sink_average(struct ff_lowering *l)
 	const struct ff_step *last = &l->program.step[l->program.n - 1];
 	uint32_t end = l->r.n_tasks;
 
-	for (uint32_t i = 0; i < l->r.n_buckets && l->r.average_every; i++) {
-		const struct ff_bucket *b = &l->r.buckets[i];
-
-		if (!b->averaged)
+	for (uint32_t i = 0; i < l->r.n_buckets; i++) {
+		if (!l->r.buckets[i].averaged)
 			continue;
 		ff_updates_begin(l, last, i);
 		for (uint32_t k = l->told.round; k < end; k++)
 			if (l->r.tasks[k].bucket == i)
 				ff_emit_depend(l, k);
-		ff_emit_ready(l);
-		l->r.averaged_bytes +=
-				(1 + (int64_t)l->r.optimizer->states) * ff_bucket_sent_bytes(b);
+		ff_updates_end(l);
 	}
 }
 

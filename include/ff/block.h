@@ -113,13 +113,14 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
  * `lane` has room for 3 * n_devices.  Returns how many. */
 uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const uint16_t *device,
 		uint32_t *lane);
-/* Whether a move of `edge` has its place among what its only device computes, where no transfer
- * that waits for others holds it up: a copy of what nothing else is added to. */
+/* Whether a move, of `edge` or of a bucket, has its place among what its only device computes,
+ * where no transfer that waits for others holds it up: a copy of what nothing else is added to. */
 static inline bool ff_move_is_own(const struct ff_graph *g, uint32_t edge, const struct ff_move *mv)
 {
-	const struct ff_value *v = &g->values[g->edges[edge].value];
+	const struct ff_value *v =
+			mv->kind == FF_MOVE_COPY ? &g->values[g->edges[edge].value] : NULL;
 
-	return mv->kind == FF_MOVE_COPY && v->kind == FF_VALUE_ACTIVATION && v->n_uses == 1;
+	return v && v->kind == FF_VALUE_ACTIVATION && v->n_uses == 1;
 }
 /* Lanes of such a move, or of another. */
 uint32_t ff_move_lanes(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,

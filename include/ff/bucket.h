@@ -36,7 +36,7 @@ struct ff_bucket {
 	bool synced, flat, dropped;
 	const struct ff_codec *codec; /* of several devices, synced; NULL: as they are */
 	/* Instead: each device goes its own way with its own gradients, and in every so many
-	 * steps its SYNC, behind the updates, makes weights and states the mean of all. */
+	 * steps its move, behind the updates, makes weights and states the mean of all. */
 	bool averaged;
 	uint32_t delay; /* steps that gradients wait which backward writes here; 0: it writes none
 			 */

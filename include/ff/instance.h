@@ -28,7 +28,7 @@ static inline const uint32_t *ff_task_in(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
 	uint32_t edge = s->graph->nodes[t->node].in + slot;
-	bool later = t->again || t->pass == FF_BACKWARD;
+	bool later = t->phase != FF_PHASE_FORWARD;
 
 	return s->in[(size_t)edge * s->n_instances +
 			ff_schedule_instance(s, ff_edge_source(s->graph, edge), t->micro, later)];
@@ -37,7 +37,7 @@ static inline const uint32_t *ff_task_out(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t port)
 {
 	uint32_t value = s->graph->nodes[t->node].out + port;
-	bool later = t->again || t->pass == FF_BACKWARD;
+	bool later = t->phase != FF_PHASE_FORWARD;
 
 	return s->out[(size_t)value * s->n_instances +
 			ff_schedule_instance(s, t->node, t->micro, later)];
@@ -74,15 +74,18 @@ static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_tas
 	uint32_t from = ff_edge_source(s->graph, t->edge);
 	bool param = ff_node_is_parameter(s->graph, from);
 
-	if (t->pass == FF_BACKWARD) {
+	if (ff_task_pass(t) == FF_BACKWARD) {
 		uint32_t edge = s->added[t->edge] == FF_NONE ? t->edge : s->added[t->edge];
 
 		*source = s->din[edge * n + (param ? ff_schedule_due(s) : 2 * (size_t)t->micro)];
 		*sink = s->dout[value * n + (param ? 0 : 2 * (size_t)t->micro)];
 	} else {
 		*source = s->out[value * n +
-				 (param ? 0 : ff_schedule_instance(s, from, t->micro, t->again))];
-		*sink = s->in[t->edge * n + ff_schedule_instance(s, from, t->micro, t->again)];
+				 (param ? 0
+					: ff_schedule_instance(s, from, t->micro,
+							  t->phase == FF_PHASE_RECOMPUTE))];
+		*sink = s->in[t->edge * n + ff_schedule_instance(s, from, t->micro,
+							    t->phase == FF_PHASE_RECOMPUTE)];
 	}
 }
 /* Whether a backward task makes the gradient of input `slot`; whether it may read what is there. */
@@ -102,7 +105,7 @@ static inline bool ff_task_adds(const struct ff_schedule *s, const struct ff_tas
 {
 	const struct ff_node *n = &s->graph->nodes[t->node];
 
-	return t->pass == FF_BACKWARD && slot >= n->n_data && ff_task_makes(s, t, slot) &&
+	return ff_task_pass(t) == FF_BACKWARD && slot >= n->n_data && ff_task_makes(s, t, slot) &&
 	       ((t->micro > 0 && !s->dropped[ff_edge_source(s->graph, n->in + slot)]) ||
 			       s->accumulate[n->in + slot]);
 }
@@ -113,7 +116,7 @@ static inline const uint32_t *ff_task_sum(
 {
 	uint32_t sum = s->added[s->graph->nodes[t->node].in + slot];
 
-	if (t->pass != FF_BACKWARD || sum == FF_NONE || !ff_task_makes(s, t, slot))
+	if (ff_task_pass(t) != FF_BACKWARD || sum == FF_NONE || !ff_task_makes(s, t, slot))
 		return NULL;
 	return s->din[(size_t)sum * s->n_instances + 2 * (size_t)t->micro];
 }

@@ -6,21 +6,8 @@
 #define FF_PROGRAM_H
 
 #include "ff/backward.h"
+#include "ff/phase.h"
 #include "ff/strategy.h"
-#include "ff/work.h"
-
-/* What is done with a micro-batch.  The first two are kernels' passes too. */
-enum ff_phase {
-	FF_PHASE_FORWARD = FF_FORWARD,
-	FF_PHASE_BACKWARD = FF_BACKWARD,
-	FF_PHASE_RECOMPUTE, /* forward once more: for backward what was dropped */
-	FF_PHASE_WEIGHTS,   /* backward of halved nodes: the gradients of parameters */
-	FF_PHASE_COUNT
-};
-static inline enum ff_pass ff_phase_pass(enum ff_phase phase)
-{
-	return phase == FF_PHASE_BACKWARD || phase == FF_PHASE_WEIGHTS ? FF_BACKWARD : FF_FORWARD;
-}
 
 enum ff_step_kind {
 	FF_STEP_MOVES,   /* redistribution at edge `id`: values forward, gradients backward */

@@ -5,46 +5,8 @@
 #define FF_SCHEDULE_H
 
 #include "ff/bucket.h"
-#include "ff/redistribution.h"
 #include "ff/strategy.h"
-#include "ff/work.h"
-
-enum ff_task_kind {
-	FF_TASK_FORWARD,
-	FF_TASK_BACKWARD,
-	FF_TASK_MOVE,
-	/* Of a bucket: backward its gradients are summed, all-reduced or, where it is flat,
-	 * reduce-scattered; forward the weights of a flat one are gathered. */
-	FF_TASK_SYNC,
-	FF_TASK_UPDATE,
-	/* The squares of the gradients in a bucket, added up: of each of its devices, which have
-	 * the same elements, a share that no other takes (ff_norm_share). */
-	FF_TASK_NORM,
-	/* Gradients of an earlier step come to their turn, and those that wait move up: of a bucket
-	 * on one device, or (`edge`) what a part of a reader has made, which is moved from there.
-	 */
-	FF_TASK_DELAY,
-};
-
-struct ff_task {
-	enum ff_task_kind kind;
-	enum ff_pass pass;
-	bool again;          /* FORWARD, MOVE: once more, for backward */
-	enum ff_grads grads; /* BACKWARD: that it makes */
-	uint32_t micro;      /* micro-batch: compute, MOVE, SYNC of dropped buckets */
-	uint32_t node;       /* compute; MOVE, DELAY: the consumer */
-	uint32_t part;       /* compute, DELAY */
-	uint32_t device;     /* compute, UPDATE, NORM, DELAY */
-	uint32_t edge;       /* MOVE, DELAY of what is moved */
-	uint32_t bucket;     /* SYNC, UPDATE, NORM, DELAY of others */
-	const struct ff_move *move;
-	/* MOVE: first of n_devices buffers (FF_NONE where no stage); SYNC that gathers a dropped
-	 * bucket: those of all its weights. */
-	uint32_t stage;
-	uint32_t residual; /* MOVE, compressed: likewise, of what its devices have not sent yet */
-	uint32_t first_lane, n_lanes; /* ff_schedule.lanes */
-	uint32_t first_dep, n_deps;   /* ff_schedule.deps: earlier tasks */
-};
+#include "ff/task.h"
 
 /* A piece of a device's memory and when it holds something.  Shards of
  * parameters and their gradients lie in their buckets for good, those of dropped buckets within
@@ -73,7 +35,7 @@ struct ff_schedule {
 	struct ff_bucket *buckets;
 	/* Where gradients are clipped by their global norm: the last bucket, of all devices that
 	 * update something.  It has no shards; what its devices add up is the first of its
-	 * gradients, which its SYNC makes one and every UPDATE waits for.  FF_NONE: they are not.
+	 * gradients, which its move makes one and every update waits for.  FF_NONE: they are not.
 	 */
 	uint32_t clip;
 	struct ff_shard *shards;
@@ -139,10 +101,8 @@ static inline int64_t ff_schedule_sent_bytes(const struct ff_schedule *s)
 {
 	return s->network_bytes + (s->average_every ? s->averaged_bytes / s->average_every : 0);
 }
-/* The devices that take part in a task, ascending; `one` has room for the one of a task
- * that is on one. */
-uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
-		const uint16_t **device, uint16_t *one);
+/* What a task computes, of a part. */
+void ff_task_work(const struct ff_schedule *s, const struct ff_task *t, struct ff_work *ret);
 
 /* 64-bit hash of everything above: ranks compare it before they start. */
 uint64_t ff_schedule_hash(const struct ff_schedule *s);

@@ -59,9 +59,9 @@ static enum ff_critical_kind kind_of(const struct ff_schedule *s, const struct f
 	const struct ff_machine *m = s->machine;
 	const uint16_t *device;
 	uint16_t own;
-	uint32_t n = ff_task_devices(s, t, &device, &own);
+	uint32_t n = ff_task_devices(t, &device, &own);
 
-	if (!ff_task_communicates(t))
+	if (!t->move)
 		return FF_CRITICAL_COMPUTE;
 	for (uint32_t i = 1; i < n; i++)
 		if (m->node_of[device[i]] != m->node_of[device[0]])
@@ -87,7 +87,7 @@ static const char *what_of(const struct sums *x, const struct ff_task *t, uint32
 	if (layer == x->layers->n)
 		return name;
 	return ff_arena_printf(a, "%s%s", x->layers->layer[layer].name,
-			ff_task_is_compute(t) && pass ? pass : ff_arena_printf(a, " %s", name));
+			ff_task_computes_part(t) && pass ? pass : ff_arena_printf(a, " %s", name));
 }
 
 /* A layer's kernels of one pass may be of several classes. */
@@ -104,7 +104,7 @@ static int add_task(
 		struct sums *x, uint32_t task, double us, struct ff_arena *a, struct ff_error *err)
 {
 	const struct ff_task *t = &x->s->tasks[task];
-	bool of_node = ff_task_is_compute(t) || t->kind == FF_TASK_MOVE;
+	bool of_node = ff_task_computes_part(t) || ff_task_moves_edge(t);
 	uint32_t layer = of_node ? x->layers->of[t->node] : FF_NONE, class = x->classes.of[task];
 	enum ff_critical_kind kind = kind_of(x->s, t);
 	uint32_t *at;

@@ -127,10 +127,10 @@ static int find_lanes(const struct ff_plan *p, struct ff_arena *a, struct lane *
 			lane[i].n = 0;
 		}
 		for (uint32_t i = 0; i < s->n_tasks; i++) {
-			uint32_t k = ff_task_devices(s, &s->tasks[i], &device, &own);
-			uint32_t what = !ff_task_communicates(&s->tasks[i]) ? COMPUTES
-					: k > 1                             ? COMMUNICATES
-									    : COPIES;
+			uint32_t k = ff_task_devices(&s->tasks[i], &device, &own);
+			uint32_t what = !s->tasks[i].move ? COMPUTES
+					: k > 1           ? COMMUNICATES
+							  : COPIES;
 
 			for (uint32_t d = 0; d < k; d++) {
 				struct lane *l = &lane[LANES * device[d] + what];
@@ -155,13 +155,13 @@ static void add_work(const struct ff_plan *p, const enum ff_time_class *class, s
 		const struct ff_task *task = &s->tasks[i];
 		double us = p->simulation.finish[i] - p->simulation.start[i];
 
-		if (ff_task_communicates(task))
+		if (task->move)
 			continue;
-		if (!ff_task_is_compute(task)) {
+		if (!ff_task_computes_part(task)) {
 			t->us[FF_TIME_UPDATE] += us;
 			continue;
 		}
-		t->us[task->again ? FF_TIME_AGAIN : class[task->node]] += us;
+		t->us[task->phase == FF_PHASE_RECOMPUTE ? FF_TIME_AGAIN : class[task->node]] += us;
 		t->node_us[task->node] += us;
 	}
 }

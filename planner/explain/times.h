@@ -33,13 +33,5 @@ int ff_times_find(const struct ff_plan *p, struct ff_arena *a, struct ff_times *
 		struct ff_error *err);
 /* Of the kernels of `node`, the class of what takes longest to compute. */
 enum ff_time_class ff_time_class_of(const struct ff_graph *g, uint32_t node);
-static inline bool ff_task_communicates(const struct ff_task *t)
-{
-	return t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
-}
-static inline bool ff_task_is_compute(const struct ff_task *t)
-{
-	return t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_BACKWARD;
-}
 
 #endif

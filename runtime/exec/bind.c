@@ -31,7 +31,7 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
 	const struct ff_schedule *s = x->s;
 	const struct ff_node *n = w->node;
 	uint32_t flags = ff_op_row(n->op)->flags;
-	bool forward = t->pass == FF_FORWARD;
+	bool forward = ff_task_pass(t) == FF_FORWARD;
 
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		bool read = forward || i >= n->n_data || (flags & FF_OP_BACKWARD_IN);
@@ -92,33 +92,31 @@ static int64_t bind_additions(struct ff_executor *x, const struct ff_task *t,
 	return at;
 }
 
-static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
-		struct ff_work *w, struct ff_error *err)
+static int bind_part(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+		struct ff_error *err)
 {
 	const struct ff_node *n = &x->s->graph->nodes[t->node];
 	struct ff_host *h = &x->host[x->host_of[t->device]];
 	int64_t need, have = x->s->workspace_bytes[t->device];
-	struct ff_region box;
+	struct ff_work w;
 	int code;
 
-	ff_config_box(n, &x->s->config[t->node], t->part, &box);
-	ff_work_fill(x->s->graph, t->node, &box, t->pass, w);
-	ff_work_keep(w, t->grads);
+	ff_task_work(x->s, t, &w);
 	j->io = ff_arena_alloc(&x->arena, sizeof(*j->io));
 	j->addition = ff_arena_array(&x->arena, n->n_in, sizeof(*j->addition));
 	if (!j->io || !j->addition)
 		return ff_fail_memory(err);
-	bind_io(x, t, w, j->io);
-	if ((code = x->b->kernel.open(h->dev, w, &j->kernel, err)) < 0)
+	bind_io(x, t, &w, j->io);
+	if ((code = x->b->kernel.open(h->dev, &w, &j->kernel, err)) < 0)
 		return code;
-	need = bind_additions(x, t, w, ff_align64(x->b->kernel.workspace(j->kernel)), j);
+	need = bind_additions(x, t, &w, ff_align64(x->b->kernel.workspace(j->kernel)), j);
 	if (need > have)
 		return ff_fail(err, FF_E_RUN,
 				"operator %s needs %" PRId64
 				" bytes of scratch, but device %u has %" PRId64,
 				n->name, need, t->device, have);
 	/* of replicas, one is counted */
-	if (t->kind == FF_TASK_FORWARD && !t->again && (ff_op_row(n->op)->flags & FF_OP_LOSS) &&
+	if (t->phase == FF_PHASE_FORWARD && (ff_op_row(n->op)->flags & FF_OP_LOSS) &&
 			t->part < ff_config_cells(&x->s->config[t->node])) {
 		j->score = ff_arena_array(&x->arena, FF_SCORES, sizeof(*j->score));
 		if (!j->score)
@@ -236,7 +234,7 @@ static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_
 {
 	const uint16_t *device;
 	uint16_t one;
-	uint32_t n = ff_task_devices(x->s, t, &device, &one);
+	uint32_t n = ff_task_devices(t, &device, &one);
 
 	j->hosts = ff_arena_array(&x->arena, n, sizeof(*j->hosts));
 	if (!j->hosts)
@@ -250,41 +248,26 @@ static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_
 /* Whether a transfer goes among what its device computes; without overlap all do (issue.c). */
 static bool is_own(const struct ff_executor *x, const struct ff_task *t)
 {
-	return x->s->machine->overlap && t->kind == FF_TASK_MOVE &&
-	       ff_move_is_own(x->s->graph, t->edge, t->move);
+	return x->s->machine->overlap && ff_move_is_own(x->s->graph, t->edge, t->move);
 }
 
 static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
-		struct ff_work *scratch, struct ff_error *err)
+		struct ff_error *err)
 {
+	static int (*const bind[])(struct ff_executor *, const struct ff_task *, struct ff_job *,
+			struct ff_error *) = {[FF_COMPUTE_PART] = bind_part,
+			[FF_COMPUTE_UPDATE] = bind_update,
+			[FF_COMPUTE_NORM] = bind_norm,
+			[FF_COMPUTE_DELAY] = ff_waiting_bind};
 	int code = bind_hosts(x, t, j, err);
 
 	j->here = j->n_hosts > 0;
-	j->forward = (t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_MOVE ||
-				     t->kind == FF_TASK_SYNC) &&
-		     t->pass == FF_FORWARD && !t->again;
+	j->forward = t->phase == FF_PHASE_FORWARD;
 	if (code < 0 || !j->here)
 		return code;
-	switch (t->kind) {
-	case FF_TASK_FORWARD:
-	case FF_TASK_BACKWARD:
-		j->stream = x->host[j->hosts[0]].compute;
-		return bind_compute(x, t, j, scratch, err);
-	case FF_TASK_UPDATE:
-		j->stream = x->host[j->hosts[0]].compute;
-		return bind_update(x, t, j, err);
-	case FF_TASK_NORM:
-		j->stream = x->host[j->hosts[0]].compute;
-		return bind_norm(x, t, j, err);
-	case FF_TASK_DELAY:
-		j->stream = x->host[j->hosts[0]].compute;
-		return ff_waiting_bind(x, t, j, err);
-	case FF_TASK_MOVE:
-	case FF_TASK_SYNC:
-		j->stream = is_own(x, t) ? x->host[j->hosts[0]].compute : x->transfers;
-		return ff_transfer_build(x, t, &j->transfer, err);
-	}
-	return FF_OK;
+	j->stream = !t->move || is_own(x, t) ? x->host[j->hosts[0]].compute : x->transfers;
+	return t->move ? ff_transfer_build(x, t, &j->transfer, err)
+		       : bind[t->compute](x, t, j, err);
 }
 
 /* Streams run in order, so waiting for the last of the tasks that a task needs
@@ -328,16 +311,15 @@ static int bind_waits(struct ff_executor *x, uint32_t task, struct ff_error *err
 int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 {
 	const struct ff_schedule *s = x->s;
-	struct ff_work *scratch = ff_arena_alloc(&x->arena, sizeof(*scratch));
 	uint32_t n_spans = 0;
 	int code = FF_OK;
 
 	x->job = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->job));
 	x->losses.scored = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->losses.scored));
-	if (!scratch || !x->job || !x->losses.scored)
+	if (!x->job || !x->losses.scored)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n_tasks && code == FF_OK; i++) {
-		code = bind_task(x, &s->tasks[i], &x->job[i], scratch, err);
+		code = bind_task(x, &s->tasks[i], &x->job[i], err);
 		n_spans += x->job[i].n_hosts;
 	}
 	for (uint32_t i = 0; i < s->n_tasks && code == FF_OK; i++)

@@ -14,15 +14,16 @@ bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 	const struct ff_job *j = &x->job[task];
 
 	const struct ff_task *t = &x->s->tasks[task];
-	bool averages = t->kind == FF_TASK_SYNC && x->s->buckets[t->bucket].averaged;
+	bool updates = t->compute == FF_COMPUTE_UPDATE;
+	bool averages = ff_task_moves_bucket(t) && x->s->buckets[t->bucket].averaged;
 
 	if (!j->here || (!x->training && !j->forward))
 		return false;
-	if (t->kind == FF_TASK_UPDATE && x->step < x->s->staleness)
+	if (updates && x->step < x->s->staleness)
 		return false; /* there is nothing yet */
 	if (averages && !ff_schedule_averages(x->s, x->step, x->opt.last))
 		return false;
-	return !x->opt.keep_gradients || (t->kind != FF_TASK_UPDATE && !averages);
+	return !x->opt.keep_gradients || (!updates && !averages);
 }
 
 /* Where a pass is captured its figures are read later: who takes these computes nonsense. */
@@ -42,7 +43,7 @@ static int issue_additions(struct ff_executor *x, const struct ff_job *j, struct
 	return code;
 }
 
-static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
+static int issue_part(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
 {
 	float *score = x->launches.capturing ? &x->launches.capturing->score[FF_SCORES *
 									     (size_t)j->score_index]
@@ -88,22 +89,19 @@ static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error
 
 static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)
 {
-	const struct ff_task *t = &x->s->tasks[task];
 	struct ff_job *j = &x->job[task];
 
-	switch (t->kind) {
-	case FF_TASK_FORWARD:
-	case FF_TASK_BACKWARD:
-		return issue_compute(x, j, err);
-	case FF_TASK_UPDATE:
-		return issue_update(x, j, err);
-	case FF_TASK_DELAY:
-		return issue_additions(x, j, err);
-	case FF_TASK_NORM:
-		return x->b->math.squares(j->stream, j->norm, err);
-	case FF_TASK_MOVE:
-	case FF_TASK_SYNC:
+	if (j->transfer)
 		return ff_transfer_issue(j->transfer, j->stream, err);
+	switch (x->s->tasks[task].compute) {
+	case FF_COMPUTE_PART:
+		return issue_part(x, j, err);
+	case FF_COMPUTE_UPDATE:
+		return issue_update(x, j, err);
+	case FF_COMPUTE_NORM:
+		return x->b->math.squares(j->stream, j->norm, err);
+	case FF_COMPUTE_DELAY:
+		return issue_additions(x, j, err);
 	}
 	return FF_OK;
 }
@@ -156,10 +154,8 @@ static int keep_place(
 
 static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error *err)
 {
-	bool transfer = x->s->tasks[task].kind == FF_TASK_MOVE ||
-			x->s->tasks[task].kind == FF_TASK_SYNC;
 	struct ff_job *j = &x->job[task];
-	int code = transfer ? keep_place(x, j, true, err) : FF_OK;
+	int code = j->transfer ? keep_place(x, j, true, err) : FF_OK;
 
 	for (uint32_t i = 0; i < j->n_waits && code == FF_OK; i++)
 		if (ff_executor_runs(x, j->wait[i]))
@@ -172,7 +168,7 @@ static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error 
 		code = x->b->stream.call(j->stream, note_time, &j->finish_us, err);
 	if (code == FF_OK && j->done)
 		code = x->b->event.record(j->stream, j->done, err);
-	if (code == FF_OK && transfer)
+	if (code == FF_OK && j->transfer)
 		code = keep_place(x, j, false, err);
 	j->traced = x->trace.on;
 	ff_pulse_beat(x->comm->pulse);

@@ -86,7 +86,7 @@ static bool is_computed(const struct ff_executor *x, const struct ff_task *t, ui
 	for (uint32_t i = at == FF_NONE ? 0 : s->buffers[at].first; i < second; i++) {
 		const struct ff_task *m = &s->tasks[i];
 
-		if (m->kind == FF_TASK_MOVE && m->pass == FF_BACKWARD && x->job[i].here &&
+		if (ff_task_moves_edge(m) && ff_task_pass(m) == FF_BACKWARD && x->job[i].here &&
 				s->graph->edges[m->edge].value ==
 						s->graph->edges[move->edge].value &&
 				(x->job[i].transfer->n_after || does_more(x->job[i].transfer)))
@@ -108,7 +108,7 @@ static int give_move(struct ff_executor *x, uint32_t first, uint32_t second, str
 	int code;
 
 	if (does_more(m->transfer) || m->transfer->n_after != 1 || !j->kernel ||
-			t->kind != FF_TASK_BACKWARD || t->node != move->node ||
+			!ff_task_computes_in(t, FF_BACKWARD) || t->node != move->node ||
 			t->micro != move->micro || j->io->din[slot] != c->source ||
 			ff_task_sum(s, t, slot) || !ff_fuse_is_ready(x, first, second))
 		return FF_OK;
@@ -132,10 +132,10 @@ static int give_moves(struct ff_executor *x, struct ff_error *err)
 		const struct ff_task *t = &x->s->tasks[i];
 		const struct ff_job *j = &x->job[i];
 
-		if (t->kind == FF_TASK_MOVE && t->pass == FF_BACKWARD && j->n_hosts == 1 &&
+		if (ff_task_moves_edge(t) && ff_task_pass(t) == FF_BACKWARD && j->n_hosts == 1 &&
 				last[j->hosts[0]] != FF_NONE)
 			code = give_move(x, last[j->hosts[0]], i, err);
-		for (uint32_t k = 0; k < j->n_hosts && t->kind != FF_TASK_SYNC; k++)
+		for (uint32_t k = 0; k < j->n_hosts && !ff_task_moves_bucket(t); k++)
 			last[j->hosts[k]] = i;
 	}
 	return code;

@@ -83,11 +83,8 @@ int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_jo
 
 bool ff_waiting_is_shown(const struct ff_executor *x)
 {
-	for (uint32_t i = 0; i < x->s->n_buckets; i++)
-		if (x->s->buckets[i].codec)
-			return false;
 	for (uint32_t i = 0; i < x->s->n_tasks; i++)
-		if (x->s->tasks[i].residual != FF_NONE)
+		if (x->s->tasks[i].move && x->s->tasks[i].move->codec)
 			return false;
 	return true;
 }
@@ -95,13 +92,14 @@ bool ff_waiting_is_shown(const struct ff_executor *x)
 /* Whether a task brings gradients to where they are applied. */
 static bool brings(const struct ff_schedule *s, const struct ff_task *t)
 {
-	if (t->kind == FF_TASK_SYNC)
-		return t->pass == FF_BACKWARD && t->bucket != s->clip;
-	return t->kind == FF_TASK_MOVE && t->pass == FF_BACKWARD &&
-	       ff_node_is_parameter(s->graph, ff_edge_source(s->graph, t->edge));
+	if (!t->move || ff_task_pass(t) != FF_BACKWARD)
+		return false;
+	if (t->bucket != FF_NONE)
+		return t->bucket != s->clip;
+	return ff_node_is_parameter(s->graph, ff_edge_source(s->graph, t->edge));
 }
 
-/* The copy that a DELAY begins with, of gradients of another age. */
+/* The copy that a delay begins with, of gradients of another age. */
 static int copy_due(
 		struct ff_executor *x, const struct ff_job *j, uint32_t age, struct ff_error *err)
 {
@@ -122,10 +120,11 @@ int ff_waiting_show(struct ff_executor *x, uint32_t age, struct ff_error *err)
 		const struct ff_task *t = &x->s->tasks[i];
 		struct ff_job *j = &x->job[i];
 
-		if (!j->here || (t->kind != FF_TASK_DELAY && !brings(x->s, t)))
+		if (!j->here || (t->compute != FF_COMPUTE_DELAY && !brings(x->s, t)))
 			continue;
-		code = t->kind == FF_TASK_DELAY ? copy_due(x, j, age, err)
-						: ff_transfer_issue(j->transfer, j->stream, err);
+		code = t->compute == FF_COMPUTE_DELAY
+				       ? copy_due(x, j, age, err)
+				       : ff_transfer_issue(j->transfer, j->stream, err);
 		if (code == FF_OK)
 			code = x->b->stream.drain(j->stream, err);
 	}

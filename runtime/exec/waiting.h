@@ -4,7 +4,7 @@
 
 #include "exec/core/state.h"
 
-/* Binds a DELAY task: its copies are the job's `addition`. */
+/* Binds a delay: its copies are the job's `addition`. */
 int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
 		struct ff_error *err);
 /* Where nothing is compressed: gradients of `age` steps before the last, of all parameters, come to

@@ -501,12 +501,11 @@ static int64_t unforeseen(const struct ff_schedule *s, uint32_t device, struct f
 		struct ff_region box;
 		int64_t bytes;
 
-		if (t->device != device ||
-				(t->kind != FF_TASK_FORWARD && t->kind != FF_TASK_BACKWARD))
+		if (t->device != device || !ff_task_computes_part(t))
 			continue;
 		n = &s->graph->nodes[t->node];
 		ff_config_box(n, &s->config[t->node], t->part, &box);
-		ff_work_fill(s->graph, t->node, &box, t->pass, w);
+		ff_work_fill(s->graph, t->node, &box, ff_task_pass(t), w);
 		bytes = ff_scratch_bytes(&scratch, w);
 		for (uint32_t k = n->n_data; k < n->n_in; k++)
 			if (ff_task_adds(s, t, k))

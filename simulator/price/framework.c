@@ -255,7 +255,7 @@ static bool is_message(const struct ff_schedule *s, const struct ff_task *t)
 bool ff_framework_awaits(
 		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t)
 {
-	return f->waits && t->kind == FF_TASK_MOVE && t->move->kind == FF_MOVE_POINT_TO_POINT &&
+	return f->waits && ff_task_moves_edge(t) && t->move->kind == FF_MOVE_POINT_TO_POINT &&
 	       is_message(s, t);
 }
 
@@ -273,15 +273,12 @@ static uint32_t operators(const struct ff_framework *f, const struct ff_work *w)
 double ff_framework_issue_us(
 		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t)
 {
-	struct ff_region box;
 	struct ff_work work;
 
-	if (t->kind == FF_TASK_MOVE)
+	if (ff_task_moves_edge(t))
 		return is_message(s, t) ? f->operator_us : 0;
-	if (t->kind != FF_TASK_FORWARD && t->kind != FF_TASK_BACKWARD)
+	if (!ff_task_computes_part(t))
 		return f->operator_us;
-	ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
-	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
-	ff_work_keep(&work, t->grads);
+	ff_task_work(s, t, &work);
 	return operators(f, &work) * f->operator_us;
 }

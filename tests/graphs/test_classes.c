@@ -66,7 +66,7 @@ static int64_t sent_of(const struct ff_schedule *s, uint32_t value, uint32_t *mo
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (t->kind != FF_TASK_MOVE || s->graph->edges[t->edge].value != value)
+		if (!ff_task_moves_edge(t) || s->graph->edges[t->edge].value != value)
 			continue;
 		bytes += t->move->network_bytes;
 		++*moves;
@@ -84,7 +84,7 @@ static void check_statistics(const struct ff_schedule *s, uint32_t port, enum ff
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (t->kind != FF_TASK_MOVE || s->graph->edges[t->edge].value != value)
+		if (!ff_task_moves_edge(t) || s->graph->edges[t->edge].value != value)
 			continue;
 		ck_assert_int_eq(t->move->kind, FF_MOVE_ALL_REDUCE);
 		ck_assert_int_eq(t->move->reduce, reduce);

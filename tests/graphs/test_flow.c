@@ -197,7 +197,7 @@ static void run_forward(struct flow *f, uint32_t task)
 		check_input(f, task, e, t->part);
 	for (uint32_t k = 0; k + n->n_saved < n->n_out; k++)
 		touch_output(f, task, n->out + k, t->part, ff_task_out(&f->s, t, k), true);
-	f->again += t->again;
+	f->again += t->phase == FF_PHASE_RECOMPUTE;
 }
 
 static void write_din(struct flow *f, uint32_t task, uint32_t edge)
@@ -258,7 +258,7 @@ static void run_backward(struct flow *f, uint32_t task)
 /* The shards that a move takes from and brings to. */
 static struct shard end_of(const struct flow *f, const struct ff_task *t, bool sink, uint32_t part)
 {
-	bool back = t->pass == FF_BACKWARD, reader = sink != back;
+	bool back = ff_task_pass(t) == FF_BACKWARD, reader = sink != back;
 	uint32_t value = f->s.graph->edges[t->edge].value;
 	struct ff_region r = reader ? in_region(f, t->edge, part) : out_region(f, value, part);
 	const uint32_t *from, *to;
@@ -370,10 +370,10 @@ static void run_move(struct flow *f, const struct ff_task *t)
 {
 	uint32_t value = f->s.graph->edges[t->edge].value;
 
-	ck_assert_int_eq(t->move->type, type_of(f, value, t->pass == FF_BACKWARD));
+	ck_assert_int_eq(t->move->type, type_of(f, value, ff_task_pass(t) == FF_BACKWARD));
 	f->types[t->move->type]++;
 	f->kinds[t->move->kind]++;
-	f->brought_again += t->again &&
+	f->brought_again += t->phase == FF_PHASE_RECOMPUTE &&
 			    ff_node_is_parameter(f->s.graph, ff_edge_source(f->s.graph, t->edge));
 	f->reductions[t->move->reduce] +=
 			ff_move_is_messages(t->move->kind) || t->move->kind == FF_MOVE_ALL_REDUCE;
@@ -423,8 +423,8 @@ static void gather_dropped(struct flow *f, uint32_t task)
 		uint32_t node = f->s.shards[i].node, value = f->s.graph->nodes[node].out;
 		const struct ff_config *c = &f->s.config[node];
 		const uint32_t *out = f->s.out[(size_t)value * f->s.n_instances +
-					       ff_schedule_instance(
-							       &f->s, node, t->micro, t->again)];
+					       ff_schedule_instance(&f->s, node, t->micro,
+							       t->phase == FF_PHASE_RECOMPUTE)];
 
 		for (uint32_t p = f->s.shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
 			uint32_t all = f->s.buffers[out[p]].within;
@@ -468,7 +468,7 @@ static void run_sync(struct flow *f, uint32_t task)
 	const struct ff_bucket *b = &f->s.buckets[t->bucket];
 	int64_t first = layout_of(f, b).gradients;
 
-	if (b->dropped && t->pass == FF_FORWARD) {
+	if (b->dropped && ff_task_pass(t) == FF_FORWARD) {
 		gather_dropped(f, task);
 		return;
 	}
@@ -477,7 +477,7 @@ static void run_sync(struct flow *f, uint32_t task)
 		f->summed_before += t->micro > 0;
 		return;
 	}
-	if (t->pass == FF_FORWARD) {
+	if (ff_task_pass(t) == FF_FORWARD) {
 		ck_assert(b->flat);
 		visit_weights(f, b, true);
 		f->gathers++;
@@ -556,13 +556,13 @@ static void run(struct flow *f)
 		const struct ff_task *t = &f->s.tasks[i];
 
 		f->micro = t->micro;
-		if (t->kind == FF_TASK_FORWARD)
+		if (ff_task_computes_in(t, FF_FORWARD))
 			run_forward(f, i);
-		else if (t->kind == FF_TASK_BACKWARD)
+		else if (ff_task_computes_in(t, FF_BACKWARD))
 			run_backward(f, i);
-		else if (t->kind == FF_TASK_MOVE)
+		else if (ff_task_moves_edge(t))
 			run_move(f, t);
-		else if (t->kind == FF_TASK_SYNC)
+		else if (t->move)
 			run_sync(f, i);
 		else
 			visit_bucket(f, i, t->bucket, t->device);

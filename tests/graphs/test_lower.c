@@ -140,7 +140,7 @@ static void use_compute(
 {
 	const struct ff_node *n = &s->graph->nodes[t->node];
 	uint32_t flags = ff_op_row(n->op)->flags;
-	bool back = t->kind == FF_TASK_BACKWARD;
+	bool back = ff_task_computes_in(t, FF_BACKWARD);
 
 	for (uint32_t k = 0; k < n->n_out; k++) {
 		bool saved = k + n->n_saved >= n->n_out;
@@ -168,23 +168,24 @@ static void use_bucket(
 	const struct ff_bucket *b = &s->buckets[t->bucket];
 
 	/* of one that is dropped: all weights come, all gradients go */
-	for (uint32_t d = 0; d < b->n_devices && b->dropped && t->kind == FF_TASK_SYNC; d++)
+	for (uint32_t d = 0; d < b->n_devices && b->dropped && ff_task_moves_bucket(t); d++)
 		use_as(u,
-				t->pass == FF_FORWARD ? t->stage + d
-						      : ff_bucket_gradients(b, t->micro)[d],
-				task, t->pass == FF_FORWARD);
+				ff_task_pass(t) == FF_FORWARD ? t->stage + d
+							      : ff_bucket_gradients(b, t->micro)[d],
+				task, ff_task_pass(t) == FF_FORWARD);
 	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards && !b->dropped; i++) {
 		const struct ff_node *n = &s->graph->nodes[s->shards[i].node];
 		const struct ff_config *c = &s->config[s->shards[i].node];
 		size_t own = (size_t)n->out * s->n_instances;
 
 		for (uint32_t p = s->shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
-			if (t->kind == FF_TASK_UPDATE && ff_config_device(n, c, p) != t->device)
+			if (t->compute == FF_COMPUTE_UPDATE &&
+					ff_config_device(n, c, p) != t->device)
 				continue;
-			if (t->kind != FF_TASK_SYNC || t->pass == FF_BACKWARD)
-				use_as(u, s->dout[own][p], task, t->kind == FF_TASK_SYNC);
-			if (t->kind == FF_TASK_UPDATE ||
-					(t->kind == FF_TASK_SYNC && t->pass == FF_FORWARD))
+			if (!ff_task_moves_bucket(t) || ff_task_pass(t) == FF_BACKWARD)
+				use_as(u, s->dout[own][p], task, ff_task_moves_bucket(t));
+			if (t->compute == FF_COMPUTE_UPDATE ||
+					(ff_task_moves_bucket(t) && ff_task_pass(t) == FF_FORWARD))
 				writes(u, s->out[own][p], task);
 		}
 	}
@@ -216,7 +217,7 @@ static void check_order(const struct ff_schedule *s, const uint8_t *reach, const
 					"buffer %u: task %u may run before %u", buffer, now, then);
 		}
 	if (s->buffers[buffer].bucket != FF_NONE && s->buffers[buffer].bucket != FF_KEPT)
-		ck_assert_int_eq(s->tasks[u->use[u->n - 1].task].kind, FF_TASK_UPDATE);
+		ck_assert_int_eq(s->tasks[u->use[u->n - 1].task].compute, FF_COMPUTE_UPDATE);
 }
 
 /* A part lies in what it is a part of. */
@@ -283,9 +284,9 @@ static void check_buffers(const struct ff_schedule *s, const uint8_t *reach)
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (t->kind == FF_TASK_MOVE)
+		if (ff_task_moves_edge(t))
 			use_move(s, t, i, u);
-		else if (t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_BACKWARD)
+		else if (ff_task_computes_part(t))
 			use_compute(s, t, i, u);
 		else
 			use_bucket(s, t, i, u);
@@ -445,12 +446,12 @@ static void check_parameters(const struct ff_schedule *s, uint32_t *seen)
 	/* what is summed in its bucket moves in no other way */
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
-		uint32_t from = t->kind == FF_TASK_MOVE ? ff_edge_source(g, t->edge) : 0;
+		uint32_t from = ff_task_moves_edge(t) ? ff_edge_source(g, t->edge) : 0;
 
-		if (t->kind == FF_TASK_MOVE && ff_node_is_parameter(g, from))
+		if (ff_task_moves_edge(t) && ff_node_is_parameter(g, from))
 			ck_assert(!s->buckets[shard_of(s, from, 0)->bucket].synced);
-		ck_assert(t->kind != FF_TASK_SYNC || s->buckets[t->bucket].synced);
-		ck_assert(t->kind != FF_TASK_SYNC || t->pass == FF_BACKWARD ||
+		ck_assert(!ff_task_moves_bucket(t) || s->buckets[t->bucket].synced);
+		ck_assert(!ff_task_moves_bucket(t) || ff_task_pass(t) == FF_BACKWARD ||
 				s->buckets[t->bucket].flat);
 	}
 	for (uint32_t i = 0; i < s->n_shards; i++) {

@@ -36,7 +36,7 @@ static void write_task(const struct ff_schedule *s, uint32_t i, struct ff_out *o
 	ff_out_printf(o, " after");
 	for (uint32_t k = 0; k < t->n_deps; k++)
 		ff_out_printf(o, " %u", s->deps[t->first_dep + k]);
-	if (t->move)
+	if (ff_task_moves_edge(t))
 		ff_out_printf(o, " sends %d%s", (int)t->move->network_bytes,
 				t->move->accumulate ? ", adds" : "");
 	ff_out_printf(o, "\n");

@@ -113,7 +113,8 @@ static uint32_t moves_in(const struct scene *x, const char *from, enum ff_pass p
 	for (uint32_t i = 0; i < x->plan.n_tasks; i++) {
 		const struct ff_task *t = &x->plan.tasks[i];
 
-		if (t->kind != FF_TASK_MOVE || t->pass != pass || t->again != again ||
+		if (!ff_task_moves_edge(t) || ff_task_pass(t) != pass ||
+				(t->phase == FF_PHASE_RECOMPUTE) != again ||
 				ff_edge_source(&x->g, t->edge) != ff_graph_find(&x->g, from))
 			continue;
 		*bytes += t->move->network_bytes;
@@ -188,7 +189,8 @@ START_TEST(one_shard_for_all)
 		ck_assert_uint_eq(x.plan.in[edge[0] * n][p], x.plan.in[edge[1] * n][p]);
 	}
 	for (uint32_t i = 0; i < x.plan.n_tasks; i++)
-		if (x.plan.tasks[i].kind == FF_TASK_MOVE && x.plan.tasks[i].pass == FF_FORWARD &&
+		if (ff_task_moves_edge(&x.plan.tasks[i]) &&
+				ff_task_pass(&x.plan.tasks[i]) == FF_FORWARD &&
 				ff_edge_source(&x.g, x.plan.tasks[i].edge) ==
 						ff_graph_find(&x.g, "from"))
 			ck_assert_uint_eq(x.plan.tasks[i].edge, edge[1]);
@@ -307,7 +309,7 @@ START_TEST(replicated_values)
 		const struct ff_task *t = &x.plan.tasks[i];
 		const uint32_t *source, *sink;
 
-		if (t->kind != FF_TASK_MOVE || t->pass != FF_BACKWARD ||
+		if (!ff_task_moves_edge(t) || ff_task_pass(t) != FF_BACKWARD ||
 				x.g.edges[t->edge].value != x.g.edges[a].value)
 			continue;
 		ck_assert_uint_eq(t->node, ff_graph_find(&x.g, "c"));

@@ -76,7 +76,7 @@ START_TEST(replicas_share_the_work)
 		for (uint32_t i = 0; i < plan.n_tasks; i++) {
 			const struct ff_task *t = &plan.tasks[i];
 
-			if (t->kind != FF_TASK_MOVE || !crosses(&p, t->edge))
+			if (!ff_task_moves_edge(t) || !crosses(&p, t->edge))
 				continue;
 			moves++;
 			for (uint32_t k = 0; k < t->move->n_pieces; k++)

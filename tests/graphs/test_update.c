@@ -96,10 +96,10 @@ static void check_closed_forms(enum kind kind, enum ff_dtype type, uint32_t p,
 	for (uint32_t i = 0; i < s.n_tasks; i++) {
 		const struct ff_task *t = &s.tasks[i];
 
-		syncs += t->kind == FF_TASK_SYNC;
-		if (t->kind == FF_TASK_SYNC)
+		syncs += ff_task_moves_bucket(t);
+		if (ff_task_moves_bucket(t))
 			sent += 2 * (p - 1) * s.buckets[t->bucket].bytes;
-		if (t->kind == FF_TASK_MOVE)
+		if (ff_task_moves_edge(t))
 			sent += t->move->network_bytes;
 	}
 	ck_assert_uint_eq(syncs, kind == FOLLOWING);
@@ -121,13 +121,13 @@ static void check_gathered(const struct ff_schedule *s)
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (t->kind != FF_TASK_SYNC || t->pass != FF_FORWARD)
+		if (!ff_task_moves_bucket(t) || ff_task_pass(t) != FF_FORWARD)
 			continue;
 		ck_assert_uint_eq(t->n_deps, 0);
 		ck_assert(s->buckets[t->bucket].flat);
 		n++;
 		for (uint32_t k = 0; k < i; k++)
-			ck_assert(s->tasks[k].kind != FF_TASK_FORWARD ||
+			ck_assert(!ff_task_computes_in(&s->tasks[k], FF_FORWARD) ||
 					s->graph->nodes[s->tasks[k].node].n_in ==
 							s->graph->nodes[s->tasks[k].node].n_data);
 	}
@@ -180,16 +180,17 @@ static void check_lives(const struct ff_schedule *s)
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (t->kind != FF_TASK_SYNC || t->pass != FF_FORWARD)
+		if (!ff_task_moves_bucket(t) || ff_task_pass(t) != FF_FORWARD)
 			continue;
-		gathers[t->again]++;
+		gathers[t->phase == FF_PHASE_RECOMPUTE]++;
 		for (uint32_t d = 0; d < s->buckets[t->bucket].n_devices; d++) {
 			const struct ff_buffer *all = &s->buffers[t->stage + d];
 			const struct ff_task *last = &s->tasks[all->last];
 
 			ck_assert_uint_eq(all->first, i);
 			ck_assert_uint_gt(all->last, i);
-			ck_assert_int_eq(last->kind, t->again ? FF_TASK_BACKWARD : FF_TASK_FORWARD);
+			ck_assert(ff_task_computes_in(last,
+					t->phase == FF_PHASE_RECOMPUTE ? FF_BACKWARD : FF_FORWARD));
 		}
 	}
 	ck_assert_uint_eq(gathers[0], 1);
@@ -248,7 +249,7 @@ static void check_summed(const struct ff_schedule *s, uint32_t sync, uint32_t mi
 		ck_assert_uint_eq(all->device, b->device[d]);
 		ck_assert_int_eq(all->bytes, b->bytes);
 		ck_assert_uint_eq(all->last, sync);
-		ck_assert_int_eq(first->kind, FF_TASK_BACKWARD);
+		ck_assert(ff_task_computes_in(first, FF_BACKWARD));
 		ck_assert_uint_eq(first->micro, micro);
 		ck_assert_int_eq(s->workspace_bytes[b->device[d]], 0);
 	}
@@ -270,7 +271,7 @@ START_TEST(dropped_in_micro_batches)
 	lower_updates(DROPPED, type, 2, NULL, &a, &g, &s);
 	bytes = s.buckets[0].bytes;
 	for (uint32_t i = 0; i < s.n_tasks; i++)
-		if (s.tasks[i].kind == FF_TASK_SYNC && s.tasks[i].pass == FF_BACKWARD)
+		if (ff_task_moves_bucket(&s.tasks[i]) && ff_task_pass(&s.tasks[i]) == FF_BACKWARD)
 			check_summed(&s, i, n++);
 	ck_assert_uint_eq(n, micro_batches);
 	ck_assert_int_eq(s.network_bytes,
@@ -385,7 +386,7 @@ static uint32_t check_norms(const struct ff_schedule *s)
 	uint32_t n = 0, sum = FF_NONE, last = FF_NONE;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		if (s->tasks[i].kind == FF_TASK_SYNC && s->tasks[i].bucket == s->clip)
+		if (ff_task_moves_bucket(&s->tasks[i]) && s->tasks[i].bucket == s->clip)
 			sum = i;
 	ck_assert(all->n_devices < 2 || sum != FF_NONE);
 	for (uint32_t b = 0; b < s->clip; b++) {
@@ -402,7 +403,7 @@ static uint32_t check_norms(const struct ff_schedule *s)
 		for (uint32_t i = 0; i < s->n_tasks; i++) {
 			const struct ff_task *t = &s->tasks[i];
 
-			if (t->kind != FF_TASK_NORM || t->bucket != b)
+			if (t->compute != FF_COMPUTE_NORM || t->bucket != b)
 				continue;
 			ck_assert_uint_eq(t->device, s->buckets[b].device[found++]);
 			ck_assert_uint_gt(t->n_deps, 0);
@@ -413,7 +414,7 @@ static uint32_t check_norms(const struct ff_schedule *s)
 		n += found;
 	}
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		ck_assert(s->tasks[i].kind != FF_TASK_UPDATE ||
+		ck_assert(s->tasks[i].compute != FF_COMPUTE_UPDATE ||
 				waits_for(s, i, sum == FF_NONE ? last : sum));
 	return n;
 }
@@ -464,18 +465,19 @@ static uint32_t check_delays(const struct ff_schedule *s)
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
-		bool sends = t->kind == FF_TASK_SYNC ||
-			     (t->kind == FF_TASK_MOVE && t->pass == FF_BACKWARD &&
+		bool sends = ff_task_moves_bucket(t) ||
+			     (ff_task_moves_edge(t) && ff_task_pass(t) == FF_BACKWARD &&
 					     ff_node_is_parameter(s->graph,
 							     ff_edge_source(s->graph, t->edge)));
 
-		if (t->kind == FF_TASK_DELAY) {
+		if (t->compute == FF_COMPUTE_DELAY) {
 			ck_assert_uint_eq(t->n_deps, 0);
 			delays++;
 		}
 		ck_assert(!sends || t->n_deps);
 		for (uint32_t k = 0; sends && k < t->n_deps; k++)
-			ck_assert_int_eq(s->tasks[s->deps[t->first_dep + k]].kind, FF_TASK_DELAY);
+			ck_assert_int_eq(s->tasks[s->deps[t->first_dep + k]].compute,
+					FF_COMPUTE_DELAY);
 	}
 	return delays;
 }
@@ -541,8 +543,8 @@ static uint32_t count_moves(const struct ff_schedule *s, uint32_t edge, enum ff_
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		n += s->tasks[i].kind == FF_TASK_MOVE && s->tasks[i].edge == edge &&
-		     s->tasks[i].pass == pass;
+		n += ff_task_moves_edge(&s->tasks[i]) && s->tasks[i].edge == edge &&
+		     ff_task_pass(&s->tasks[i]) == pass;
 	return n;
 }
 

@@ -74,8 +74,8 @@ static inline const struct ff_move *only_move(
 	const struct ff_move *found = NULL;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		if (s->tasks[i].kind == FF_TASK_MOVE && s->tasks[i].edge == edge &&
-				s->tasks[i].pass == pass) {
+		if (ff_task_moves_edge(&s->tasks[i]) && s->tasks[i].edge == edge &&
+				ff_task_pass(&s->tasks[i]) == pass) {
 			ck_assert_ptr_null(found);
 			found = s->tasks[i].move;
 		}

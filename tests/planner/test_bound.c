@@ -111,7 +111,7 @@ START_TEST(one_device_is_tight)
 		ck_assert_int_eq(ff_simulate(&plan, w.p, &w.arena, &sim, NULL), FF_OK);
 		us = bound_us(&w);
 		for (uint32_t i = 0; i < plan.n_tasks; i++)
-			if (plan.tasks[i].kind <= FF_TASK_BACKWARD)
+			if (ff_task_computes_part(&plan.tasks[i]))
 				work_us += sim.finish[i] - sim.start[i];
 		ck_assert_double_ge(us, work_us * (1 - 1e-9));
 		ck_assert_double_le(us, sim.compute_us[0] * (1 + 1e-9));

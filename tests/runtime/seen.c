@@ -64,17 +64,18 @@ static void look(struct seen *seen, const struct scene *s)
 		const struct ff_task *t = &lowered.tasks[i];
 		const struct ff_move *mv = t->move;
 
-		seen->syncs += t->kind == FF_TASK_SYNC;
-		seen->summed_again += t->kind == FF_TASK_SYNC && t->pass == FF_BACKWARD &&
+		seen->syncs += ff_task_moves_bucket(t);
+		seen->summed_again += ff_task_moves_bucket(t) && ff_task_pass(t) == FF_BACKWARD &&
 				      lowered.buckets[t->bucket].dropped && t->micro > 0;
-		if (t->kind == FF_TASK_FORWARD) {
+		if (ff_task_computes_in(t, FF_FORWARD)) {
 			seen->op[s->graph.nodes[t->node].op]++;
 			seen->groups_apart += t->micro > 0 && s->graph.nodes[t->node].kept_apart;
 		}
 		seen->micro_batches += t->micro > 0;
-		seen->again += t->again;
-		seen->stages += t->kind == FF_TASK_FORWARD && s->strategy.stage[t->node] > 0;
-		if (t->kind != FF_TASK_MOVE)
+		seen->again += t->phase == FF_PHASE_RECOMPUTE;
+		seen->stages += ff_task_computes_in(t, FF_FORWARD) &&
+				s->strategy.stage[t->node] > 0;
+		if (!ff_task_moves_edge(t))
 			continue;
 		seen->move[mv->kind]++;
 		seen->accumulate += mv->accumulate;

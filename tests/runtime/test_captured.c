@@ -162,7 +162,7 @@ static bool is_label(const struct ff_transfer *t)
 {
 	const struct ff_graph *g = spoiled->s->graph;
 
-	return t && t->kind == FF_MOVE_LOAD && t->task->move->type == FF_I32 &&
+	return t && t->task->move->kind == FF_MOVE_LOAD && t->task->move->type == FF_I32 &&
 	       g->nodes[g->edges[t->task->edge].node].op == FF_OP_SOFTMAX_STATISTICS;
 }
 

@@ -190,7 +190,7 @@ START_TEST(synchronisations_are_as_defined)
 		coded_open(&rig, &s, coded_by(i), 64 * (1 + (int64_t)ff_random_below(&r, 400)),
 				&s.opt);
 		for (uint32_t k = 0; k < rig.schedule.n_tasks; k++)
-			if (rig.schedule.tasks[k].kind == FF_TASK_SYNC &&
+			if (ff_task_moves_bucket(&rig.schedule.tasks[k]) &&
 					rig.schedule.tasks[k].bucket != rig.schedule.clip) {
 				check_sync(&t, &r, &rig, k);
 				found++;

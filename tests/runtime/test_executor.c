@@ -347,10 +347,7 @@ START_TEST(spans)
 		for (uint32_t t = 0; t < rig.schedule.n_tasks; t++) {
 			const struct ff_task *task = &rig.schedule.tasks[t];
 
-			expected += task->kind == FF_TASK_MOVE ? task->move->n_devices
-				    : task->kind == FF_TASK_SYNC
-						    ? rig.schedule.buckets[task->bucket].n_devices
-						    : 1;
+			expected += task->move ? task->move->n_devices : 1;
 		}
 		ck_assert_uint_eq(n, expected);
 		for (uint32_t k = 0; k < n; k++) {
@@ -378,11 +375,11 @@ static uint32_t count_kernels(const struct ff_schedule *plan)
 		struct ff_region box;
 		uint32_t at = 0;
 
-		if (t->kind > FF_TASK_BACKWARD)
+		if (!ff_task_computes_part(t))
 			continue;
 		ff_config_box(&g->nodes[t->node],
 				&plan->strategy->config[ff_node_leader(g, t->node)], t->part, &box);
-		ff_work_fill(g, t->node, &box, t->pass, work);
+		ff_work_fill(g, t->node, &box, ff_task_pass(t), work);
 		ff_work_keep(work, t->grads);
 		seen[n] = ff_hash_mix(ff_work_hash(work), t->node);
 		while (seen[at] != seen[n])

@@ -172,9 +172,9 @@ static const struct ff_task *task_before(const struct ff_schedule *s, const stru
 	uint16_t one;
 
 	for (const struct ff_task *t = task; t-- > s->tasks;) {
-		uint32_t n = ff_task_devices(s, t, &device, &one);
+		uint32_t n = ff_task_devices(t, &device, &one);
 
-		for (uint32_t i = 0; i < n && t->kind != FF_TASK_SYNC; i++)
+		for (uint32_t i = 0; i < n && !ff_task_moves_bucket(t); i++)
 			if (device[i] == task->device)
 				return t;
 	}
@@ -201,8 +201,9 @@ static uint32_t count_pairs(struct scene *s, const struct ff_backend *b, enum wh
 		const struct ff_task *t = &plan->tasks[i], *before = task_before(plan, t);
 		const struct ff_buffer *dout, *between;
 
-		if (t->kind != FF_TASK_BACKWARD || plan->graph->nodes[t->node].op != FF_OP_GELU ||
-				before->kind != FF_TASK_BACKWARD)
+		if (!ff_task_computes_in(t, FF_BACKWARD) ||
+				plan->graph->nodes[t->node].op != FF_OP_GELU ||
+				!ff_task_computes_in(before, FF_BACKWARD))
 			continue;
 		dout = &plan->buffers[ff_task_dout(plan, before, 0)[t->part]];
 		between = &plan->buffers[ff_task_din(plan, before, 0)[t->part]];
@@ -406,10 +407,10 @@ START_TEST(small_buckets)
 		open_case(&s, NOTHING, &r);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &without, NULL, s.data,
 				s.optimizer, &s.opt, 64, &s.arena);
-		while (rig.schedule.tasks[at].kind != FF_TASK_BACKWARD ||
+		while (!ff_task_computes_in(&rig.schedule.tasks[at], FF_BACKWARD) ||
 				rig.schedule.tasks[at].node != ff_graph_find(&s.graph, "gelu"))
 			at++;
-		ck_assert_int_eq(rig.schedule.tasks[at - 1].kind, FF_TASK_SYNC);
+		ck_assert(ff_task_moves_bucket(&rig.schedule.tasks[at - 1]));
 		rig_close(&rig);
 		pairs_fused[FF_BACKWARD] = 0;
 		scene_run(&s, &s.machine, &s.strategy, &with, NULL, 64, &one);

@@ -71,13 +71,13 @@ static void look_at_sharing(struct seen *seen, const struct ff_schedule *plan)
 		const struct ff_task *t = &plan->tasks[i];
 		const struct ff_value *v;
 
-		if (t->kind != FF_TASK_MOVE || t->pass != FF_FORWARD)
+		if (!ff_task_moves_edge(t) || ff_task_pass(t) != FF_FORWARD)
 			continue;
 		v = &g->values[g->edges[t->edge].value];
 		for (uint32_t u = 0; u < v->n_uses; u++)
 			if (is_shared(plan, t, g->uses[v->first_use + u])) {
 				seen->shared[v->kind]++;
-				seen->shared_again += t->again;
+				seen->shared_again += t->phase == FF_PHASE_RECOMPUTE;
 			}
 	}
 }
@@ -111,12 +111,13 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 	seen->micro_batches += plan->strategy->micro_batches > 1;
 	for (uint32_t i = 0; i < plan->n_tasks; i++) {
 		const struct ff_task *t = &plan->tasks[i];
-		bool moved = t->kind == FF_TASK_MOVE && t->again;
+		bool moved = ff_task_moves_edge(t) && t->phase == FF_PHASE_RECOMPUTE;
 
-		seen->again += t->kind == FF_TASK_FORWARD && t->again;
+		seen->again += ff_task_computes_in(t, FF_FORWARD) && t->phase == FF_PHASE_RECOMPUTE;
 		seen->brought_again += moved && ff_node_is_parameter(g, ff_edge_source(g, t->edge));
-		seen->moved_compressed += t->kind == FF_TASK_MOVE && t->move->codec;
-		seen->stages += t->kind == FF_TASK_FORWARD && plan->strategy->stage[t->node];
+		seen->moved_compressed += ff_task_moves_edge(t) && t->move->codec;
+		seen->stages += ff_task_computes_in(t, FF_FORWARD) &&
+				plan->strategy->stage[t->node];
 	}
 	seen->moved_plain += plan->plain_bytes > 0;
 	for (uint32_t d = 0; d < plan->machine->n_devices; d++)
@@ -130,8 +131,8 @@ static bool is_limited(
 	const struct ff_task *t = &plan->tasks[task];
 	bool held = false;
 
-	for (uint32_t k = 0; k < t->n_deps && !held && t->kind == FF_TASK_MOVE; k++)
-		held = ff_edge_is_brought(plan->graph, t->edge) && t->pass == FF_FORWARD &&
+	for (uint32_t k = 0; k < t->n_deps && !held && ff_task_moves_edge(t); k++)
+		held = ff_edge_is_brought(plan->graph, t->edge) && ff_task_pass(t) == FF_FORWARD &&
 		       plan->machine->overlap &&
 		       sim->finish[plan->deps[t->first_dep + k]] == sim->start[task];
 	return held;
@@ -213,9 +214,10 @@ static void check_done(struct walk *w)
 	}
 	for (uint32_t i = 0; i < plan.n_tasks; i++) {
 		const struct ff_task *t = &plan.tasks[i];
-		int pass = t->kind == FF_TASK_BACKWARD;
+		int pass = ff_task_computes_in(t, FF_BACKWARD);
 
-		if ((pass || t->kind == FF_TASK_FORWARD) && !t->again && t->micro == 0 &&
+		if ((pass || ff_task_computes_in(t, FF_FORWARD)) &&
+				t->phase != FF_PHASE_RECOMPUTE && t->micro == 0 &&
 				t->grads != FF_GRADS_PARAMS)
 			fresh_us[pass][t->node] = fmax(fresh_us[pass][t->node], sim.finish[i]);
 	}

@@ -188,11 +188,11 @@ static uint32_t most_alive(const struct ff_schedule *s, uint32_t node)
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (t->node != node || t->kind == FF_TASK_MOVE)
+		if (t->node != node || ff_task_moves_edge(t))
 			continue;
-		alive += t->kind == FF_TASK_FORWARD;
+		alive += ff_task_computes_in(t, FF_FORWARD);
 		most = alive > most ? alive : most;
-		alive -= t->kind == FF_TASK_BACKWARD && t->grads != FF_GRADS_DATA;
+		alive -= ff_task_computes_in(t, FF_BACKWARD) && t->grads != FF_GRADS_DATA;
 	}
 	return most;
 }
@@ -237,12 +237,12 @@ static void count_alive(
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		if (t->kind > FF_TASK_BACKWARD || c->g.nodes[t->node].op != FF_OP_LINEAR)
+		if (!ff_task_computes_part(t) || c->g.nodes[t->node].op != FF_OP_LINEAR)
 			continue;
-		alive[t->device] += t->kind == FF_TASK_FORWARD;
+		alive[t->device] += ff_task_computes_in(t, FF_FORWARD);
 		if (alive[t->device] > most[t->device])
 			most[t->device] = alive[t->device];
-		alive[t->device] -= t->kind == FF_TASK_BACKWARD;
+		alive[t->device] -= ff_task_computes_in(t, FF_BACKWARD);
 	}
 }
 
@@ -321,7 +321,8 @@ START_TEST(segments_are_made_again_once)
 	for (uint32_t i = 0; i < s.n_tasks; i++) {
 		uint32_t k = 0;
 
-		if (s.tasks[i].kind != FF_TASK_FORWARD || !s.tasks[i].again)
+		if (!ff_task_computes_in(&s.tasks[i], FF_FORWARD) ||
+				s.tasks[i].phase != FF_PHASE_RECOMPUTE)
 			continue;
 		while (layer(&c, k) != s.tasks[i].node)
 			k++;

@@ -22,6 +22,7 @@ struct plan {
 	bool accumulate[8];
 	uint32_t added[8];
 	struct ff_bucket bucket[2];
+	struct ff_move sum[2];
 	struct ff_simulation sim;
 };
 
@@ -88,12 +89,22 @@ static void after(struct plan *w, uint32_t task)
 
 static uint32_t update(struct plan *w, uint32_t bucket, uint32_t device)
 {
-	uint32_t i = add(w, (struct ff_task){.kind = FF_TASK_UPDATE,
+	uint32_t i = add(w, (struct ff_task){.compute = FF_COMPUTE_UPDATE,
 					    .bucket = bucket,
 					    .device = device});
 
 	on(w, FF_LANE_COMPUTE, device);
 	return i;
+}
+
+/* The all-reduce of a bucket. */
+static uint32_t sum(struct plan *w, uint32_t bucket)
+{
+	const struct ff_bucket *b = &w->bucket[bucket];
+
+	w->sum[bucket] = (struct ff_move){
+			.kind = FF_MOVE_ALL_REDUCE, .n_devices = b->n_devices, .device = b->device};
+	return add(w, (struct ff_task){.move = &w->sum[bucket], .bucket = bucket});
 }
 
 static void simulate(struct plan *w)
@@ -166,7 +177,7 @@ START_TEST(devices_run_side_by_side)
 	setup(&w, true);
 	a = update(&w, 0, 0);
 	b = update(&w, 1, 1);
-	c = add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+	c = sum(&w, 0);
 	on(&w, FF_LANE_COMM, 0);
 	on(&w, FF_LANE_COMM, 1);
 	after(&w, a);
@@ -195,7 +206,7 @@ START_TEST(overlap_hides_communication)
 		uint32_t b;
 
 		setup(&w, overlap);
-		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+		sum(&w, 0);
 		on(&w, FF_LANE_COMM, 0);
 		on(&w, FF_LANE_COMM, 1);
 		b = update(&w, 1, 1);
@@ -216,7 +227,7 @@ START_TEST(overlap_takes_its_share)
 
 		setup(&w, overlap);
 		ff_pricer_set_overlap(w.p, (struct ff_overlap_cost){0.25, -1});
-		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+		sum(&w, 0);
 		on(&w, FF_LANE_COMM, 0);
 		on(&w, FF_LANE_COMM, 1);
 		b = update(&w, 1, 1);
@@ -247,7 +258,7 @@ START_TEST(shared_lanes_queue)
 				.piece = &p[i],
 				.busiest_bytes = 1000};
 		hand_traffic(&w.h.m, &mv[i], traffic[i]);
-		add(&w, (struct ff_task){.kind = FF_TASK_MOVE, .move = &mv[i]});
+		add(&w, (struct ff_task){.move = &mv[i], .bucket = FF_NONE});
 		on(&w, FF_LANE_COMM, pair[i][0]);
 		on(&w, FF_LANE_COMM, pair[i][1]);
 		on(&w, FF_LANE_NETWORK, 0);
@@ -274,10 +285,7 @@ START_TEST(work_is_priced_by_its_key)
 
 	setup(&w, true);
 	fc = ff_graph_find(&w.g, "fc");
-	add(&w, (struct ff_task){.kind = FF_TASK_FORWARD,
-				.pass = FF_FORWARD,
-				.node = fc,
-				.device = 1});
+	add(&w, (struct ff_task){.phase = FF_PHASE_FORWARD, .node = fc, .device = 1});
 	on(&w, FF_LANE_COMPUTE, 1);
 	w.sim.step_us = -1;
 	ck_assert_int_eq(ff_simulate(&w.s, w.p, &w.arena, &w.sim, &err), FF_E_INPUT);
@@ -303,7 +311,7 @@ START_TEST(spans_cover_every_device)
 
 	setup(&w, true);
 	update(&w, 0, 3);
-	add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 1});
+	sum(&w, 1);
 	on(&w, FF_LANE_COMM, 1);
 	on(&w, FF_LANE_COMM, 2);
 	simulate(&w);
@@ -341,13 +349,13 @@ START_TEST(waits_are_from_ready_to_start)
 		slow = update(&w, 1, 0); /* until 25 */
 		quick = update(&w, 0, 1);
 		/* devices 0 and 1 from 25 to 65: the second was ready at 10 */
-		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+		sum(&w, 0);
 		on(&w, FF_LANE_COMM, 0);
 		on(&w, FF_LANE_COMM, 1);
 		after(&w, slow);
 		after(&w, quick);
 		/* devices 1 and 2 from 65 on: the third has done nothing yet */
-		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 1});
+		sum(&w, 1);
 		on(&w, FF_LANE_COMM, 1);
 		on(&w, FF_LANE_COMM, 2);
 		simulate(&w);
@@ -380,7 +388,7 @@ START_TEST(measured_waits_end_with_the_last_start)
 	setup(&w, true);
 	update(&w, 0, 0);
 	for (uint32_t i = 0; i < 3; i++)
-		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+		sum(&w, 0);
 	ck_assert_int_eq(ff_task_classes_of(&w.s, &w.arena, &c, NULL), FF_OK);
 	ck_assert_uint_eq(c.n, 2);
 	sync = c.of[1];
@@ -432,7 +440,7 @@ static uint32_t check_traffic(const struct ff_schedule *s, struct ff_arena *a)
 		struct ff_traffic *t;
 		struct ff_move again;
 
-		if (s->tasks[i].kind != FF_TASK_MOVE || !ff_move_is_messages(mv->kind))
+		if (!ff_task_moves_edge(&s->tasks[i]) || !ff_move_is_messages(mv->kind))
 			continue;
 		again = *mv;
 		t = ff_arena_array(a, mv->n_devices, sizeof(*t));

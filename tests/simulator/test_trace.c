@@ -20,13 +20,17 @@ START_TEST(tiny_schedule_is_golden)
 			.device = devices,
 			.network_bytes = 384,
 			.copied_bytes = 12};
+	struct ff_move sum = {.kind = FF_MOVE_ALL_REDUCE, .n_devices = 2, .device = devices};
 	struct ff_bucket bucket = {.n_devices = 2, .device = devices, .bytes = 832};
 	struct ff_task task[] = {
-			{.kind = FF_TASK_FORWARD, .pass = FF_FORWARD, .part = 1, .device = 1},
-			{.kind = FF_TASK_MOVE, .pass = FF_FORWARD, .move = &mv},
-			{.kind = FF_TASK_BACKWARD, .pass = FF_BACKWARD, .device = 0},
-			{.kind = FF_TASK_SYNC, .pass = FF_BACKWARD, .node = FF_NONE},
-			{.kind = FF_TASK_UPDATE, .pass = FF_BACKWARD, .node = FF_NONE, .device = 1},
+			{.phase = FF_PHASE_FORWARD, .part = 1, .device = 1, .bucket = FF_NONE},
+			{.phase = FF_PHASE_FORWARD, .move = &mv, .bucket = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD, .device = 0, .bucket = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD, .move = &sum, .node = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD,
+					.compute = FF_COMPUTE_UPDATE,
+					.node = FF_NONE,
+					.device = 1},
 	};
 	struct ff_schedule s = {.graph = &g,
 			.machine = &h.m,
@@ -69,14 +73,15 @@ START_TEST(labels)
 	struct ff_graph g;
 	char label[64], cut[8];
 	uint32_t fc;
-	struct ff_move mv = {.kind = FF_MOVE_HALO};
-	struct ff_task task[] = {{.kind = FF_TASK_FORWARD, .pass = FF_FORWARD},
-			{.kind = FF_TASK_BACKWARD, .pass = FF_BACKWARD},
-			{.kind = FF_TASK_MOVE, .pass = FF_FORWARD, .move = &mv},
-			{.kind = FF_TASK_MOVE, .pass = FF_BACKWARD, .move = &mv},
-			{.kind = FF_TASK_SYNC, .pass = FF_BACKWARD, .bucket = 2},
-			{.kind = FF_TASK_UPDATE, .bucket = 3},
-			{.kind = FF_TASK_SYNC, .pass = FF_FORWARD, .bucket = 1}};
+	struct ff_move mv = {.kind = FF_MOVE_HALO}, sum = {.kind = FF_MOVE_ALL_REDUCE};
+	struct ff_move gather = {.kind = FF_MOVE_ALL_GATHER};
+	struct ff_task task[] = {{.phase = FF_PHASE_FORWARD, .bucket = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD, .bucket = FF_NONE},
+			{.phase = FF_PHASE_FORWARD, .move = &mv, .bucket = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD, .move = &mv, .bucket = FF_NONE},
+			{.phase = FF_PHASE_BACKWARD, .move = &sum, .bucket = 2},
+			{.compute = FF_COMPUTE_UPDATE, .bucket = 3},
+			{.phase = FF_PHASE_FORWARD, .move = &gather, .bucket = 1}};
 	static const char *const expect[] = {"fc forward", "fc backward", "fc halo",
 			"fc backward halo", "sync bucket 2", "update bucket 3", "gather bucket 1"};
 	struct ff_schedule s = {.graph = &g, .machine = &h.m, .tasks = task, .n_tasks = 7};
@@ -181,6 +186,7 @@ struct pair {
 	struct ff_arena a;
 	struct ff_graph g;
 	struct ff_bucket bucket;
+	struct ff_move sum;
 	struct ff_task task[3];
 	struct ff_schedule s;
 };
@@ -194,9 +200,10 @@ static void pair_init(struct pair *p)
 	ff_arena_init(&p->a);
 	hand_graph(&p->a, 8, 16, 12, &p->g);
 	p->bucket = (struct ff_bucket){.n_devices = 2, .device = both, .bytes = 832};
-	p->task[0] = (struct ff_task){.kind = FF_TASK_SYNC, .node = FF_NONE};
-	p->task[1] = (struct ff_task){.kind = FF_TASK_UPDATE, .node = FF_NONE};
-	p->task[2] = (struct ff_task){.kind = FF_TASK_UPDATE, .node = FF_NONE, .device = 1};
+	p->sum = (struct ff_move){.kind = FF_MOVE_ALL_REDUCE, .n_devices = 2, .device = both};
+	p->task[0] = (struct ff_task){.move = &p->sum, .node = FF_NONE};
+	p->task[1] = (struct ff_task){.compute = FF_COMPUTE_UPDATE, .node = FF_NONE};
+	p->task[2] = (struct ff_task){.compute = FF_COMPUTE_UPDATE, .node = FF_NONE, .device = 1};
 	p->s = (struct ff_schedule){.graph = &p->g,
 			.machine = &p->h.m,
 			.tasks = p->task,
@@ -276,12 +283,12 @@ START_TEST(a_file_is_read_back)
 		ck_assert_double_eq(span[i].finish_us, pair_spans[i].finish_us);
 	}
 	/* the same file is not of a schedule whose tasks are others, or elsewhere */
-	p.task[2].kind = FF_TASK_NORM;
+	p.task[2].compute = FF_COMPUTE_NORM;
 	ck_assert_int_eq(ff_trace_load(path, &p.s, &p.a, &span, &n, &err), FF_E_INPUT);
 	ck_assert_msg(strstr(err.text, "is of another schedule: \"update bucket 0\" on device 1 is "
 				       "task 2, which is \"norm bucket 0\" here"),
 			"%s", err.text);
-	p.task[2].kind = FF_TASK_UPDATE;
+	p.task[2].compute = FF_COMPUTE_UPDATE;
 	p.task[2].device = 0;
 	ck_assert_int_eq(ff_trace_load(path, &p.s, &p.a, &span, &n, &err), FF_E_INPUT);
 	ck_assert_msg(strstr(err.text, "and not on that device"), "%s", err.text);

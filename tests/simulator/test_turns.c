@@ -157,7 +157,7 @@ START_TEST(states_are_carried)
 		for (uint32_t i = 0; i < plan.n_tasks; i++) {
 			const struct ff_task *t = &plan.tasks[i];
 
-			if (t->kind != FF_TASK_MOVE || !ff_edge_is_carried(&c.g, t->edge))
+			if (!ff_task_moves_edge(t) || !ff_edge_is_carried(&c.g, t->edge))
 				continue;
 			ck_assert_uint_eq(t->move->n_devices, 2);
 			ck_assert_uint_eq(t->move->n_pieces, 1);

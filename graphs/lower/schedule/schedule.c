@@ -4,20 +4,13 @@
 
 #include "ff/hash.h"
 
-uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
-		const uint16_t **device, uint16_t *one)
+void ff_task_work(const struct ff_schedule *s, const struct ff_task *t, struct ff_work *ret)
 {
-	if (t->kind == FF_TASK_MOVE) {
-		*device = t->move->device;
-		return t->move->n_devices;
-	}
-	if (t->kind == FF_TASK_SYNC) {
-		*device = s->buckets[t->bucket].device;
-		return s->buckets[t->bucket].n_devices;
-	}
-	*one = (uint16_t)t->device;
-	*device = one;
-	return 1;
+	struct ff_region box;
+
+	ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
+	ff_work_fill(s->graph, t->node, &box, ff_task_pass(t), ret);
+	ff_work_keep(ret, t->grads);
 }
 
 struct hash {
@@ -66,6 +59,15 @@ static void mix_move(struct hash *h, const struct ff_move *mv)
 	}
 }
 
+/* What a task does: a part forward or backward, a move of an edge or of a bucket, or else what it
+ * computes. */
+static uint32_t number_of(const struct ff_task *t)
+{
+	if (t->move)
+		return 2 + ff_task_moves_bucket(t);
+	return t->compute == FF_COMPUTE_PART ? ff_task_pass(t) : 3 + t->compute;
+}
+
 uint64_t ff_schedule_hash(const struct ff_schedule *s)
 {
 	struct hash h = {0};
@@ -77,8 +79,8 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		mix(&h, (uint64_t)t->micro << 8 | (uint64_t)t->again << 7 | (uint64_t)t->kind << 1 |
-						t->pass);
+		mix(&h, (uint64_t)t->micro << 8 | (t->phase == FF_PHASE_RECOMPUTE ? 128u : 0) |
+						number_of(t) << 1 | ff_task_pass(t));
 		if (t->grads)
 			mix(&h, t->grads);
 		mix(&h, (uint64_t)t->node << 32 | t->part);
@@ -88,7 +90,7 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 			mix(&h, s->lanes[t->first_lane + k]);
 		for (uint32_t k = 0; k < t->n_deps; k++)
 			mix(&h, s->deps[t->first_dep + k]);
-		if (t->move)
+		if (ff_task_moves_edge(t)) /* others have what their bucket says */
 			mix_move(&h, t->move);
 	}
 	for (uint32_t i = 0; i < s->n_buffers; i++) {

@@ -5,95 +5,70 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PASS_FORWARD, PASS_BACKWARD, PASS_AGAIN, PASS_WEIGHTS, PASSES };
-
 /* What a task does, one number each: operators, kinds of moves, and what buckets have. */
 enum {
 	FIRST_MOVE = FF_OP_COUNT,
-	WHAT_SYNC = FIRST_MOVE + FF_MOVE_ALL_REDUCE + 1,
-	WHAT_SCATTER, /* of flat buckets */
-	WHAT_GATHER,
-	WHAT_UPDATE,
-	WHAT_NORM,
-	WHAT_DELAY,
-	WHATS
+	FIRST_OTHER = FIRST_MOVE + FF_MOVE_ALL_REDUCE + 1, /* collectives of buckets */
+	FIRST_COMPUTE = FIRST_OTHER + FF_MOVE_ALL_REDUCE - FF_MOVE_ALL_GATHER + 1,
+	WHATS = FIRST_COMPUTE + FF_COMPUTE_DELAY
 };
 
 static uint32_t what_of(const struct ff_schedule *s, const struct ff_task *t)
 {
-	switch (t->kind) {
-	case FF_TASK_MOVE:
-		return FIRST_MOVE + (uint32_t)t->move->kind;
-	case FF_TASK_SYNC:
-		if (!s->buckets[t->bucket].flat)
-			return WHAT_SYNC;
-		return t->pass == FF_FORWARD ? WHAT_GATHER : WHAT_SCATTER;
-	case FF_TASK_UPDATE:
-		return WHAT_UPDATE;
-	case FF_TASK_NORM:
-		return WHAT_NORM;
-	case FF_TASK_DELAY:
-		return WHAT_DELAY;
-	default:
+	if (ff_task_computes_part(t))
 		return (uint32_t)s->graph->nodes[t->node].op;
-	}
+	if (!t->move)
+		return FIRST_COMPUTE + t->compute - 1;
+	return ff_task_moves_edge(t) ? FIRST_MOVE + (uint32_t)t->move->kind
+				     : FIRST_OTHER + t->move->kind - FF_MOVE_ALL_GATHER;
 }
 
-static uint32_t pass_of(const struct ff_task *t)
+static const char *name_of(uint32_t what, enum ff_phase phase, struct ff_arena *a)
 {
-	if (t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE || t->kind == FF_TASK_NORM ||
-			t->kind == FF_TASK_DELAY)
-		return PASS_FORWARD; /* of none */
-	if (t->grads == FF_GRADS_PARAMS)
-		return PASS_WEIGHTS;
-	return t->again ? PASS_AGAIN : t->pass == FF_BACKWARD ? PASS_BACKWARD : PASS_FORWARD;
-}
-
-static const char *name_of(uint32_t what, uint32_t pass, struct ff_arena *a)
-{
-	static const char *const passes[PASSES] = {"forward", "backward", "recompute", "weights"};
-	static const char *const others[] = {"gradient all-reduce", "gradient reduce-scatter",
-			"weight all-gather", "update", "gradient norm", "gradient delay"};
+	static const char *const phases[] = {"forward", "backward", "recompute", "weights"};
+	static const char *const others[] = {"weight all-gather", "gradient reduce-scatter",
+			"gradient all-reduce", "update", "gradient norm", "gradient delay"};
 	char text[96];
 
-	if (what >= WHAT_SYNC)
-		return others[what - WHAT_SYNC];
+	if (what >= FIRST_OTHER)
+		return others[what - FIRST_OTHER];
 	snprintf(text, sizeof(text), "%s %s",
 			what < FIRST_MOVE ? ff_op_row((enum ff_op)what)->name
 					  : ff_move_name((enum ff_move_kind)(what - FIRST_MOVE)),
-			passes[pass]);
+			phases[phase]);
 	return ff_arena_strdup(a, text);
 }
 
 int ff_task_classes_of(const struct ff_schedule *s, struct ff_arena *a, struct ff_task_classes *ret,
 		struct ff_error *err)
 {
-	uint32_t class_of[WHATS][PASSES];
+	uint32_t class_of[WHATS][FF_PHASE_COUNT];
 	struct ff_task_classes c = {
-			.name = ff_arena_array(a, (size_t)WHATS * PASSES, sizeof(*c.name)),
-			.runs = ff_arena_array(a, (size_t)WHATS * PASSES, sizeof(*c.runs)),
+			.name = ff_arena_array(a, (size_t)WHATS * FF_PHASE_COUNT, sizeof(*c.name)),
+			.runs = ff_arena_array(a, (size_t)WHATS * FF_PHASE_COUNT, sizeof(*c.runs)),
 			.of = ff_arena_array(a, s->n_tasks, sizeof(*c.of)),
 	};
 
 	if (!c.name || !c.runs || !c.of)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < WHATS * PASSES; i++)
-		class_of[i / PASSES][i % PASSES] = FF_NONE;
+	for (uint32_t i = 0; i < WHATS * FF_PHASE_COUNT; i++)
+		class_of[i / FF_PHASE_COUNT][i % FF_PHASE_COUNT] = FF_NONE;
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
-		uint32_t what = what_of(s, t), pass = pass_of(t);
-		uint32_t *class = &class_of[what][pass];
+		uint32_t what = what_of(s, t);
+		enum ff_phase phase = what < FIRST_OTHER ? t->phase : FF_PHASE_FORWARD;
+		uint32_t *class = &class_of[what][phase];
 		const uint16_t *device;
 		uint16_t own;
 
 		if (*class == FF_NONE) {
 			*class = c.n++;
-			c.name[*class] = name_of(what, pass, a);
+			c.name[*class] = name_of(what, phase, a);
 			if (!c.name[*class])
 				return ff_fail_memory(err);
 		}
 		c.of[i] = *class;
-		c.runs[*class] += ff_task_devices(s, t, &device, &own);
+		c.runs[*class] += ff_task_devices(t, &device, &own);
 	}
 	*ret = c;
 	return FF_OK;

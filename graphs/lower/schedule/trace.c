@@ -7,11 +7,6 @@
 
 enum { TRACE_COMPUTE, TRACE_COMM }; /* thread numbers */
 
-static bool is_comm(const struct ff_task *t)
-{
-	return t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
-}
-
 /* Whether it has the device's compute lane though communication has one of its own: a copy that
  * nobody else waits for. */
 static bool is_among_computes(const struct ff_schedule *s, const struct ff_task *t)
@@ -19,18 +14,10 @@ static bool is_among_computes(const struct ff_schedule *s, const struct ff_task 
 	return s->machine->overlap && t->n_lanes && s->lanes[t->first_lane] < s->machine->n_devices;
 }
 
-static bool is_of_bucket(const struct ff_task *t)
-{
-	return t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE || t->kind == FF_TASK_NORM ||
-	       (t->kind == FF_TASK_DELAY && t->bucket != FF_NONE);
-}
+/* By enum ff_compute; parts are named by their pass. */
+static const char *const computes[] = {NULL, "update", "norm", "delay"};
 
-static const char *phase_name(const struct ff_task *t)
-{
-	if (t->grads == FF_GRADS_PARAMS)
-		return "weights";
-	return t->again ? "recompute" : t->pass == FF_BACKWARD ? "backward" : "forward";
-}
+static const char *const phases[FF_PHASE_COUNT] = {"forward", "backward", "recompute", "weights"};
 
 void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t size)
 {
@@ -39,55 +26,34 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 
 	if (s->n_instances > 2)
 		snprintf(micro, sizeof(micro), " #%u", t->micro);
-	switch (t->kind) {
-	case FF_TASK_MOVE:
-		snprintf(buf, size, "%s %s%s%s", s->graph->nodes[t->node].name,
-				t->again                 ? "recompute "
-				: t->pass == FF_BACKWARD ? "backward "
-							 : "",
-				ff_move_name(t->move->kind), micro);
-		break;
-	case FF_TASK_SYNC:
-		snprintf(buf, size, "%s bucket %u", t->pass == FF_FORWARD ? "gather" : "sync",
+	if (t->bucket != FF_NONE)
+		snprintf(buf, size, "%s bucket %u",
+				!t->move                              ? computes[t->compute]
+				: t->move->kind == FF_MOVE_ALL_GATHER ? "gather"
+								      : "sync",
 				t->bucket);
-		break;
-	case FF_TASK_UPDATE:
-		snprintf(buf, size, "update bucket %u", t->bucket);
-		break;
-	case FF_TASK_NORM:
-		snprintf(buf, size, "norm bucket %u", t->bucket);
-		break;
-	case FF_TASK_DELAY:
-		if (is_of_bucket(t))
-			snprintf(buf, size, "delay bucket %u", t->bucket);
-		else
-			snprintf(buf, size, "%s delay", s->graph->nodes[t->node].name);
-		break;
-	default:
-		snprintf(buf, size, "%s %s%s", s->graph->nodes[t->node].name, phase_name(t), micro);
-	}
+	else if (t->move)
+		snprintf(buf, size, "%s %s%s%s%s", s->graph->nodes[t->node].name,
+				t->phase ? phases[t->phase] : "", t->phase ? " " : "",
+				ff_move_name(t->move->kind), micro);
+	else if (t->compute == FF_COMPUTE_DELAY)
+		snprintf(buf, size, "%s delay", s->graph->nodes[t->node].name);
+	else
+		snprintf(buf, size, "%s %s%s", s->graph->nodes[t->node].name, phases[t->phase],
+				micro);
 }
 
-static const char *kind_name(const struct ff_schedule *s, const struct ff_task *t)
+static const char *kind_name(const struct ff_task *t)
 {
-	switch (t->kind) {
-	case FF_TASK_FORWARD:
-		return "forward";
-	case FF_TASK_BACKWARD:
-		return "backward";
-	case FF_TASK_SYNC:
-		if (!s->buckets[t->bucket].flat)
-			return "sync";
-		return t->pass == FF_FORWARD ? "gather" : "scatter";
-	case FF_TASK_UPDATE:
-		return "update";
-	case FF_TASK_NORM:
-		return "norm";
-	case FF_TASK_DELAY:
-		return "delay";
-	default:
+	if (ff_task_computes_part(t))
+		return phases[ff_task_pass(t)];
+	if (!t->move)
+		return computes[t->compute];
+	if (ff_task_moves_edge(t))
 		return ff_move_name(t->move->kind);
-	}
+	return t->move->kind == FF_MOVE_ALL_REDUCE   ? "sync"
+	       : t->move->kind == FF_MOVE_ALL_GATHER ? "gather"
+						     : "scatter";
 }
 
 static void write_name(struct ff_out *o, const char *what, uint32_t process, uint32_t lane,
@@ -134,36 +100,28 @@ static void write_names(
 	}
 }
 
-/* What the messages of a task are compressed by, or NULL. */
-static const struct ff_codec *codec_of(const struct ff_schedule *s, const struct ff_task *t)
-{
-	if (t->kind == FF_TASK_MOVE)
-		return t->move->codec;
-	return t->kind == FF_TASK_SYNC ? s->buckets[t->bucket].codec : NULL;
-}
-
 static void write_args(const struct ff_schedule *s, uint32_t task, struct ff_out *o)
 {
 	const struct ff_task *t = &s->tasks[task];
 	ff_out_object(o, "args");
 	ff_out_int(o, "task", task);
-	ff_out_string(o, "kind", kind_name(s, t));
-	if (codec_of(s, t))
-		ff_out_string(o, "compress", codec_of(s, t)->name);
-	if (is_of_bucket(t)) {
+	ff_out_string(o, "kind", kind_name(t));
+	if (t->move && t->move->codec)
+		ff_out_string(o, "compress", t->move->codec->name);
+	if (t->bucket != FF_NONE) {
 		ff_out_int(o, "bucket", t->bucket);
 		ff_out_int(o, "bytes", s->buckets[t->bucket].bytes);
 	} else {
 		ff_out_string(o, "node", s->graph->nodes[t->node].name);
-		ff_out_string(o, "pass", phase_name(t));
+		ff_out_string(o, "pass", phases[t->phase]);
 		if (s->n_instances > 2)
 			ff_out_int(o, "micro_batch", t->micro);
 	}
-	if (t->kind == FF_TASK_MOVE) {
+	if (ff_task_moves_edge(t)) {
 		ff_out_int(o, "bytes", t->move->network_bytes);
 		ff_out_int(o, "copied_bytes", t->move->copied_bytes);
 	}
-	if (t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_BACKWARD)
+	if (ff_task_computes_part(t))
 		ff_out_int(o, "part", t->part);
 	ff_out_close(o);
 }
@@ -176,12 +134,12 @@ static void write_span(const struct ff_schedule *s, const struct ff_span *span, 
 	ff_task_label(s, span->task, label, sizeof(label));
 	ff_out_object(o, NULL);
 	ff_out_string(o, "name", label);
-	ff_out_string(o, "cat", is_comm(t) ? "communication" : "compute");
+	ff_out_string(o, "cat", t->move ? "communication" : "compute");
 	ff_out_string(o, "ph", "X");
 	ff_out_real(o, "ts", span->start_us);
 	ff_out_real(o, "dur", span->finish_us - span->start_us);
 	ff_out_int(o, "pid", first + span->device);
-	ff_out_int(o, "tid", is_comm(t) && !is_among_computes(s, t) ? TRACE_COMM : TRACE_COMPUTE);
+	ff_out_int(o, "tid", t->move && !is_among_computes(s, t) ? TRACE_COMM : TRACE_COMPUTE);
 	write_args(s, span->task, o);
 	ff_out_close(o);
 }

@@ -9,7 +9,7 @@ static int check_span(const struct ff_json *event, const struct ff_schedule *s,
 {
 	const uint16_t *device;
 	uint16_t own;
-	uint32_t n = ff_task_devices(s, &s->tasks[span->task], &device, &own), i = 0;
+	uint32_t n = ff_task_devices(&s->tasks[span->task], &device, &own), i = 0;
 	char label[256];
 	const char *name;
 	int code = ff_json_string(event, "name", &name, err);

@@ -201,22 +201,13 @@ static bool is_pair(const struct ff_executor *x, struct pair *p)
 
 	p->how = 0;
 	p->yields = p->joins = false;
-	if (t->kind != next->kind || t->again != next->again || t->micro != next->micro ||
+	if (!ff_task_computes_part(next) || t->phase != next->phase || t->micro != next->micro ||
 			t->part != next->part || !x->job[p->first].kernel ||
 			!ff_fuse_is_ready(x, p->first, p->second))
 		return false;
-	if (t->kind == FF_TASK_FORWARD)
+	if (ff_task_pass(t) == FF_FORWARD)
 		return is_forward_pair(s, t, next, &p->how);
-	return t->kind == FF_TASK_BACKWARD && (is_backward_pair(x, p) || is_joined_pair(x, p));
-}
-
-static void fill_work(const struct ff_executor *x, const struct ff_task *t, struct ff_work *ret)
-{
-	struct ff_region box;
-
-	ff_config_box(&x->s->graph->nodes[t->node], &x->s->config[t->node], t->part, &box);
-	ff_work_fill(x->s->graph, t->node, &box, t->pass, ret);
-	ff_work_keep(ret, t->grads);
+	return is_backward_pair(x, p) || is_joined_pair(x, p);
 }
 
 /* What is written behind a kernel's own scratch, to be added to other gradients. */
@@ -311,8 +302,8 @@ static int fuse(struct ff_executor *x, struct pair *p, struct ff_error *err)
 		       added_bytes(&x->job[p->joins ? p->second : p->first]);
 	int code;
 
-	fill_work(x, &x->s->tasks[p->first], &p->w);
-	fill_work(x, &x->s->tasks[p->second], &p->next);
+	ff_task_work(x->s, &x->s->tasks[p->first], &p->w);
+	ff_task_work(x->s, &x->s->tasks[p->second], &p->next);
 	code = x->b->kernel.fuse(
 			x->host[x->host_of[device]].dev, &p->w, &p->next, p->how, &kernel, err);
 	if (code < 0 || !kernel)
@@ -345,7 +336,7 @@ int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err)
 			i++) {
 		const struct ff_job *j = &x->job[i];
 
-		if (x->s->tasks[i].kind == FF_TASK_SYNC)
+		if (ff_task_moves_bucket(&x->s->tasks[i]))
 			continue; /* of buckets, which are nobody else's */
 		p->first = j->n_hosts == 1 ? last[j->hosts[0]] : FF_NONE;
 		p->second = i;

@@ -64,12 +64,10 @@ static int open_one(struct ff_executor *x, uint32_t task, struct ff_work *w, str
 	const struct ff_task *t = &x->s->tasks[task];
 	struct ff_ranks *r = x->losses.ranks;
 	struct ranked *one = &r->of[r->n];
-	struct ff_region box;
 	void *memory;
 	int code;
 
-	ff_config_box(&x->s->graph->nodes[t->node], &x->s->config[t->node], t->part, &box);
-	ff_work_fill(x->s->graph, t->node, &box, t->pass, w);
+	ff_task_work(x->s, t, w);
 	*one = (struct ranked){.job = &x->job[task],
 			.host = &x->host[x->host_of[t->device]],
 			.labels = w->in[1],

@@ -36,7 +36,7 @@ struct ff_job {
 	struct ff_kernel *kernel; /* compute; NULL: the task before does this one's work, too */
 	struct ff_kernel_io *io;
 	struct ff_copy *ahead; /* NULL, or backward: the gradient that it reads, put elsewhere */
-	/* backward: gradients that are added to others; DELAY: those that move up */
+	/* backward: gradients that are added to others; a delay: those that move up */
 	uint32_t n_additions;
 	struct ff_copy *addition;
 	float *score;               /* a loss's forward: what it wrote in the step */
@@ -44,9 +44,9 @@ struct ff_job {
 	float *rank;                /* ranks.c: NULL, or device memory for its labels', */
 	int64_t rank_at;            /* and where they go in a slot */
 	struct ff_transfer *transfer;
-	uint32_t n_updates; /* UPDATE: one for each group of parameters in the bucket */
+	uint32_t n_updates; /* an update: one for each group of parameters in the bucket */
 	struct ff_update *update;
-	struct ff_squares *norm; /* NORM */
+	struct ff_squares *norm; /* a norm */
 	uint32_t n_waits;
 	uint32_t *wait;        /* tasks on other streams */
 	struct ff_event *done; /* NULL: nobody waits */

@@ -110,7 +110,7 @@ void ff_address_ends(const struct ff_transfer *t, struct ff_ends *ret)
 	const struct ff_value *v = &g->values[e->value];
 	const struct ff_operand *out = &g->nodes[v->producer].out_map[v->port];
 	const struct ff_operand *in = &g->nodes[e->node].in_map[e->slot];
-	bool forward = t->task->pass == FF_FORWARD;
+	bool forward = ff_task_pass(t->task) == FF_FORWARD;
 
 	ret->source_node = forward ? v->producer : e->node;
 	ret->sink_node = forward ? e->node : v->producer;

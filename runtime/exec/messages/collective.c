@@ -4,9 +4,11 @@
 #include "address.h"
 #include "ff/block.h"
 
-static int alloc_arrays(struct ff_transfer *t, uint32_t n, const uint16_t *device, void ***send,
-		void ***recv, int64_t **count, int64_t **offset, struct ff_error *err)
+static int alloc_arrays(struct ff_transfer *t, void ***send, void ***recv, int64_t **count,
+		int64_t **offset, struct ff_error *err)
 {
+	const struct ff_move *mv = t->task->move;
+	uint32_t n = mv->n_devices;
 	struct ff_arena *a = &t->x->arena;
 
 	*send = ff_arena_array(a, n, sizeof(**send));
@@ -16,23 +18,17 @@ static int alloc_arrays(struct ff_transfer *t, uint32_t n, const uint16_t *devic
 	if (!*send || !*recv || !*count || !*offset)
 		return ff_fail_memory(err);
 	t->collective = (struct ff_collective){
-			.kind = t->kind,
-			.type = FF_F32,
+			.kind = mv->kind,
+			.type = mv->type,
+			.reduce = mv->reduce,
 			.n_devices = n,
-			.device = device,
+			.device = mv->device,
 			.send = (const void *const *)*send,
 			.recv = *recv,
 			.count = *count,
 			.offset = *offset,
 	};
 	return FF_OK;
-}
-
-enum ff_move_kind ff_sync_kind(const struct ff_executor *x, const struct ff_task *t)
-{
-	if (!x->s->buckets[t->bucket].flat)
-		return FF_MOVE_ALL_REDUCE;
-	return t->pass == FF_FORWARD ? FF_MOVE_ALL_GATHER : FF_MOVE_REDUCE_SCATTER;
 }
 
 /* Where device number `i` of a bucket has all that is sent or gathered: in the bucket, or, of one
@@ -42,7 +38,7 @@ static void sync_ends(const struct ff_transfer *t, uint32_t i, char **all, char 
 	const struct ff_schedule *s = t->x->s;
 	const struct ff_bucket *b = &s->buckets[t->task->bucket];
 	struct ff_bucket_layout layout = ff_bucket_arrays(b, s->optimizer, s->graph->dtype);
-	bool gathers = t->kind == FF_MOVE_ALL_GATHER;
+	bool gathers = t->task->move->kind == FF_MOVE_ALL_GATHER;
 	char *at = ff_address_bucket(t->x, t->task->bucket, i);
 
 	if (!at)
@@ -98,17 +94,16 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 	const struct ff_schedule *s = t->x->s;
 	const struct ff_bucket *b = &s->buckets[t->task->bucket];
 	struct ff_bucket_layout layout = ff_bucket_arrays(b, s->optimizer, s->graph->dtype);
-	bool gathers = t->kind == FF_MOVE_ALL_GATHER, clears = b->dropped && !gathers;
+	bool gathers = t->task->move->kind == FF_MOVE_ALL_GATHER, clears = b->dropped && !gathers;
 	size_t gaps = clears ? (size_t)(b->n_shards + 1) * t->x->n_hosts : 0;
 	int64_t *count, *offset;
 	void **send, **recv;
-	int code = alloc_arrays(t, b->n_devices, b->device, &send, &recv, &count, &offset, err);
+	int code = alloc_arrays(t, &send, &recv, &count, &offset, err);
 
 	t->fill = ff_arena_array(&t->x->arena, gaps, sizeof(*t->fill));
 	t->before = ff_arena_array(&t->x->arena, clears ? t->x->n_hosts : 0, sizeof(*t->before));
 	if (code < 0 || !t->fill || !t->before)
 		return code < 0 ? code : ff_fail_memory(err);
-	t->collective.type = gathers ? s->graph->dtype : FF_F32;
 	for (uint32_t i = 0; i < b->n_devices; i++) {
 		char *all = NULL, *own = NULL;
 
@@ -205,7 +200,7 @@ int ff_collective_build(struct ff_transfer *t, struct ff_error *err)
 	int64_t *count, *offset;
 	void **send, **recv;
 	struct ff_ends e;
-	int code = alloc_arrays(t, mv->n_devices, mv->device, &send, &recv, &count, &offset, err);
+	int code = alloc_arrays(t, &send, &recv, &count, &offset, err);
 
 	if (code < 0)
 		return code;
@@ -213,8 +208,6 @@ int ff_collective_build(struct ff_transfer *t, struct ff_error *err)
 	t->after = ff_arena_array(&t->x->arena, copies, sizeof(*t->after));
 	if (!t->before || !t->after)
 		return ff_fail_memory(err);
-	t->collective.type = mv->type;
-	t->collective.reduce = mv->reduce;
 	count[0] = ff_region_volume(&mv->region);
 	ff_address_ends(t, &e);
 	if (mv->kind != FF_MOVE_ALL_REDUCE &&

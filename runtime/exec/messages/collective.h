@@ -7,7 +7,5 @@
 /* Of a transfer that is one. */
 int ff_collective_build(struct ff_transfer *t, struct ff_error *err);
 int ff_sync_build(struct ff_transfer *t, struct ff_error *err);
-/* What a SYNC is. */
-enum ff_move_kind ff_sync_kind(const struct ff_executor *x, const struct ff_task *t);
 
 #endif

@@ -20,7 +20,6 @@ struct ff_fill {
 struct ff_transfer {
 	struct ff_executor *x;
 	const struct ff_task *task;
-	enum ff_move_kind kind;
 	uint32_t n_fills, n_before, n_after, n_parcels;
 	struct ff_fill *fill;
 	struct ff_copy *before, *after;
@@ -28,8 +27,8 @@ struct ff_transfer {
 	uint32_t n_encoded, n_aside, n_decoded;
 	struct ff_coding *encoded, *aside, *decoded;
 	struct ff_collective collective; /* n_devices 0: none */
-	struct ff_packing *packing;      /* SYNC: NULL, or it goes compressed */
-	struct ff_averaging *averaging;  /* SYNC: NULL, or it is of weights and states */
+	struct ff_packing *packing;      /* of a bucket: NULL, or it goes compressed */
+	struct ff_averaging *averaging;  /* of a bucket: NULL, or of weights and states */
 	void *sink, *load;               /* LOAD: where to, and the host memory on the way there */
 	size_t prefetched;               /* LOAD: or else the place in a slot */
 };

@@ -259,18 +259,18 @@ int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct 
 		return ff_fail_memory(err);
 	t->x = x;
 	t->task = task;
-	t->kind = task->kind == FF_TASK_SYNC ? ff_sync_kind(x, task) : task->move->kind;
 	*ret = t;
-	if (task->kind == FF_TASK_SYNC) {
+	if (ff_task_moves_bucket(task)) {
 		const struct ff_bucket *b = &x->s->buckets[task->bucket];
 
 		return b->averaged ? ff_averaging_build(t, err)
 		       : b->codec  ? ff_packing_build(t, err)
 				   : ff_sync_build(t, err);
 	}
-	if (t->kind == FF_MOVE_LOAD)
+	if (task->move->kind == FF_MOVE_LOAD)
 		return ff_load_build(t, err);
-	return ff_move_is_messages(t->kind) ? build_messages(t, err) : ff_collective_build(t, err);
+	return ff_move_is_messages(task->move->kind) ? build_messages(t, err)
+						     : ff_collective_build(t, err);
 }
 
 static int issue_network(
@@ -280,7 +280,7 @@ static int issue_network(
 	const struct ff_move *mv = t->task->move;
 	struct ff_comm *c = t->x->comm;
 
-	if (!ff_move_is_messages(t->kind))
+	if (!ff_move_is_messages(mv->kind))
 		return c->collective(c, &on, &t->collective, err);
 	if (!t->n_parcels)
 		return FF_OK;
@@ -292,19 +292,17 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 {
 	const struct ff_backend *b = t->x->b;
 	const struct ff_move *mv = t->task->move;
-	enum ff_dtype type = mv ? mv->type : FF_F32; /* of gradients in buckets */
-	enum ff_reduce reduce = mv ? mv->reduce : FF_REDUCE_SUM;
 	int code = FF_OK;
 
-	if (t->kind == FF_MOVE_LOAD)
+	if (mv->kind == FF_MOVE_LOAD)
 		return ff_load_issue(t, stream, err);
 	if (t->averaging)
 		return ff_averaging_issue(t, stream, err);
 	if (t->packing)
 		return ff_packing_issue(t, stream, err);
 	for (uint32_t i = 0; i < t->n_fills && code == FF_OK; i++)
-		code = b->move.fill(stream, t->fill[i].memory, type, t->fill[i].n,
-				ff_reduce_identity(reduce, type), err);
+		code = b->move.fill(stream, t->fill[i].memory, mv->type, t->fill[i].n,
+				ff_reduce_identity(mv->reduce, mv->type), err);
 	for (uint32_t i = 0; i < t->n_before && code == FF_OK; i++)
 		code = b->move.copy(stream, &t->before[i], err);
 	for (uint32_t i = 0; i < t->n_encoded && code == FF_OK; i++)

@@ -1,0 +1,285 @@
+/* Stages: whose turn it is in a program.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/program.h"
+
+#include <string.h>
+
+#include "steps.h"
+
+static void run_forward(struct ff_writer *w, struct ff_writer_stage *s)
+{
+	for (uint32_t i = s->first; i < s->end; i++)
+		if (ff_node_is_computed(w->g, w->order[i]))
+			ff_steps_forward(w, w->order[i], s->begun.forward);
+	s->begun.forward++;
+}
+
+static void run_backward(struct ff_writer *w, struct ff_writer_stage *s)
+{
+	for (uint32_t i = s->end; i-- > s->first;)
+		if (ff_node_is_computed(w->g, w->order[i]) && ff_node_needs_grad(w->g, w->order[i]))
+			ff_steps_backward(w, w->order[i], s->begun.backward);
+	s->begun.backward++;
+}
+
+static void run_weights(struct ff_writer *w, struct ff_writer_stage *s)
+{
+	for (uint32_t i = s->end; i-- > s->first;)
+		ff_steps_weights(w, w->order[i], s->begun.weights);
+	s->begun.weights++;
+}
+
+/* How many micro-batches of all its chunks may be under way at a rank before it turns back: as
+ * many as follow it.  With several chunks a group of n_ranks goes through all but the last, and
+ * what follows is twice as far (Megatron-LM's interleaved schedule). */
+static uint32_t most_under_way(const struct ff_writer *w, uint32_t rank)
+{
+	uint32_t p = w->n_ranks, rest = p - rank, chunks = w->rank[0].n_chunks;
+
+	if (w->s->rule == FF_ORDER_GPIPE)
+		return UINT32_MAX;
+	return chunks == 1 ? rest : (chunks - 1) * p + 2 * rest - 1;
+}
+
+/* The `k`-th that a rank computes forward, or backward: groups of n_ranks micro-batches (the last
+ * may be smaller) go through its chunks in turn, first to last or last to first. */
+static void find_turn(const struct ff_writer *w, uint32_t rank, uint32_t k, bool back,
+		struct ff_writer_stage **stage, uint32_t *micro)
+{
+	uint32_t p = w->n_ranks, chunks = w->rank[rank].n_chunks;
+	uint32_t first = k / (p * chunks) * p, left = w->s->micro_batches - first;
+	uint32_t size = left < p ? left : p, within = k % (p * chunks), chunk = within / size;
+
+	*micro = first + within % size;
+	*stage = &w->stage[(back ? chunks - 1 - chunk : chunk) * p + rank];
+}
+
+static bool try_forward(struct ff_writer *w, struct ff_writer_rank *r)
+{
+	struct ff_writer_stage *s;
+	uint32_t micro;
+
+	find_turn(w, w->at, r->begun.forward, false, &s, &micro);
+	if (s > w->stage && s[-1].done.forward <= micro)
+		return false;
+	run_forward(w, s);
+	r->begun.forward++;
+	r->busy = 1;
+	r->counts = &s->done.forward;
+	return true;
+}
+
+static bool try_backward(struct ff_writer *w, struct ff_writer_rank *r)
+{
+	struct ff_writer_stage *s;
+	uint32_t micro;
+
+	find_turn(w, w->at, r->begun.backward, true, &s, &micro);
+	if (s + 1 < w->stage + w->n_stages ? s[1].done.backward <= micro : s->done.forward <= micro)
+		return false;
+	run_backward(w, s);
+	r->begun.backward++;
+	r->busy = w->rank[0].n_chunks > 1 ? 2 : 1;
+	r->counts = &s->done.backward;
+	return true;
+}
+
+/* Gradients of parameters of the next micro-batch. */
+static void run_later(struct ff_writer *w, struct ff_writer_rank *r)
+{
+	struct ff_writer_stage *s = &w->stage[w->at];
+
+	run_weights(w, s);
+	r->begun.weights++;
+	r->busy = 1;
+	r->counts = &s->done.weights;
+}
+
+/* Forward or backward, unless what that needs is not there.  `beyond`: forward, however much is
+ * under way. */
+static bool begin_pass(struct ff_writer *w, struct ff_writer_rank *r, bool beyond)
+{
+	bool all = r->begun.forward == r->n_chunks * w->s->micro_batches;
+
+	if (!all && (beyond || r->begun.forward - r->begun.backward < most_under_way(w, w->at)))
+		return try_forward(w, r);
+	return r->begun.backward < r->begun.forward && try_backward(w, r);
+}
+
+/* What a rank does next; says whether it does anything.  Gradients of parameters fill the time in
+ * which it would wait.  So many micro-batches may lack them as the rank has fewer under way than
+ * the first one: no rank keeps more than that one under 1F1B (Qi et al.'s ZB-H1). */
+static bool begin(struct ff_writer *w, struct ff_writer_rank *r, bool beyond)
+{
+	uint32_t later = w->p.halves ? r->begun.backward - r->begun.weights : 0;
+
+	if (later <= w->at && begin_pass(w, r, beyond))
+		return true;
+	if (later)
+		run_later(w, r);
+	return later;
+}
+
+static bool begin_all(struct ff_writer *w, bool beyond)
+{
+	bool any = false;
+
+	for (w->at = 0; w->at < w->n_ranks; w->at++) {
+		struct ff_writer_rank *r = &w->rank[w->at];
+
+		any = r->busy || begin(w, r, beyond) || any;
+	}
+	return any;
+}
+
+static bool is_through(const struct ff_writer *w, const struct ff_writer_rank *r)
+{
+	return !r->busy && r->begun.backward == r->n_chunks * w->s->micro_batches;
+}
+
+/* Those that are due of `late`; says how many are left. */
+static uint32_t put_late(struct ff_writer *w, struct ff_writer_late *late, uint32_t n, bool held)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ff_writer_rank *r = &w->rank[late[i].rank];
+
+		if (held ? is_through(w, r) : !r->busy)
+			ff_steps_put(w, late[i].step);
+		else
+			late[left++] = late[i];
+	}
+	return left;
+}
+
+/* A tick is over.  What goes from stage to stage is issued then, so that no device waits for
+ * another's message before its own work. */
+static void end_tick(struct ff_writer *w)
+{
+
+	for (uint32_t i = 0; i < w->n_ranks; i++)
+		if (w->rank[i].busy && !--w->rank[i].busy)
+			++*w->rank[i].counts;
+	w->n_late = put_late(w, w->late, w->n_late, false);
+	w->n_held = put_late(w, w->held, w->n_held, true);
+}
+
+static bool is_over(const struct ff_writer *w)
+{
+	bool over = w->stage[0].done.backward == w->s->micro_batches;
+
+	for (uint32_t i = 0; i < w->n_ranks && over && w->p.halves; i++)
+		over = w->stage[i].done.weights == w->s->micro_batches;
+	return over;
+}
+
+/* Tick by tick.  Where ranks all wait (a group is smaller than the others, or some ranks hold
+ * fewer chunks) they go on forward: of all that has not been forward yet, the chunk that comes
+ * first in its group's turn has what it needs. */
+static void run_stages(struct ff_writer *w)
+{
+	while (!is_over(w)) {
+		if (!begin_all(w, false))
+			begin_all(w, true);
+		end_tick(w);
+	}
+}
+
+static void find_stages(struct ff_writer *w)
+{
+	uint32_t stage = 0;
+
+	for (uint32_t i = 0; i < w->g->n_nodes; i++) {
+		uint32_t node = w->order[i];
+
+		if (!ff_node_is_computed(w->g, node))
+			continue;
+		if (!w->n_stages || ff_strategy_stage(w->g, w->s, node) != stage)
+			w->stage[w->n_stages++].first = i;
+		stage = ff_strategy_stage(w->g, w->s, node);
+		w->stage[w->n_stages - 1].end = i + 1;
+	}
+}
+
+/* Where stages are not so many times the ranks the last ranks hold one less. */
+static void find_ranks(struct ff_writer *w)
+{
+	uint32_t n = w->n_stages, chunks = w->s->rule == FF_ORDER_INTERLEAVED ? w->s->chunks : 1;
+
+	w->n_ranks = n ? (n + chunks - 1) / chunks : 0;
+	for (uint32_t r = 0; r < w->n_ranks; r++)
+		w->rank[r].n_chunks = (n - r + w->n_ranks - 1) / w->n_ranks;
+}
+
+static int allocate(struct ff_writer *w, struct ff_arena *a, bool **again, bool **halved,
+		struct ff_error *err)
+{
+	const struct ff_graph *g = w->g;
+	size_t m = w->s->micro_batches;
+	/* compute, synchronisation and gathers; moves forward, again and backward; flat weights,
+	 * and what is synchronised once */
+	size_t bound = m * (7 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) +
+		       2 * (size_t)g->n_nodes + 1;
+	bool failed = false;
+
+	if (bound >= FF_NONE)
+		return ff_fail(err, FF_E_INPUT,
+				"%u micro-batches of a graph of %u operators are too many",
+				w->s->micro_batches, g->n_nodes);
+	w->step = ff_arena_array(a, bound, sizeof(*w->step));
+	w->late = ff_arena_array(a, 3 * (size_t)g->n_edges, sizeof(*w->late));
+	w->held = ff_arena_array(a, g->n_nodes, sizeof(*w->held));
+	w->stage = ff_arena_array(a, g->n_nodes, sizeof(*w->stage));
+	w->rank = ff_arena_array(a, g->n_nodes, sizeof(*w->rank));
+	w->stack = ff_arena_array(a, g->n_nodes, sizeof(*w->stack));
+	*again = ff_arena_array(a, g->n_nodes, sizeof(**again));
+	*halved = ff_arena_array(a, g->n_nodes, sizeof(**halved));
+	for (int k = 0; k < FF_PHASE_COUNT; k++) {
+		w->p.compute[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
+		w->p.moves[k] = ff_arena_array(a, m * g->n_edges, sizeof(uint32_t));
+		failed = failed || !w->p.compute[k] || !w->p.moves[k];
+	}
+	for (int k = 0; k < 2; k++) {
+		w->p.gathers[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
+		failed = failed || !w->p.gathers[k];
+	}
+	w->p.syncs = ff_arena_array(a, m * g->n_nodes, sizeof(*w->p.syncs));
+	if (failed || !w->p.syncs || !w->step || !w->late || !w->held || !w->stage || !w->rank ||
+			!w->stack || !*again || !*halved)
+		return ff_fail_memory(err);
+	for (int k = 0; k < FF_PHASE_COUNT; k++) {
+		memset(w->p.compute[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
+		memset(w->p.moves[k], 0xff, m * g->n_edges * sizeof(uint32_t));
+	}
+	for (int k = 0; k < 2; k++)
+		memset(w->p.gathers[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
+	memset(w->p.syncs, 0xff, m * g->n_nodes * sizeof(*w->p.syncs));
+	return FF_OK;
+}
+
+int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, const uint32_t *order,
+		struct ff_arena *a, struct ff_program *ret, struct ff_error *err)
+{
+	struct ff_writer w = {.g = g, .s = s, .order = order};
+	bool *again, *halved;
+	int code = allocate(&w, a, &again, &halved, err);
+
+	if (code < 0)
+		return code;
+	w.p.micro_batches = s->micro_batches;
+	w.p.n_nodes = g->n_nodes;
+	w.p.n_edges = g->n_edges;
+	w.p.step = w.step;
+	ff_steps_find_again(&w, again);
+	find_stages(&w);
+	find_ranks(&w);
+	ff_steps_find_halved(&w, halved);
+	run_stages(&w);
+	ff_steps_syncs(&w);
+	ff_steps_put(&w, (struct ff_step){FF_STEP_UPDATE, FF_PHASE_BACKWARD, s->micro_batches - 1,
+					 FF_NONE});
+	while (w.p.step[w.p.n_ahead].phase == FF_PHASE_FORWARD && w.p.step[w.p.n_ahead].micro == 0)
+		w.p.n_ahead++;
+	*ret = w.p;
+	return FF_OK;
+}

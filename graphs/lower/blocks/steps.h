@@ -1,0 +1,69 @@
+/* Steps of a program, inside: what one operator has of a pass, written one behind the other.  Which
+ * operator's turn it is says stages.c.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_LOWER_STEPS_H
+#define FF_LOWER_STEPS_H
+
+#include "ff/program.h"
+
+/* Of one stage, or one rank, micro-batches. */
+struct ff_writer_progress {
+	uint32_t forward, backward, weights;
+};
+
+/* Nodes of one stage: `order` from `first` to `end`. */
+struct ff_writer_stage {
+	uint32_t first, end;
+	struct ff_writer_progress begun, done;
+};
+
+/* Who holds stages `rank`, `rank` + n_ranks, ...: its chunks. */
+struct ff_writer_rank {
+	uint32_t n_chunks;
+	struct ff_writer_progress begun; /* of all chunks together */
+	uint32_t busy;                   /* ticks that what it does now still takes */
+	uint32_t *counts;                /* where that is counted when it is done */
+};
+
+/* A step that its rank issues when it has computed: a move to another stage, or the
+ * synchronisation of gradients. */
+struct ff_writer_late {
+	struct ff_step step;
+	uint32_t rank;
+};
+
+struct ff_writer {
+	const struct ff_graph *g;
+	const struct ff_strategy *s;
+	const uint32_t *order;
+	struct ff_program p;
+	struct ff_step *step;
+	uint32_t n_stages, n_ranks;
+	struct ff_writer_stage *stage;
+	struct ff_writer_rank *rank;
+	struct ff_writer_late *late, *held; /* moves; synchronisations */
+	uint32_t n_late, n_held;
+	uint32_t at;     /* the rank that computes */
+	uint32_t *stack; /* of nodes to be recomputed */
+	/* Inputs that are brought once: nodes of `order` that were looked at, and how many of
+	 * those that read such have theirs on the way. */
+	uint32_t ahead, n_ahead;
+	/* Likewise of weights, whose flat buckets may have to be gathered. */
+	uint32_t gathered, n_gathered;
+};
+
+void ff_steps_put(struct ff_writer *w, struct ff_step step);
+/* Of a node in a micro-batch: what it needs, what it computes, what moves from there.  Gradients of
+ * parameters, where they are made apart. */
+void ff_steps_forward(struct ff_writer *w, uint32_t node, uint32_t micro);
+void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t micro);
+void ff_steps_weights(struct ff_writer *w, uint32_t node, uint32_t micro);
+/* Synchronisations behind all of them, where gradients of parameters are made apart: buckets may be
+ * of several stages, so they are complete when the last stage is. */
+void ff_steps_syncs(struct ff_writer *w);
+
+/* Into ff_program.again and .halved, by node: what is made again for backward; whose backward is
+ * computed in two. */
+void ff_steps_find_again(struct ff_writer *w, bool *again);
+void ff_steps_find_halved(struct ff_writer *w, bool *halved);
+
+#endif
