@@ -11,7 +11,7 @@
 #include "ff/instance.h"
 #include "ff/node_class.h"
 #include "ff/program_phases.h"
-#include "memory.h"
+#include "memory/memory.h"
 
 int ff_computes_init(struct ff_lowering *l, struct ff_error *err)
 {
@@ -20,11 +20,12 @@ int ff_computes_init(struct ff_lowering *l, struct ff_error *err)
 
 	if (!l->opt || !l->opt->workspace)
 		return FF_OK;
-	l->scratches.of = ff_arena_array(&l->lasting, l->g->n_nodes, sizeof(*l->scratches.of));
-	if (!l->scratches.of)
+	l->computing.scratches.of = ff_arena_array(
+			&l->lasting, l->g->n_nodes, sizeof(*l->computing.scratches.of));
+	if (!l->computing.scratches.of)
 		return ff_fail_memory(err);
 	code = ff_classes_find(l->g, &l->lasting, &class, err);
-	l->scratches.class = class;
+	l->computing.scratches.class = class;
 	return code;
 }
 
@@ -32,7 +33,7 @@ int ff_computes_init(struct ff_lowering *l, struct ff_error *err)
 static int64_t *scratches_of(struct ff_lowering *l, uint32_t node, enum ff_pass pass)
 {
 	const struct ff_config *c = &l->config[node];
-	struct ff_scratch *s = &l->scratches.of[l->scratches.class[node]];
+	struct ff_scratch *s = &l->computing.scratches.of[l->computing.scratches.class[node]];
 
 	if (s->replicas != c->replicas || memcmp(s->degree, c->degree, sizeof(s->degree)) != 0) {
 		*s = (struct ff_scratch){.replicas = c->replicas};
@@ -49,7 +50,7 @@ static int64_t *scratches_of(struct ff_lowering *l, uint32_t node, enum ff_pass 
 
 int64_t ff_computes_scratch(struct ff_lowering *l, uint32_t node, enum ff_pass pass, uint32_t part)
 {
-	int64_t *bytes = l->scratches.of ? scratches_of(l, node, pass) : NULL;
+	int64_t *bytes = l->computing.scratches.of ? scratches_of(l, node, pass) : NULL;
 	struct ff_region box;
 	struct ff_work w;
 

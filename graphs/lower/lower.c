@@ -12,7 +12,7 @@
 #include "equal_devices.h"
 #include "ff/instance.h"
 #include "ff/micro.h"
-#include "memory.h"
+#include "memory/memory.h"
 #include "room.h"
 #include "tables.h"
 #include "tasks.h"
@@ -495,7 +495,9 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 	if ((code = ff_arrivals_init(l, err)) < 0)
 		return code;
 	ff_tasks_emit(l);
-	return l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);
+	code = l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);
+	ff_equal_devices_copy(l);
+	return code;
 }
 
 int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct ff_strategy *s,

@@ -61,10 +61,11 @@ struct ff_scratches {
 	} * of;                    /* by class */
 };
 
-/* What is computed while its parts are told: ff_computes_begin. */
+/* computes.c: what is computed while its parts are told. */
 struct ff_computing {
 	uint32_t *alias[FF_MAX_INPUTS]; /* by slot: the producer's part whose gradient its own is */
 	struct ff_arena_mark mark;
+	struct ff_scratches scratches;
 };
 
 struct ff_lowering {
@@ -97,7 +98,6 @@ struct ff_lowering {
 	struct ff_told told;
 	struct ff_arrivals arrivals;
 	struct ff_computing computing;
-	struct ff_scratches scratches;
 	struct ff_clocks clocks;
 	struct ff_life *life; /* by buffer */
 	bool failed;          /* out of memory somewhere */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "clocks.h"
-#include "equal_devices.h"
 #include "layout.h"
 
 uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes)
@@ -204,7 +203,6 @@ int ff_memory_place(struct ff_lowering *l, struct ff_error *err)
 	code = find_peaks(l, base, err);
 	if (code == FF_OK)
 		code = ff_layout_place(l, base, err);
-	ff_equal_devices_copy(l);
 	move_parts(l);
 	return code;
 }
