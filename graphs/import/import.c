@@ -11,11 +11,11 @@
 #include "emit.h"
 #include "ff/safetensors.h"
 #include "fold/fold.h"
-#include "operators/deferred.h"
-#include "operators/rows.h"
 #include "metadata.h"
 #include "model.h"
 #include "notes.h"
+#include "operators/deferred.h"
+#include "operators/rows.h"
 #include "origin.h"
 #include "values.h"
 

@@ -3,7 +3,7 @@
 #ifndef FF_LOWER_ARRIVALS_H
 #define FF_LOWER_ARRIVALS_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 int ff_arrivals_init(struct ff_lowering *l, struct ff_error *err);
 /* What `phase` computes of `part` of `node` waits for `task`; of a parameter, backward, its

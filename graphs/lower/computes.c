@@ -11,7 +11,7 @@
 #include "ff/instance.h"
 #include "ff/node_class.h"
 #include "ff/program_phases.h"
-#include "memory/memory.h"
+#include "lower/memory/memory.h"
 
 int ff_computes_init(struct ff_lowering *l, struct ff_error *err)
 {

@@ -2,7 +2,7 @@
 #ifndef FF_LOWER_COMPUTES_H
 #define FF_LOWER_COMPUTES_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 /* Before all. */
 int ff_computes_init(struct ff_lowering *l, struct ff_error *err);

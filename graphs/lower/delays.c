@@ -6,7 +6,7 @@
 
 #include "emit.h"
 #include "ff/instance.h"
-#include "memory/memory.h"
+#include "lower/memory/memory.h"
 
 /* Whether backward of some reader writes the gradient of a parameter's cell where it is updated. */
 static bool is_written(const struct ff_lowering *l, uint32_t param, uint32_t cell)

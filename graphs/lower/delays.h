@@ -2,7 +2,7 @@
 #ifndef FF_LOWER_DELAYS_H
 #define FF_LOWER_DELAYS_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 /* Steps that gradients wait which backward writes in a bucket; buffers of those that wait
  * elsewhere, and of those whose turn it is. */

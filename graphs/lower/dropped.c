@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#include "memory/clocks.h"
 #include "emit.h"
 #include "ff/instance.h"
-#include "memory/memory.h"
+#include "lower/memory/clocks.h"
+#include "lower/memory/memory.h"
 
 int ff_dropped_begin(struct ff_lowering *l, uint32_t bucket)
 {

@@ -3,7 +3,7 @@
 #ifndef FF_LOWER_DROPPED_H
 #define FF_LOWER_DROPPED_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 /* Before its shards are added. */
 int ff_dropped_begin(struct ff_lowering *l, uint32_t bucket);

@@ -4,11 +4,11 @@
 
 #include <stdlib.h>
 
-#include "memory/clocks.h"
 #include "ff/grow.h"
 #include "ff/instance.h"
 #include "ff/program_phases.h"
-#include "memory/memory.h"
+#include "lower/memory/clocks.h"
+#include "lower/memory/memory.h"
 
 static void push(struct ff_lowering *l, struct ff_list *list, uint32_t v)
 {

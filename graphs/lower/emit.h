@@ -3,7 +3,7 @@
 #ifndef FF_LOWER_EMIT_H
 #define FF_LOWER_EMIT_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 /* Opens a task of step `s`, the one at hand; dependencies and buffers follow.  One that computes,
  * on `device`; or one that moves: of `edge`, or (FF_NONE) of a bucket. */

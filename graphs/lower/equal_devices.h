@@ -2,7 +2,7 @@
 #ifndef FF_LOWER_EQUAL_DEVICES_H
 #define FF_LOWER_EQUAL_DEVICES_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 /* Where only sizes are asked for: which devices have tasks and buffers alike, one by one.  From
  * then on only the first of each are told of (ff_lowering_tells): moves and buckets that none of

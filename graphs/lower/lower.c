@@ -1,6 +1,6 @@
 /* Lowering: a graph, a machine and a strategy become one schedule.
  * docs/schedule.md tells how and why.  SPDX-License-Identifier: Apache-2.0 */
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "equal_devices.h"
 #include "ff/instance.h"
 #include "ff/micro.h"
-#include "memory/memory.h"
+#include "lower/memory/memory.h"
 #include "room.h"
 #include "tables.h"
 #include "tasks.h"

@@ -4,7 +4,7 @@
 #include "emit.h"
 #include "ff/instance.h"
 #include "ff/saturate.h"
-#include "memory/memory.h"
+#include "lower/memory/memory.h"
 
 /* One buffer a device, one behind the other, where any device needs one. */
 static void make_stage(struct ff_lowering *l, struct ff_task *t, const struct ff_move *mv)

@@ -2,7 +2,7 @@
 #ifndef FF_LOWER_MOVES_H
 #define FF_LOWER_MOVES_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 /* One move of what is at the edge of step `s`: begun, what it comes after besides its sources, and
  * ended, with its buffers.  Both give its number. */

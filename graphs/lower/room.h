@@ -2,7 +2,7 @@
 #ifndef FF_LOWER_ROOM_H
 #define FF_LOWER_ROOM_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 /* For every task, its clocks and buffers, counted from the program.  FF_E_NOMEM: this machine has
  * less memory than they take. */

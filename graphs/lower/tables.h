@@ -2,7 +2,7 @@
 #ifndef FF_LOWER_TABLES_H
 #define FF_LOWER_TABLES_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 /* Of parts that run in turn, room for their places among a step's tasks; the tables that
  * say which buffer each part has. */

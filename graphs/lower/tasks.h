@@ -2,7 +2,7 @@
 #ifndef FF_LOWER_TASKS_H
 #define FF_LOWER_TASKS_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 /* All tasks, in order. */
 void ff_tasks_emit(struct ff_lowering *l);

@@ -2,7 +2,7 @@
 #ifndef FF_LOWER_UPDATES_H
 #define FF_LOWER_UPDATES_H
 
-#include "lowering.h"
+#include "lower/state/lowering.h"
 
 /* A bucket's gradients are summed, or (forward) the weights of a flat one gathered: begun, for sums
  * what they come after, and ended, with its buffers.  Both give the task's number. */

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "busy.h"
-#include "early.h"
 #include "bytes/account.h"
 #include "bytes/columns.h"
 #include "bytes/dropped.h"
+#include "early.h"
 #include "fold.h"
 #include "home.h"
 #include "memos.h"

@@ -2,7 +2,7 @@
 #ifndef FF_LOWER_CLOCKS_H
 #define FF_LOWER_CLOCKS_H
 
-#include "lower/lowering.h"
+#include "lower/state/lowering.h"
 
 /* Index of `device` among the devices of a task or a bucket, ascending, or FF_NONE. */
 uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device);

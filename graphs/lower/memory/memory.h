@@ -2,7 +2,7 @@
 #ifndef FF_LOWER_MEMORY_H
 #define FF_LOWER_MEMORY_H
 
-#include "lower/lowering.h"
+#include "lower/state/lowering.h"
 
 /* A buffer of `bytes` on `device`, first used by the task at hand. */
 uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes);

@@ -1,5 +1,5 @@
 /* Lowering, inside: the state that its files share while a schedule is put
- * together: lower.c finds the pieces, tasks.c puts them in order, memory.c finds
+ * together: lower.c finds the pieces, tasks.c puts them in order, memory/ finds
  * room for them.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_LOWER_LOWERING_H
 #define FF_LOWER_LOWERING_H
