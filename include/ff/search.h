@@ -74,7 +74,7 @@ struct ff_search_options {
 	const char *const *starts;
 	const struct ff_strategy *given; /* n_given more, that are walked before those */
 	uint32_t n_given;
-	double lower_s;     /* what lowering a strategy takes, by the micro-batch */
+	double lower_s;     /* what lowering data parallelism takes, in one micro-batch */
 	bool may_find_none; /* one that fits is known: what takes too long to lay out is left */
 	struct ff_pricer *pricer; /* of the evaluator; NULL: no elimination */
 	uint32_t top;             /* plans of so many shapes are kept, at least; 0: one */

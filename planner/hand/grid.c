@@ -66,7 +66,7 @@ static int try_here(
 	int code = ff_init_strategy(name, on->space, on->graph, on->machine, 0, x->a, &s, &why);
 
 	*at = (struct ff_evaluation){.fits = false};
-	if (code == FF_OK && !ff_space_has_time_for(on->space, &s))
+	if (code == FF_OK && !ff_space_has_time(s.micro_batches, ff_space_instances(on->space, &s)))
 		return FF_OK;
 	if (code == FF_OK) {
 		x->tried++;
@@ -76,7 +76,7 @@ static int try_here(
 		return FF_OK; /* not for this network, or nobody has measured it */
 	lays_out = code == FF_OK && at->fits && at->tight &&
 		   (on->visit || at->step_us < x->at_best.step_us);
-	if (lays_out && on->may_lay_out && !on->may_lay_out(on->ctx, s.micro_batches))
+	if (lays_out && on->may_lay_out && !on->may_lay_out(on->ctx, &s))
 		lays_out = at->fits = false;
 	if (lays_out)
 		code = ff_evaluator_lays_out(on->evaluator, &at->fits, &why);

@@ -18,7 +18,7 @@ struct ff_grid {
 	uint32_t most;           /* strategies that are tried, at most; 0: any number */
 	bool (*stop)(void *ctx); /* asked between two that are tried; NULL: never */
 	/* Whether there is time to lay out a strategy in so many micro-batches; NULL: always. */
-	bool (*may_lay_out)(void *ctx, uint32_t micro_batches);
+	bool (*may_lay_out)(void *ctx, const struct ff_strategy *s);
 	/* Told of all that fits; NULL: nobody is. */
 	void (*visit)(void *ctx, const struct ff_strategy *s, double step_us);
 	void *ctx;

@@ -19,7 +19,8 @@ static uint32_t pick_micro(
 
 	for (uint32_t i = 0; i < s->n_micro; i++)
 		if (s->micro[i] <= most && (uint32_t)g->batch / s->micro[i] >= parts &&
-				ff_space_has_time(s, s->micro[i], parts))
+				ff_space_has_time(s->micro[i],
+						ff_space_instances_each(s, s->micro[i], parts)))
 			m = s->micro[i];
 	return m;
 }

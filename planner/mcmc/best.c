@@ -8,35 +8,55 @@
 #define SLIGHT 1e-3        /* of a step */
 #define MANY_TASKS 30000.0 /* operators, devices and micro-batches, multiplied */
 #define TOO_TIGHT_EVERY 8  /* bests that may have no layout, of which one is laid out anyway */
-#define LOWERED 2          /* times that a best is lowered: laid out here, and by the caller */
-#define SPARE 0.5          /* and so much of one more */
+#define SPARE 0.5          /* of a lowering more than it is expected to take */
 #define MOST_LAST 0.25     /* of the time, for all that */
 
-/* A layout takes about as long as lowering does. */
-static double layout_s(const struct ff_chain *c, uint32_t micro_batches)
+/* How many times as long as data parallelism in one micro-batch it takes to lower `s`. */
+static double times_data_parallel(const struct ff_chain *c, const struct ff_strategy *s)
 {
-	return fmax(c->opt->lower_s, c->clock.layout_s) * micro_batches;
+	double whole = (double)ff_space_instances_each(c->space, 1, c->machine->n_devices);
+
+	return (double)ff_space_instances(c->space, s) / whole;
 }
 
-bool ff_chain_may_lay_out(const struct ff_chain *c, uint32_t micro_batches)
+/* A layout takes no longer than lowering does; mostly less, as devices that do the same have one.
+ */
+static double layout_s(const struct ff_chain *c, const struct ff_strategy *s)
+{
+	double each_s = c->clock.layout_s > 0 ? c->clock.layout_s : c->opt->lower_s;
+
+	return each_s * times_data_parallel(c, s);
+}
+
+/* The caller lowers what is found. */
+static double lower_s(const struct ff_chain *c, const struct ff_strategy *s)
+{
+	return c->opt->lower_s * times_data_parallel(c, s);
+}
+
+bool ff_chain_may_lay_out(const struct ff_chain *c, const struct ff_strategy *s)
 {
 	double now_s = ff_clock_us() / 1e6 - c->clock.from;
 	bool needed = !c->opt->may_find_none && !(c->best.saved && c->best.at_saved.fits);
 
 	return needed || c->opt->seconds <= 0 ||
-	       now_s + LOWERED * layout_s(c, micro_batches) < c->opt->seconds;
+	       now_s + layout_s(c, s) + lower_s(c, s) < c->opt->seconds;
 }
 
 /* A best that may still be laid out is, before it is too late for that. */
-double ff_chain_last_s(const struct ff_chain *c)
+static double last_s(const struct ff_chain *c)
 {
-	uint32_t unsaved = c->current.micro_batches, saved = c->best.strategy.micro_batches;
+	if (c->best.unsaved && c->best.at.tight && ff_chain_may_lay_out(c, &c->current))
+		return layout_s(c, &c->current) + (1 + SPARE) * lower_s(c, &c->current);
+	/* there is time for data parallelism anyway */
+	return c->best.saved ? lower_s(c, &c->best.strategy) - c->opt->lower_s : 0;
+}
 
-	if (c->best.unsaved && c->best.at.tight && ff_chain_may_lay_out(c, unsaved))
-		return fmin((LOWERED + SPARE) * layout_s(c, unsaved), MOST_LAST * c->opt->seconds);
-	return c->best.saved && saved > 1
-			       ? fmin(layout_s(c, saved - 1), MOST_LAST * c->opt->seconds)
-			       : 0;
+bool ff_chain_has_to_end(const struct ff_chain *c)
+{
+	double left_s = c->opt->seconds - c->clock.seconds;
+
+	return left_s <= 0 || (left_s < MOST_LAST * c->opt->seconds && left_s <= last_s(c));
 }
 
 /* Whether a layout is found for the current strategy, where there is time for one.  Where none was,
@@ -48,12 +68,12 @@ static int lays_out(struct ff_chain *c, bool *ret, struct ff_error *err)
 	int code;
 
 	*ret = false;
-	if (!ff_chain_may_lay_out(c, c->current.micro_batches))
+	if (!ff_chain_may_lay_out(c, &c->current))
 		return FF_OK;
 	from_us = ff_clock_us();
 	code = ff_evaluator_lays_out(c->evaluator, ret, err);
 	took_s = (ff_clock_us() - from_us) / 1e6;
-	c->clock.layout_s = fmax(c->clock.layout_s, took_s / c->current.micro_batches);
+	c->clock.layout_s = fmax(c->clock.layout_s, took_s / times_data_parallel(c, &c->current));
 	if (code < 0)
 		return code;
 	if (!*ret && spare > c->best.too_tight_bytes)

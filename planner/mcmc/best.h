@@ -10,11 +10,11 @@
 int ff_chain_save(struct ff_chain *c, struct ff_error *err);
 /* The same on the walk, where it goes on from the best to something worse. */
 int ff_chain_save_on_the_way(struct ff_chain *c, struct ff_error *err);
-/* What is still to be done when the walk is over: the best is laid out, and the caller lowers it,
- * for which it has kept time as for one micro-batch. */
-double ff_chain_last_s(const struct ff_chain *c);
+/* Whether the time that is left is needed for the end: the best is laid out, and the caller lowers
+ * it, for which it has kept time as for data parallelism. */
+bool ff_chain_has_to_end(const struct ff_chain *c);
 /* Whether there is time to lay out a strategy and to lower it behind the search; there has to be
  * where nothing else is known that fits. */
-bool ff_chain_may_lay_out(const struct ff_chain *c, uint32_t micro_batches);
+bool ff_chain_may_lay_out(const struct ff_chain *c, const struct ff_strategy *s);
 
 #endif

@@ -110,8 +110,7 @@ void ff_chain_look(struct ff_chain *c)
  * as it is. */
 bool ff_chain_in_hurry(const struct ff_chain *c)
 {
-	return c->stop ||
-	       (c->opt->seconds > 0 && c->clock.seconds + ff_chain_last_s(c) >= c->opt->seconds);
+	return c->stop || (c->opt->seconds > 0 && ff_chain_has_to_end(c));
 }
 
 /* Shows a strategy to the caller. */

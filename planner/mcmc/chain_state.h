@@ -31,8 +31,8 @@ struct ff_chain_clock {
 	uint64_t limit; /* of proposals; 0: none */
 	uint64_t counted, next_tune, next_report;
 	double seconds, from, reported, tuned; /* clock in seconds */
-	double layout_s;                       /* the longest layout so far, by the micro-batch */
-	double first_s; /* until the first that fits was kept; INFINITY: none is yet */
+	double layout_s; /* the longest layout so far, per data parallelism's instances */
+	double first_s;  /* until the first that fits was kept; INFINITY: none is yet */
 	double elimination_from;
 	uint64_t elimination_calls;
 };

@@ -137,9 +137,9 @@ static int start_named(struct ff_chain *c, const char *called, struct ff_arena *
 	return code == FF_OK ? go_to(c, &start, err) : code;
 }
 
-static bool grid_lays_out(void *ctx, uint32_t micro_batches)
+static bool grid_lays_out(void *ctx, const struct ff_strategy *s)
 {
-	return ff_chain_may_lay_out(ctx, micro_batches);
+	return ff_chain_may_lay_out(ctx, s);
 }
 
 static void grid_visits(void *ctx, const struct ff_strategy *s, double step_us)

@@ -394,7 +394,7 @@ static bool is_legal(struct ff_phases *p, const struct ff_strategy *s)
 	struct ff_error why = {0};
 	struct ff_frame *f;
 
-	return ff_space_has_time_for(p->space, s) &&
+	return ff_space_has_time(s->micro_batches, ff_space_instances(p->space, s)) &&
 	       ff_phases_frame(p, s->micro_batches, &f, &why) == FF_OK &&
 	       ff_space_admits_strategy(f->space, s) &&
 	       ff_strategy_check(f->graph, s, p->machine->n_devices, &why) == FF_OK;

@@ -14,7 +14,7 @@
 
 #include "ff/micro.h"
 
-/* Parts of all operators, in all micro-batches: what evaluating one strategy takes. */
+/* Of a strategy that is searched. */
 #define MOST_INSTANCES ((uint64_t)1 << 23)
 
 static uint64_t add_saturated(uint64_t a, uint64_t b)
@@ -356,22 +356,27 @@ void ff_space_allow(struct ff_space *s, uint32_t what)
 	}
 }
 
-bool ff_space_has_time(const struct ff_space *s, uint32_t micro_batches, uint32_t parts)
-{
-	uint64_t nodes = 0;
-
-	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
-		nodes += ff_node_needs_config(s->graph, i);
-	return micro_batches == 1 || nodes * parts * micro_batches <= MOST_INSTANCES;
-}
-
-bool ff_space_has_time_for(const struct ff_space *s, const struct ff_strategy *plan)
+uint64_t ff_space_instances(const struct ff_space *s, const struct ff_strategy *plan)
 {
 	uint64_t parts = 0;
 
 	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
 		parts += ff_node_needs_config(s->graph, i) ? plan->config[i].n_parts : 0;
-	return plan->micro_batches == 1 || parts * plan->micro_batches <= MOST_INSTANCES;
+	return parts * plan->micro_batches;
+}
+
+uint64_t ff_space_instances_each(const struct ff_space *s, uint32_t micro_batches, uint32_t parts)
+{
+	uint64_t nodes = 0;
+
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
+		nodes += ff_node_needs_config(s->graph, i);
+	return nodes * parts * micro_batches;
+}
+
+bool ff_space_has_time(uint32_t micro_batches, uint64_t instances)
+{
+	return micro_batches == 1 || instances <= MOST_INSTANCES;
 }
 
 uint32_t ff_space_micro(const struct ff_space *s, const uint32_t **ret)

@@ -48,10 +48,12 @@ struct ff_space {
 /* From now on there is nothing but what keeps to `l`, whose pins have to outlive `s`; after
  * ff_space_allow.  FF_E_INPUT where an operator has no such config. */
 int ff_space_limit(struct ff_space *s, const struct ff_limits *l, struct ff_error *err);
-/* Whether a search tries so many micro-batches, where operators have `parts` parts each; and
- * whether it tries `plan`.  What evaluating one takes grows with both. */
-bool ff_space_has_time(const struct ff_space *s, uint32_t micro_batches, uint32_t parts);
-bool ff_space_has_time_for(const struct ff_space *s, const struct ff_strategy *plan);
+/* Parts of all operators in all micro-batches, which evaluating and lowering take time for: of
+ * `plan`, or where each operator has `parts`. */
+uint64_t ff_space_instances(const struct ff_space *s, const struct ff_strategy *plan);
+uint64_t ff_space_instances_each(const struct ff_space *s, uint32_t micro_batches, uint32_t parts);
+/* Whether a search tries a strategy that has so many of both. */
+bool ff_space_has_time(uint32_t micro_batches, uint64_t instances);
 static inline const struct ff_pin *ff_space_pin(const struct ff_space *s, uint32_t node)
 {
 	return s->limits.pin ? s->limits.pin[node] : NULL;
