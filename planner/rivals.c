@@ -40,6 +40,12 @@ static int add_rival(struct ff_job *j, const char *name, bool *made, struct ff_e
 	return code == FF_E_INPUT ? FF_OK : code;
 }
 
+/* Whether the table has a row of that name anyway. */
+static bool has_row(const struct ff_summary *s, const char *name)
+{
+	return !strcmp(name, s->baseline_name) || (s->title && !strcmp(name, s->title));
+}
+
 int ff_job_find_rivals(struct ff_job *j, struct ff_error *err)
 {
 	static const char *const names[] = {"zero-1", "zero-3"};
@@ -53,7 +59,7 @@ int ff_job_find_rivals(struct ff_job *j, struct ff_error *err)
 	if (s->baseline != &s->data_parallel)
 		s->rivals[s->n_rivals++] = ff_rival_of(s->baseline_name, s->baseline);
 	for (uint32_t i = 0; i < 2 && code == FF_OK && has_time(j, RIVALS_SHARE); i++)
-		if (strcmp(names[i], s->baseline_name) != 0)
+		if (!has_row(s, names[i]))
 			code = add_rival(j, names[i], &made, err);
 	return code;
 }
@@ -92,7 +98,7 @@ int ff_job_find_nearest(struct ff_job *j, struct ff_error *err)
 		snprintf(j->nearest_name, sizeof(j->nearest_name), "megatron:%u,%u,%u,%u%s%s%s",
 				d[0], n / d[0] / d[1], d[1], d[2], updates, again[i % 2],
 				d[1] > 1 ? order : "");
-		if (!strcmp(j->nearest_name, j->summary.baseline_name))
+		if (has_row(&j->summary, j->nearest_name))
 			break;
 		code = add_rival(j, j->nearest_name, &made, err);
 	}

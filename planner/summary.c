@@ -171,7 +171,8 @@ static void print_rivals(const struct ff_summary *s, FILE *to)
 	fprintf(to, "\n%-*s %12s %11s %11s  %s\n", NAME, "", "step", "memory", "sent", "fits");
 	print_rival(s->title, &plan, to);
 	for (uint32_t i = 0; i < s->n_rivals; i++)
-		print_rival(s->rivals[i].name, &s->rivals[i], to);
+		if (strcmp(s->rivals[i].name, s->title) != 0)
+			print_rival(s->rivals[i].name, &s->rivals[i], to);
 	fprintf(to, "\n");
 }
 
