@@ -5,6 +5,8 @@
 #include "ff/costs.h"
 #include "ff/hash.h"
 
+#define FF_COSTS_FORMAT "ffsoap-costs"
+#define FF_COSTS_VERSION 5
 #define FF_COST_MAX_US 1e15                  /* thirty years: anything above is a typing error */
 #define FF_COST_MAX_BYTES 9007199254740992.0 /* 2^53: doubles count in ones up to here */
 
