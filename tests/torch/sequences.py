@@ -1,11 +1,11 @@
 # Graphs that hold every operator of rows and sequences.
 # SPDX-License-Identifier: Apache-2.0
-from graphs import Graph
+import graphs
 
 
 def recurrences():
     """Cells of every kind, on their own and one behind another that shares its weights."""
-    g = Graph("recurrences", [4, 3, 5, 4])
+    g = graphs.Graph("recurrences", [4, 3, 5, 4])
 
     def sequence(name, features):
         x = g.add(f"{name}.steps", "reshape", g.front(f"{name}.x", 5), shape=[0, 5, -1])
@@ -36,7 +36,7 @@ def recurrences():
 
 def routes():
     """Places to experts, with slots for all and for some; results, and scores, as slots have them."""
-    g = Graph("routes", [5, 3, 5, 4])
+    g = graphs.Graph("routes", [5, 3, 5, 4])
     for name, experts, attrs in (("first", 3, {"capacity": 6}), ("second", 4, {"choices": 2, "capacity": 4}),
                                  ("few", 3, {"choices": 2, "capacity": 1})):
         x = g.add(f"{name}.places", "reshape", g.front(f"{name}.x", 6), shape=[0, 6, -1])
@@ -51,7 +51,7 @@ def routes():
 
 def attention():
     """Rows that look at each other, or at others."""
-    g = Graph("attention", [4, 1, 12, 12])
+    g = graphs.Graph("attention", [4, 1, 12, 12])
 
     def case(name, size=4, heads=2, shared=1, rows=12, mask=(), own=True, **attrs):
         def project(what, n, features):
@@ -87,7 +87,7 @@ def attention():
 
 def words():
     """Tables of vectors, read once, twice, and by the layer that tells words."""
-    g = Graph("words", [6, 1, 4, 4])
+    g = graphs.Graph("words", [6, 1, 4, 4])
     g.case("image", "tanh")
     for name, shape in (("one", [6]), ("two", [6, 5]), ("three", [6, 3, 2]),
                         ("four", [6, 2, 3, 2])):
