@@ -198,10 +198,10 @@ START_TEST(no_strategy_is_faster)
 {
 	struct ff_random r = {.seed = ff_test_seed(26)};
 	static double times[GRAPHS];
-	uint32_t n = 0, large = 0, few = 0, many = 0, unequal = 0;
+	uint32_t rounds = ff_test_rounds(GRAPHS), n = 0, large = 0, few = 0, many = 0, unequal = 0;
 	uint64_t tried = 0;
 
-	while (n < GRAPHS) {
+	while (n < rounds) {
 		struct world w = {.err = {0}};
 
 		if (open_world(&r, &w)) {
