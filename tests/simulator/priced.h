@@ -13,18 +13,30 @@ struct world {
 	struct ff_pricer *p;
 };
 
+static inline void open_pricer(struct world *w, const struct ff_costs *c)
+{
+	struct ff_error err;
+
+	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, FF_ESTIMATE_PEAK, c, "costs.json",
+				      "graph.json", &w->p, &err) == FF_OK,
+			"%s", err.text);
+}
+
+/* Costs have changed since the pricer read them. */
+static inline void price_anew(struct world *w, const struct ff_costs *c)
+{
+	ff_pricer_destroy(w->p);
+	open_pricer(w, c);
+}
+
 /* Batch 8, 16 features, 12 outputs. */
 static inline void setup(
 		struct world *w, uint32_t n_nodes, uint32_t per_node, const struct ff_costs *c)
 {
-	struct ff_error err;
-
 	hand_machine_init(&w->h, n_nodes, per_node, true);
 	ff_arena_init(&w->arena);
 	hand_graph(&w->arena, 8, 16, 12, &w->g);
-	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, FF_ESTIMATE_PEAK, c, "costs.json",
-				      "graph.json", &w->p, &err) == FF_OK,
-			"%s", err.text);
+	open_pricer(w, c);
 }
 
 static inline void teardown(struct world *w)

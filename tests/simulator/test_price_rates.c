@@ -2,14 +2,25 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "priced.h"
 
+static void set_rate(struct ff_costs *c, uint32_t kind, struct ff_rate rate)
+{
+	ck_assert_int_eq(ff_costs_set_rate(c, (enum ff_rate_kind)kind, rate, NULL), FF_OK);
+}
+
+static struct ff_move load_of(enum ff_dtype type, struct ff_region region)
+{
+	return (struct ff_move){.kind = FF_MOVE_LOAD,
+			.type = type,
+			.n_devices = 1,
+			.device = devices,
+			.region = region};
+}
+
 START_TEST(measured_rates)
 {
 	struct world w;
 	struct ff_costs *c = hand_costs("fast");
-	struct ff_move load = {.kind = FF_MOVE_LOAD,
-			.n_devices = 1,
-			.device = devices,
-			.region = box(10, 20)};
+	struct ff_move load = load_of(FF_F32, box(10, 20));
 	struct ff_traffic none = {0};
 	struct ff_move copy = {.kind = FF_MOVE_COPY,
 			.n_devices = 1,
@@ -41,20 +52,14 @@ END_TEST
 START_TEST(ids_are_loaded_at_their_own_rate)
 {
 	struct ff_costs *c = hand_costs("fast");
-	struct ff_move load = {.kind = FF_MOVE_LOAD,
-			.type = FF_I32,
-			.n_devices = 1,
-			.device = devices,
-			.region = {.rank = 1, .hi = {25}}};
+	struct ff_move load = load_of(FF_I32, box(0, 25));
 	const struct ff_rate ids = {7, 2};
 	struct world w;
 
 	setup(&w, 1, 1, c);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 100 / 10.0, FF_PRICE_STEP_US);
-	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_LOAD_IDS, ids, NULL), FF_OK);
-	ff_pricer_destroy(w.p);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
-			FF_OK);
+	set_rate(c, FF_RATE_LOAD_IDS, ids);
+	price_anew(&w, c);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 7 + 100 / 2.0, FF_PRICE_STEP_US);
 	load.type = FF_F32;
 	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 100 / 10.0, FF_PRICE_STEP_US);
@@ -67,24 +72,11 @@ END_TEST
 START_TEST(loads_are_priced_by_the_size_of_samples)
 {
 	struct ff_costs *c = hand_costs("fast");
-	struct ff_move load = {.kind = FF_MOVE_LOAD,
-			.n_devices = 1,
-			.device = devices,
-			.region = {.rank = 2, .hi = {2, 1000}}};
+	struct ff_move load = load_of(FF_F32, (struct ff_region){.rank = 2, .hi = {2, 1000}});
 	struct world w;
 
-	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_LOAD,
-					 (struct ff_rate){.latency_us = 5,
-							 .bytes_per_us = 0.5,
-							 .sample_bytes = 4},
-					 NULL),
-			FF_OK);
-	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_LOAD,
-					 (struct ff_rate){.latency_us = 6,
-							 .bytes_per_us = 800,
-							 .sample_bytes = 4000},
-					 NULL),
-			FF_OK);
+	set_rate(c, FF_RATE_LOAD, (struct ff_rate){5, 0.5, .sample_bytes = 4});
+	set_rate(c, FF_RATE_LOAD, (struct ff_rate){6, 800, .sample_bytes = 4000});
 	setup(&w, 1, 1, c);
 	ck_assert_double_eq_tol(
 			ff_price_move(w.p, &w.g, &load), 6 + 8000 / 800.0, FF_PRICE_STEP_US);
@@ -113,15 +105,9 @@ START_TEST(codecs_are_priced_as_measured)
 	setup(&w, 1, 2, c);
 	ff_pricer_set_codec(w.p, ternary);
 	us = ff_price_bucket(w.p, 2, devices, 4096);
-	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_ENCODE + FF_CODEC_TERNARY,
-					 (struct ff_rate){7, 30}, NULL),
-			FF_OK);
-	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_DECODE + FF_CODEC_TERNARY,
-					 (struct ff_rate){11, 40}, NULL),
-			FF_OK);
-	ff_pricer_destroy(w.p);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
-			FF_OK);
+	set_rate(c, FF_RATE_ENCODE + FF_CODEC_TERNARY, (struct ff_rate){7, 30});
+	set_rate(c, FF_RATE_DECODE + FF_CODEC_TERNARY, (struct ff_rate){11, 40});
+	price_anew(&w, c);
 	ff_pricer_set_codec(w.p, ternary);
 	ck_assert_double_eq_tol(ff_price_bucket(w.p, 2, devices, 4096) - us, measured - estimated,
 			2 * FF_PRICE_STEP_US);
@@ -161,12 +147,8 @@ START_TEST(compressed_moves_are_priced_as_measured)
 	struct world w;
 	double us;
 
-	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_ENCODE + FF_CODEC_TERNARY,
-					 (struct ff_rate){7, 30}, NULL),
-			FF_OK);
-	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_DECODE + FF_CODEC_TERNARY,
-					 (struct ff_rate){11, 40}, NULL),
-			FF_OK);
+	set_rate(c, FF_RATE_ENCODE + FF_CODEC_TERNARY, (struct ff_rate){7, 30});
+	set_rate(c, FF_RATE_DECODE + FF_CODEC_TERNARY, (struct ff_rate){11, 40});
 	setup(&w, 1, 2, c);
 	us = ff_price_move(w.p, &w.g, &mv);
 	mv.codec = ternary;
@@ -203,10 +185,8 @@ START_TEST(short_runs_take_longer)
 	struct world w;
 
 	setup(&w, 1, 1, c);
-	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_COPY, rate, NULL), FF_OK);
-	ff_pricer_destroy(w.p);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, c, "c", "g", &w.p, NULL),
-			FF_OK);
+	set_rate(c, FF_RATE_COPY, rate);
+	price_anew(&w, c);
 	start = 1 + 1280 * (1 / 100.0 - each_us / 128);
 	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
 		copy.run_bytes = runs[i];
