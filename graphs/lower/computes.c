@@ -246,7 +246,7 @@ void ff_computes_part(struct ff_lowering *l, const struct ff_step *s, uint32_t p
 	uint32_t *place = l->place[ff_phase_pass(s->phase)][s->id];
 	struct ff_task *t;
 
-	if (!ff_lowering_tells(l, l->node[s->id]->device[part]))
+	if (!ff_device_is_lowered(l, l->node[s->id]->device[part]))
 		return;
 	t = compute_begin(l, s, part);
 	if (place)

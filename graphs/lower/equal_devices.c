@@ -1,10 +1,9 @@
-/* Devices that do the same: of a thousand devices there are often hardly more than stages that do
- * something else.
+/* Equal devices: in most strategies many devices do the same, such as those of one pipeline stage.
  *
- * What a device's memory looks like depends on its own tasks and on which of them wait for others
- * of its own: clocks know nothing of other devices (clocks.c).  So devices whose tasks have the
- * same sizes in the same order have the same layout, and one of them is enough to find it.  Each
- * gets a hash of all that it has part in, in the order in which the walk comes to it.
+ * A device's layout depends on its own tasks, and on which of them wait for others of its own:
+ * clocks know nothing of other devices (memory/clocks.c).  So devices whose tasks have the same
+ * sizes in the same order have the same layout, and lowering the first of them is enough.  Each
+ * device gets a hash of all that it takes part in, in the order of the walk.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "equal_devices.h"
 
@@ -13,7 +12,7 @@
 #include "computes.h"
 #include "ff/hash.h"
 
-/* By device: of what it has part in, so far. */
+/* By device: a hash of what it takes part in, so far. */
 struct history {
 	struct ff_lowering *l;
 	uint64_t *hash;
@@ -65,7 +64,7 @@ static void mix_move(struct history *h, const struct ff_move *mv, const uint16_t
 		mix(h, to[mv->sink[i]], 2);
 }
 
-/* Which of its parts are there already, and what is moved. */
+/* Which parts of `to` lie where they were made, and what is moved to the others. */
 static void mix_moves(struct history *h, const struct ff_redistribution *r,
 		const struct ff_node_block *from, const struct ff_node_block *to)
 {
@@ -111,9 +110,9 @@ static void mix_all(struct history *h)
 		mix_bucket(h, &l->buckets.bucket[i]);
 }
 
-/* ---- what is left ---- */
+/* ---- what is left out ---- */
 
-static void keep_moves(struct ff_redistribution *r, const bool *told)
+static void keep_moves(struct ff_redistribution *r, const bool *lowered)
 {
 	struct ff_move *move = (struct ff_move *)r->move;
 	uint32_t n = 0;
@@ -122,21 +121,21 @@ static void keep_moves(struct ff_redistribution *r, const bool *told)
 		bool any = false;
 
 		for (uint32_t d = 0; d < move[i].n_devices && !any; d++)
-			any = told[move[i].device[d]];
+			any = lowered[move[i].device[d]];
 		if (any)
 			move[n++] = move[i];
 	}
 	r->n_moves = n;
 }
 
-/* Moves and buckets that one of those has part in that are told of. */
-static void keep_told(struct ff_lowering *l, const bool *told)
+/* Only moves and buckets stay that a lowered device takes part in. */
+static void keep_lowered(struct ff_lowering *l, const bool *lowered)
 {
 	for (uint32_t e = 0; e < l->g->n_edges; e++) {
-		keep_moves(&l->edge[e].forward, told);
-		keep_moves(&l->edge[e].backward, told);
+		keep_moves(&l->edge[e].forward, lowered);
+		keep_moves(&l->edge[e].backward, lowered);
 	}
-	ff_bucketing_keep(&l->buckets, told);
+	ff_bucketing_keep(&l->buckets, lowered);
 	ff_bucketing_open(&l->buckets, l->g, &l->program);
 }
 
@@ -145,9 +144,9 @@ int ff_equal_devices_find(struct ff_lowering *l, struct ff_error *err)
 	uint32_t n = l->m->n_devices;
 	struct history h = {l, ff_arena_array(l->scratch, n, sizeof(*h.hash))};
 	uint16_t *like = ff_arena_array(l->scratch, n, sizeof(*like));
-	bool *told = ff_arena_array(l->scratch, n, sizeof(*told));
+	bool *lowered = ff_arena_array(l->scratch, n, sizeof(*lowered));
 
-	if (!h.hash || !like || !told)
+	if (!h.hash || !like || !lowered)
 		return ff_fail_memory(err);
 	mix_all(&h);
 	for (uint32_t d = 0; d < n; d++) {
@@ -156,10 +155,10 @@ int ff_equal_devices_find(struct ff_lowering *l, struct ff_error *err)
 		while (h.hash[first] != h.hash[d])
 			first++;
 		like[d] = (uint16_t)first;
-		told[d] = first == d;
+		lowered[d] = first == d;
 	}
 	l->like = like;
-	keep_told(l, told);
+	keep_lowered(l, lowered);
 	return l->failed ? ff_fail_memory(err) : FF_OK;
 }
 

@@ -454,7 +454,7 @@ static int find_graph(struct ff_lowering *l, const struct ff_graph *g, struct ff
 					: ff_graph_micro(g, l->s->micro_batches, l->a, micro, err);
 }
 
-/* What is compressed, or late, has buffers of its own. */
+/* The hash of a device does not know what is compressed, or late. */
 static bool folds(const struct ff_lowering *l)
 {
 	return l->opt && l->opt->sizes_only && !l->opt->codec && !l->r.staleness;

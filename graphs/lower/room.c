@@ -25,14 +25,14 @@ static void count_moves(const struct ff_redistribution *r, struct count *n)
 	}
 }
 
-/* Parts whose tasks are told of. */
+/* Parts on devices that are lowered. */
 static size_t count_parts(const struct ff_lowering *l, uint32_t node)
 {
 	const struct ff_node_block *b = l->node[node];
 	size_t n = 0;
 
 	for (uint32_t p = 0; p < b->n_parts && l->like; p++)
-		n += ff_lowering_tells(l, b->device[p]);
+		n += ff_device_is_lowered(l, b->device[p]);
 	return l->like ? n : b->n_parts;
 }
 

@@ -31,7 +31,7 @@ static bool has_gradient(const struct ff_lowering *l, uint32_t node, uint32_t i)
 	return i % 2 == 0 || (i == ff_schedule_due(&l->r) && ff_node_is_parameter(l->g, node));
 }
 
-/* Parts that run in turn have tasks that move between theirs; of those that are not told of there
+/* Parts that run in turn have tasks that move between theirs; of those that are not lowered there
  * is none. */
 int ff_tables_places(struct ff_lowering *l, struct ff_error *err)
 {

@@ -116,7 +116,7 @@ static void sink_each_bucket(struct ff_lowering *l, const struct walk_round *r)
 	l->told.round = l->r.n_tasks;
 	for (uint32_t i = 0; i < l->buckets.n_buckets; i++)
 		for (uint32_t d = 0; d < l->buckets.bucket[i].n_devices; d++)
-			if (ff_lowering_tells(l, l->buckets.bucket[i].device[d]))
+			if (ff_device_is_lowered(l, l->buckets.bucket[i].device[d]))
 				walk_update(l, r, &i, d);
 }
 

@@ -53,8 +53,8 @@ static bool stopped(const struct walk *x)
 }
 
 /* How the start called `name` does, if it is there; a better one than the best that fits becomes
- * that.  A layout takes ten times as long as the step's time, so only what is faster is laid out,
- * and where memory is scarce.
+ * that.  A layout takes several times as long as the step's time, so only what is faster is laid
+ * out, and where memory is scarce.
  * at->fits: it is there and fits, with a layout if it is faster. */
 static int try_here(
 		struct walk *x, const char *name, struct ff_evaluation *at, struct ff_error *err)

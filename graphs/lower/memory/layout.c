@@ -417,7 +417,7 @@ int ff_layout_place(struct ff_lowering *l, const int64_t *base, struct ff_error 
 			i++) {
 		const uint32_t *t = tasks.start + i, *b = buffers.start + i;
 
-		if (!ff_lowering_tells(l, i) || copy_layout(l, i, base, &buffers))
+		if (!ff_device_is_lowered(l, i) || copy_layout(l, i, base, &buffers))
 			continue;
 		number_tasks(&d, i, tasks.id + t[0], t[1] - t[0]);
 		list_items(&d, buffers.id + b[0], b[1] - b[0]);

@@ -91,7 +91,7 @@ struct ff_lowering {
 	struct ff_list lanes, deps;
 	/* By phase, micro-batch and node: the first task, or FF_NONE. */
 	uint32_t *compute[FF_PHASE_COUNT];
-	/* By pass and node, of nodes whose parts run in turn or are not all told of: how many tasks
+	/* By pass and node, of nodes whose parts run in turn or are not all lowered: how many tasks
 	 * behind that one part p is, or FF_NONE.  NULL: p. */
 	uint32_t **place[2];
 
@@ -101,12 +101,12 @@ struct ff_lowering {
 	struct ff_clocks clocks;
 	struct ff_life *life; /* by buffer */
 	bool failed;          /* out of memory somewhere */
-	/* equal_devices.c: by device, the first that does the same, which is the only one of them
-	 * that is told of; NULL: all are. */
+	/* equal_devices.c: by device, the first that does the same, which alone is lowered; NULL:
+	 * all are. */
 	const uint16_t *like;
 };
 
-static inline bool ff_lowering_tells(const struct ff_lowering *l, uint32_t device)
+static inline bool ff_device_is_lowered(const struct ff_lowering *l, uint32_t device)
 {
 	return !l->like || l->like[device] == device;
 }
