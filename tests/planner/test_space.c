@@ -4,6 +4,7 @@
 
 #include "ff/zoo.h"
 #include "fixture.h"
+#include "space/space.h"
 
 #define MAX_DEVICES 8
 
@@ -346,6 +347,36 @@ START_TEST(test_micro_batches_of_groups)
 }
 END_TEST
 
+/* What a strategy takes to evaluate grows with the parts that it has, not with the devices that
+ * there are: a stage of a pipeline has few, so many micro-batches are tried. */
+START_TEST(test_micro_batches_of_pipelines)
+{
+	const uint32_t *micro;
+	struct ff_strategy pipeline, frugal;
+	struct ff_space *space;
+	struct ff_machine m;
+	struct ff_error err;
+	struct ff_arena a;
+	struct ff_graph g;
+	uint32_t n;
+
+	ff_arena_init(&a);
+	CHECK_OK(ff_zoo_build("gpt2_xl", 1024, NULL, 0, &a, &g, &err));
+	m = fixture_devices(1024, &a);
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	ff_space_allow(space, FF_SPACE_ALL);
+	n = ff_space_micro(space, &micro);
+	ck_assert_uint_eq(micro[n - 1], 64);
+	CHECK_OK(ff_init_strategy("megatron:1,64,16,16", space, &g, &m, 0, &a, &pipeline, &err));
+	ck_assert(ff_space_has_time(16, ff_space_instances(space, &pipeline)));
+	ck_assert(!ff_space_has_time(64, ff_space_instances_each(space, 64, 1024)));
+	CHECK_OK(ff_init_strategy("frugal", space, &g, &m, 0, &a, &frugal, &err));
+	ck_assert(ff_space_has_time(frugal.micro_batches, ff_space_instances(space, &frugal)));
+	ff_space_destroy(space);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("space");
@@ -360,6 +391,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_draws_repeat_by_seed);
 	tcase_add_test(c, test_largest_machine);
 	tcase_add_test(c, test_micro_batches_of_groups);
+	tcase_add_test(c, test_micro_batches_of_pipelines);
 	suite_add_tcase(s, c);
 	return s;
 }
