@@ -47,8 +47,8 @@ static struct ff_move move_of(const struct ff_lowering *l, const struct ff_bucke
 			.codec = b->codec,
 			.n_devices = b->n_devices,
 			.device = b->device,
-			.network_bytes = b->averaged ? (1 + (int64_t)l->r.optimizer->states) * sent
-						     : sent};
+			.network_bytes = ff_sat_mul(
+					b->averaged ? 1 + l->r.optimizer->states : 1, sent)};
 }
 
 uint32_t ff_updates_begin(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
