@@ -47,13 +47,9 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK && !j->in.optimizer)
 		j->in.optimizer = j->in.planned_info.optimizer;
 	j->opt.clip = j->opt.clip || (code == FF_OK && j->in.planned_info.clip);
-	if (code == FF_OK && !j->opt.codec_name)
-		j->in.codec = j->in.planned_info.codec;
-	if (code == FF_OK && !j->opt.average_every)
-		j->opt.average_every = j->in.planned_info.average_every;
-	if (code == FF_OK && !j->opt.staleness)
-		j->opt.staleness = j->in.planned_info.staleness;
-	return code;
+	if (code == FF_OK)
+		j->in.travel = j->in.planned_info.travel;
+	return code < 0 ? code : ff_travel_choose(&j->opt.travel, &j->in.travel, err);
 }
 
 static int load(struct ff_job *j, struct ff_error *err)
@@ -498,7 +494,6 @@ static int run(struct ff_job *j, struct ff_error *err)
 	if (code < 0)
 		return code;
 	s->graph = &j->in.graph;
-	s->codec = j->in.codec;
 	s->machine = &j->in.machine;
 	s->costs = j->opt.costs_path;
 	s->framework = ff_price_framework(j->tools.pricer);
@@ -561,6 +556,7 @@ int main(int argc, char **argv)
 	ff_process_begin(ff_job_command.name);
 	signal(SIGPIPE, SIG_IGN); /* who has read enough of the summary does not cost the plan */
 	ff_arena_init(&j.arena);
+	ff_travel_options_init(&j.opt.travel);
 	code = ff_job_parse(&j.opt, argc, argv, &done, &err);
 	if (code == FF_OK && !done)
 		code = run(&j, &err);

@@ -7,7 +7,6 @@
 
 #include "check/certificate.h"
 #include "ff/cli.h"
-#include "ff/codec.h"
 #include "hand/grid.h"
 #include "summary.h"
 
@@ -43,12 +42,13 @@ struct ff_job_beside {
 
 /* What the command line said. */
 struct ff_job_options {
-	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name,
+	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name,
 			*framework_name;
 	const char *strategy_path, *report_path, *list;
 	struct ff_job_beside beside;
 	struct ff_texts init, vary;
-	uint64_t devices, proposals, seed, jobs, average_every, staleness;
+	uint64_t devices, proposals, seed, jobs;
+	struct ff_travel_options travel;
 	double seconds;
 	int64_t memory; /* 0: what the machine says */
 	struct ff_job_limits limits;
@@ -66,7 +66,7 @@ struct ff_job_input {
 	struct ff_strategy planned;       /* --simulate: the file's */
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
-	const struct ff_codec *codec;  /* NULL: gradients are sent as they are */
+	struct ff_travel travel;       /* of gradients */
 	struct ff_framework framework; /* that executes the plan */
 	enum ff_estimate estimate;     /* --costs: without costs */
 	struct ff_costs *costs;        /* NULL: estimated */

@@ -132,10 +132,12 @@ static int check_torch(const struct ff_job_options *o, struct ff_error *err)
 				o->limits.torch ? "--space torch" : "--map",
 				o->limits.torch ? "--map FILE" : "--space torch",
 				o->limits.torch ? ", which ffsoap_torch export writes" : "");
-	if (o->limits.torch && (o->codec_name || o->average_every || o->staleness))
-		return ff_fail(err, FF_E_INPUT,
-				"option --space torch: expected no --compress, --average-every and "
-				"--staleness, which PyTorch has nothing for");
+	for (enum ff_way_id id = 0; o->limits.torch && id < FF_WAY_COUNT; id++)
+		if (ff_travel_asked(&o->travel, id))
+			return ff_fail(err, FF_E_INPUT,
+					"option --space torch: expected no %s, which PyTorch has "
+					"nothing for",
+					ff_way(id)->option);
 	return FF_OK;
 }
 
@@ -258,6 +260,7 @@ static int check_oracle(struct ff_job *j, struct ff_error *err)
 int ff_job_check(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_variation v[FF_MOST_VARIATIONS];
+	const struct ff_way *alone;
 	struct ff_error inner;
 	uint32_t n;
 
@@ -289,23 +292,12 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 	if (j->opt.optimizer_name &&
 			ff_optimizer_find(j->opt.optimizer_name, &j->in.optimizer, &inner) < 0)
 		return ff_fail(err, FF_E_INPUT, "option --optimizer: %s", inner.text);
-	if (j->opt.codec_name && ff_codec_find(j->opt.codec_name, &j->in.codec, &inner) < 0)
-		return ff_fail(err, FF_E_INPUT, "option --compress: %s", inner.text);
-	if (j->opt.average_every > FF_MOST_AVERAGED)
-		return ff_fail(err, FF_E_INPUT, "option --average-every: expected at most %d",
-				FF_MOST_AVERAGED);
-	if (j->opt.staleness > FF_MOST_STALE)
-		return ff_fail(err, FF_E_INPUT, "option --staleness: expected at most %d",
-				FF_MOST_STALE);
-	if (j->opt.staleness && !j->opt.simulate)
-		return ff_fail(err, FF_E_INPUT,
-				"option --staleness: expected --simulate beside it, as no search "
-				"chooses what changes the mathematics");
-	if (j->opt.average_every && !j->opt.simulate)
-		return ff_fail(err, FF_E_INPUT,
-				"option --average-every: expected --simulate data-parallel beside "
-				"it, as there is nothing to search: devices have nothing but "
-				"parameters in common then");
+	if (ff_travel_choose(&j->opt.travel, &j->in.travel, err) < 0)
+		return err->code;
+	alone = ff_travel_unsearched(&j->in.travel);
+	if (alone && !j->opt.simulate)
+		return ff_fail(err, FF_E_INPUT, "option %s: expected %s", alone->option,
+				alone->beside);
 	if (check_framework(j, err) < 0)
 		return err->code;
 	if (j->opt.beside.certificate_path && j->opt.framework_name)
@@ -332,7 +324,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 	static const char *const costs[] = {"analytic", "peak", NULL};
 	const char *optimizer_names[FF_OPTIMIZER_COUNT + 1] = {NULL};
 	char names[FF_OPTIMIZER_TEXT], optimizers[FF_OPTIMIZER_TEXT + 96];
-	char codecs[FF_CODEC_TEXT], compress[FF_CODEC_TEXT + 160];
+	static const char planned[] = "what --simulate's file says";
+	char travel[FF_WAY_COUNT][FF_TRAVEL_HELP];
 	char frameworks[FF_FRAMEWORK_TEXT], framework[FF_FRAMEWORK_TEXT + 160];
 	const struct ff_option options[] = {
 			{"--machine", FF_OPTION_TEXT, &o->machine_name, "MACHINE[:NODES]",
@@ -355,15 +348,9 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			{"--clip", FF_OPTION_FLAG, &o->clip, NULL,
 					"gradients are clipped by their global norm (as ffrun "
 					"--clip does), which takes time"},
-			{"--compress", FF_OPTION_TEXT, &o->codec_name, "CODEC", compress},
-			{"--average-every", FF_OPTION_COUNT, &o->average_every, "K",
-					"with --simulate: no gradients are summed, but parameters "
-					"averaged every K steps, which changes what is computed; "
-					"else what the file says"},
-			{"--staleness", FF_OPTION_COUNT, &o->staleness, "S",
-					"with --simulate: gradients are applied S steps late, so "
-					"that their way there overlaps with the next step, which "
-					"changes what is computed; else what the file says"},
+			ff_travel_option(&o->travel, FF_WAY_COMPRESSED, planned, travel[0]),
+			ff_travel_option(&o->travel, FF_WAY_AVERAGED, planned, travel[1]),
+			ff_travel_option(&o->travel, FF_WAY_LATE, planned, travel[2]),
 			{"--framework", FF_OPTION_TEXT, &o->framework_name, "NAME[:NUMBER]",
 					framework},
 			{"--budget", FF_OPTION_SECONDS, &o->seconds, "SECONDS",
@@ -469,11 +456,6 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 			"what updates the parameters: %s; else what --simulate's file says, else "
 			"%s",
 			names, ff_optimizer_preset()->name);
-	ff_codec_list(codecs);
-	snprintf(compress, sizeof(compress),
-			"send gradients as %s, which changes what is computed; else what "
-			"--simulate's file says",
-			codecs);
 	ff_framework_list(frameworks);
 	snprintf(framework, sizeof(framework),
 			"with --simulate: as that would execute it, %s, instead of our runtime; "

@@ -54,9 +54,7 @@ int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_aren
 {
 	struct ff_lower_options opt = {.optimizer = j->in.optimizer,
 			.clip = j->opt.clip,
-			.codec = j->in.codec,
-			.average_every = (uint32_t)j->opt.average_every,
-			.staleness = (uint32_t)j->opt.staleness,
+			.travel = j->in.travel,
 			.workspace = ff_price_workspace,
 			.ctx = j->tools.pricer};
 	int code;

@@ -80,12 +80,7 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_string(o, "strategy", s->title);
 	ff_out_string(o, "optimizer", p->schedule.optimizer->name);
 	ff_out_bool(o, "clip", p->schedule.clip != FF_NONE);
-	if (p->schedule.average_every)
-		ff_out_int(o, "average_every", p->schedule.average_every);
-	if (p->schedule.staleness)
-		ff_out_int(o, "staleness", p->schedule.staleness);
-	if (s->codec)
-		ff_out_string(o, "compress", s->codec->name);
+	ff_travel_write(&p->schedule.travel, o);
 	write_basis(s, o);
 	write_search(s, o);
 	ff_out_real(o, "predicted_us", us);

@@ -53,7 +53,7 @@ int ff_job_find_rivals(struct ff_job *j, struct ff_error *err)
 	int code = FF_OK;
 	bool made;
 
-	if (j->in.machine.n_devices == 1 || j->opt.average_every || j->opt.staleness)
+	if (j->in.machine.n_devices == 1 || ff_travel_unsearched(&j->in.travel))
 		return FF_OK;
 	s->rivals[s->n_rivals++] = ff_rival_of("data-parallel", &s->data_parallel);
 	if (s->baseline != &s->data_parallel)

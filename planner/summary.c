@@ -83,25 +83,13 @@ static uint32_t count_operators(const struct ff_graph *g)
 static void print_changes(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_schedule *p = &s->plan.schedule;
-	char line[LINE];
+	char line[LINE], is[FF_TRAVEL_TEXT];
 
-	if (p->average_every) {
-		snprintf(line, LINE,
-				"parameters are averaged every %u steps instead of gradients in "
-				"each, which changes what is computed",
-				p->average_every);
-		ff_text_wrap("", line, to);
-	}
-	if (p->staleness) {
-		snprintf(line, LINE,
-				"gradients are applied %u step%s late, which changes what is "
-				"computed",
-				p->staleness, p->staleness == 1 ? "" : "s");
-		ff_text_wrap("", line, to);
-	}
-	if (s->codec) {
-		snprintf(line, LINE, "gradients are sent as %s, which changes what is computed",
-				s->codec->name);
+	for (enum ff_way_id id = 0; id < FF_WAY_COUNT; id++) {
+		if (!ff_travel_has(&p->travel, id))
+			continue;
+		ff_travel_say(&p->travel, id, is);
+		snprintf(line, LINE, "gradients are %s, which changes what is computed", is);
 		ff_text_wrap("", line, to);
 	}
 	if (p->plain_bytes) {

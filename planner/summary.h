@@ -33,9 +33,8 @@ struct ff_summary {
 	const struct ff_costs *measured;         /* NULL: estimated */
 	const struct ff_device_kind *unmodelled; /* costs its peak rates; NULL: none does */
 	const struct ff_framework *framework;    /* that times are of; NULL: our runtime */
-	const char *title;            /* of the plan: "plan", or what --simulate was given */
-	const char *const *starts;    /* NULL-terminated; NULL: nothing was searched */
-	const struct ff_codec *codec; /* that compresses gradients; NULL: nothing does */
+	const char *title;         /* of the plan: "plan", or what --simulate was given */
+	const char *const *starts; /* NULL-terminated; NULL: nothing was searched */
 	struct ff_plan plan, data_parallel;
 	/* What the plan is compared with: data parallelism, or where that does not fit, what it
 	 * comes to then (grid.h), if anything fits; and its name. */

@@ -69,23 +69,17 @@ static const struct ff_command names = {.name = "ffrun"};
 /* What help says of optimizers, for as long as the command line is read. */
 struct optimizer_texts {
 	char all[FF_OPTIMIZER_TEXT + 96], name[FF_SETTING_COUNT][32];
-	char compress[FF_CODEC_TEXT + 160];
 	char help[FF_SETTING_COUNT][FF_OPTIMIZER_TEXT];
 };
 
 static void list_settings(
 		struct ff_run_options *o, struct optimizer_texts *text, struct ff_option *ret)
 {
-	char known[FF_OPTIMIZER_TEXT], codecs[FF_CODEC_TEXT];
+	char known[FF_OPTIMIZER_TEXT];
 
 	ff_optimizer_list(true, known);
 	snprintf(text->all, sizeof(text->all), "%s; else the strategy's, else %s", known,
 			ff_optimizer_preset()->name);
-	ff_codec_list(codecs);
-	snprintf(text->compress, sizeof(text->compress),
-			"send gradients as %s, and what that loses later, which changes what is "
-			"computed; else the strategy's; or none",
-			codecs);
 	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++) {
 		enum ff_setting_id id = (enum ff_setting_id)i;
 
@@ -98,6 +92,9 @@ static void list_settings(
 
 static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, struct ff_error *err)
 {
+	static const char planned[] = "what the strategy says";
+	struct ff_travel_options *w = &o->train.travel;
+	char travel[FF_WAY_COUNT][FF_TRAVEL_HELP];
 	struct optimizer_texts text;
 	struct ff_option options[] = {
 			{"--data", FF_OPTION_TEXT, &o->train.data, "D",
@@ -127,15 +124,9 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 			{"--clip", FF_OPTION_REAL, &o->train.clip, "NORM",
 					"scale all gradients down where their global norm is "
 					"larger"},
-			{"--compress", FF_OPTION_TEXT, &o->train.compress, "CODEC", text.compress},
-			{"--average-every", FF_OPTION_COUNT, &o->train.average_every, "K",
-					"sum no gradients, but average parameters every K steps, "
-					"which changes what is computed; only data parallelism; "
-					"else what the strategy says"},
-			{"--staleness", FF_OPTION_COUNT, &o->train.staleness, "S",
-					"apply gradients S steps late, so that their way there "
-					"overlaps with the next step, which changes what is "
-					"computed; else what the strategy says"},
+			ff_travel_option(w, FF_WAY_COMPRESSED, planned, travel[0]),
+			ff_travel_option(w, FF_WAY_AVERAGED, planned, travel[1]),
+			ff_travel_option(w, FF_WAY_LATE, planned, travel[2]),
 			{"--schedule", FF_OPTION_TEXT, &o->train.rates.schedule, "S",
 					"learning rate over the steps: constant, step or cosine"},
 			{"--step-size", FF_OPTION_COUNT, &o->train.rates.step_size, "N",
@@ -450,7 +441,6 @@ int main(int argc, char **argv)
 			.train.seed = 1,
 			.check.top = 5,
 			.tell.warmup = UINT64_MAX,
-			.train.staleness = UINT64_MAX,
 			.check.tolerance = NAN,
 			.timeout = NAN,
 			.train.clip = NAN,
@@ -459,6 +449,7 @@ int main(int argc, char **argv)
 	bool done = false;
 	int code;
 
+	ff_travel_options_init(&o.train.travel);
 	ff_process_begin(names.name);
 	ff_launch_listen(names.name, leave);
 	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)

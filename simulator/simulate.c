@@ -55,7 +55,8 @@ static double sync_us(const struct ff_schedule *s, const struct ff_task *t, stru
 	const struct ff_bucket *b = &s->buckets[t->bucket];
 
 	if (b->averaged)
-		return ff_price_average(p, b->n_devices, b->device, b->bytes, s->average_every);
+		return ff_price_average(
+				p, b->n_devices, b->device, b->bytes, s->travel.average_every);
 	if (t->bucket == s->clip)
 		return ff_price_sync(p, b->n_devices, b->device, b->bytes);
 	if (b->dropped && ff_task_pass(t) == FF_BACKWARD && t->micro > 0)
@@ -89,7 +90,7 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 		*us = ff_price_copied(p, t->device, b->bytes / b->n_devices);
 		return FF_OK;
 	case FF_COMPUTE_DELAY:
-		*us = ff_price_copied(p, t->device, s->staleness * due_bytes(s, t));
+		*us = ff_price_copied(p, t->device, s->travel.staleness * due_bytes(s, t));
 		return FF_OK;
 	}
 	return FF_OK;

@@ -12,14 +12,22 @@ static bool is_moved(const struct ff_redistribution *r)
 /* Where parameters are averaged each device has a network of its own meanwhile. */
 static int check_averages(const struct ff_lowering *l, struct ff_error *err)
 {
-	const struct ff_lower_options *o = l->opt;
+	static const struct ff_travel plain;
+	char is[FF_TRAVEL_TEXT];
 
-	if (o->clip || o->codec || o->staleness || l->g->dtype != FF_F32)
+	if (l->opt->clip || l->g->dtype != FF_F32)
 		return ff_fail(err, FF_E_INPUT, "parameters are averaged only where %s",
-				o->clip    ? "gradients are not clipped: no device has all of them"
-				: o->codec ? "gradients are not compressed: none are sent"
-				: o->staleness ? "gradients are not applied late: none are sent"
-					       : "the graph computes in float32");
+				l->opt->clip ? "gradients are not clipped: no device has all of "
+					       "them"
+					     : "the graph computes in float32");
+	for (enum ff_way_id id = 0; id < FF_WAY_COUNT; id++)
+		if (id != FF_WAY_AVERAGED && ff_travel_has(&l->r.travel, id)) {
+			ff_travel_say(&plain, id, is);
+			return ff_fail(err, FF_E_INPUT,
+					"parameters are averaged only where gradients are %s: none "
+					"are sent",
+					is);
+		}
 	for (uint32_t i = 0; i < l->g->n_nodes; i++)
 		if (l->s->config[i].flat)
 			return ff_fail(err, FF_E_INPUT,
@@ -40,5 +48,5 @@ static int check_averages(const struct ff_lowering *l, struct ff_error *err)
 
 int ff_changes_check(const struct ff_lowering *l, struct ff_error *err)
 {
-	return l->r.average_every ? check_averages(l, err) : FF_OK;
+	return l->r.travel.average_every ? check_averages(l, err) : FF_OK;
 }

@@ -163,7 +163,7 @@ static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t ed
 	bool pinned = ff_emit_from_parameter(l, edge);
 	uint32_t *din = ff_emit_list(l, l->r.din, edge, i);
 	uint32_t *dout = ff_emit_list(l, l->r.dout, e->value,
-			pinned && l->r.staleness ? ff_schedule_due(&l->r) : i);
+			pinned && l->r.travel.staleness ? ff_schedule_due(&l->r) : i);
 
 	if (l->r.added[edge] != FF_NONE) {
 		ff_buffer_use(l, ff_task_sum(&l->r, t, e->slot)[p]);

@@ -28,10 +28,10 @@ uint32_t ff_delays_of(const struct ff_lowering *l, uint32_t bucket)
 {
 	const struct ff_bucketing *b = &l->buckets;
 
-	for (uint32_t i = b->bucket[bucket].first; l->r.staleness && i != FF_NONE;
+	for (uint32_t i = b->bucket[bucket].first; l->r.travel.staleness && i != FF_NONE;
 			i = b->member[i].next)
 		if (is_written(l, b->member[i].param, b->member[i].cell))
-			return l->r.staleness;
+			return l->r.travel.staleness;
 	return 0;
 }
 
@@ -53,13 +53,13 @@ static void build_edge(struct ff_lowering *l, uint32_t edge)
 
 		if (due[p] == FF_NONE && bytes)
 			din[p] = ff_buffer_pin(l, reader->device[p], FF_KEPT,
-					l->r.staleness * ff_align64(bytes), 0);
+					l->r.travel.staleness * ff_align64(bytes), 0);
 	}
 }
 
 void ff_delays_build(struct ff_lowering *l)
 {
-	for (uint32_t e = 0; e < l->g->n_edges && l->r.staleness; e++)
+	for (uint32_t e = 0; e < l->g->n_edges && l->r.travel.staleness; e++)
 		if (ff_emit_from_parameter(l, e) && l->edge[e].backward.alias)
 			build_edge(l, e);
 }

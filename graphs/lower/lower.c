@@ -88,7 +88,7 @@ static int build_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *err
 	const struct ff_node_block *from = l->node[ff_edge_source(l->g, edge)];
 	const struct ff_node_block *to = l->node[l->g->edges[edge].node];
 	struct ff_edge_block *b = &l->edge[edge];
-	const struct ff_codec *codec = l->opt ? l->opt->codec : NULL;
+	const struct ff_codec *codec = l->r.travel.codec;
 	bool first = l->sums.first[edge], pieces = !l->opt || !l->opt->sizes_only;
 	int code = ff_edge_block_build_pass(l->g, l->m, edge, first, FF_FORWARD, from, to, codec,
 			pieces, l->a, l->scratch, &b->forward, err);
@@ -180,7 +180,7 @@ bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint3
 /* Chunks of what is compressed are its own; gradients that wait do so where they were made. */
 static struct ff_update_way update_way(const struct ff_lowering *l, uint32_t param)
 {
-	bool whole = l->opt && l->opt->codec, stays = whole || l->r.staleness;
+	bool whole = l->r.travel.codec, stays = whole || l->r.travel.staleness;
 
 	return (struct ff_update_way){.synced = l->synced[param],
 			.flat = l->s->config[param].flat && !whole,
@@ -335,14 +335,15 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 		l->r.buckets[i] = (struct ff_bucket){.synced = k->synced,
 				.flat = k->flat,
 				.dropped = k->dropped > 0,
-				.codec = l->opt && k->synced && k->n_devices > 1 ? l->opt->codec
+				.codec = l->opt && k->synced && k->n_devices > 1 ? l->r.travel.codec
 										 : NULL,
 				.delay = ff_delays_of(l, i),
 				.n_devices = k->n_devices,
 				.device = k->device,
 				.first_shard = l->r.n_shards,
 				.bytes = k->bytes};
-		l->r.buckets[i].averaged = l->r.average_every && k->synced && k->n_devices > 1;
+		l->r.buckets[i].averaged =
+				l->r.travel.average_every && k->synced && k->n_devices > 1;
 		reserve_packed(l, &l->r.buckets[i]);
 		if (k->dropped && ff_dropped_begin(l, i) < 0)
 			return ff_fail_memory(err);
@@ -457,7 +458,7 @@ static int find_graph(struct ff_lowering *l, const struct ff_graph *g, struct ff
 /* The hash of a device does not know what is compressed, or late. */
 static bool folds(const struct ff_lowering *l)
 {
-	return l->opt && l->opt->sizes_only && !l->opt->codec && !l->r.staleness;
+	return l->opt && l->opt->sizes_only && !l->r.travel.codec && !l->r.travel.staleness;
 }
 
 static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_error *err)
@@ -513,8 +514,7 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 	struct ff_arena own;
 	int code;
 
-	l.r.average_every = opt ? opt->average_every : 0;
-	l.r.staleness = opt ? opt->staleness : 0;
+	l.r.travel = opt ? opt->travel : (struct ff_travel){0};
 	l.r.optimizer = opt && opt->optimizer ? opt->optimizer : ff_optimizer_preset();
 	ff_arena_init(&own);
 	ff_arena_init(&l.lasting);

@@ -101,7 +101,7 @@ uint32_t ff_moves_end(struct ff_lowering *l)
 		    : (struct ff_side){&to->in[e->slot], to->device, false};
 	use_shards(l, mv, sources, (uint32_t *)sinks, &side);
 	l->r.network_bytes = ff_sat_add(l->r.network_bytes, mv->network_bytes);
-	if (back && l->opt && l->opt->codec && !mv->codec && ff_emit_from_parameter(l, t->edge))
+	if (back && l->r.travel.codec && !mv->codec && ff_emit_from_parameter(l, t->edge))
 		l->r.plain_bytes = ff_sat_add(l->r.plain_bytes, mv->network_bytes);
 	return l->r.n_tasks - 1;
 }

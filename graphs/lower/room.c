@@ -67,8 +67,8 @@ static void count_parameters(const struct ff_lowering *l, struct count *n)
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_node_is_parameter(g, i))
-			n->buffers += (l->r.staleness ? 3 : 2) * (size_t)l->node[i]->n_parts;
-	for (uint32_t e = 0; e < g->n_edges && l->r.staleness; e++)
+			n->buffers += (l->r.travel.staleness ? 3 : 2) * (size_t)l->node[i]->n_parts;
+	for (uint32_t e = 0; e < g->n_edges && l->r.travel.staleness; e++)
 		if (ff_node_is_parameter(g, ff_edge_source(g, e))) {
 			size_t parts = l->node[g->edges[e].node]->n_parts;
 
@@ -98,8 +98,8 @@ static void count_bucket(const struct ff_lowering *l, uint32_t bucket, struct co
 {
 	size_t devices = l->buckets.bucket[bucket].n_devices;
 
-	n->tasks += 2 + (l->r.staleness ? 2 : 1) * devices;
-	n->clocks += (l->r.staleness ? 4 : 3) * devices;
+	n->tasks += 2 + (l->r.travel.staleness ? 2 : 1) * devices;
+	n->clocks += (l->r.travel.staleness ? 4 : 3) * devices;
 	if (ff_lowering_clips(l)) {
 		n->tasks += 1 + devices;
 		n->clocks += l->m->n_devices + devices;

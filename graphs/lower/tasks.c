@@ -47,7 +47,7 @@ static inline const struct ff_node_block *sink_block(const struct ff_lowering *l
 
 static inline bool sink_averages(const struct ff_lowering *l)
 {
-	return l->r.average_every;
+	return l->r.travel.average_every;
 }
 
 static inline const struct ff_bucketing *sink_buckets(const struct ff_lowering *l)
@@ -129,7 +129,7 @@ static inline void sink_wait_sources(struct ff_lowering *l, uint32_t *t, enum ff
 static inline void sink_wait_late(struct ff_lowering *l, uint32_t *t, const struct ff_step *s)
 {
 	(void)t, (void)s;
-	if (l->r.staleness)
+	if (l->r.travel.staleness)
 		ff_moves_depend_late(l);
 }
 
@@ -304,9 +304,9 @@ static void emit_late(struct ff_lowering *l)
 
 void ff_tasks_emit(struct ff_lowering *l)
 {
-	for (uint32_t i = 0; i < l->program.n && !l->r.staleness; i++)
+	for (uint32_t i = 0; i < l->program.n && !l->r.travel.staleness; i++)
 		walk_step(l, &l->program.step[i], NULL);
-	if (l->r.staleness)
+	if (l->r.travel.staleness)
 		emit_late(l);
 	l->r.lanes = l->lanes.v;
 	l->r.deps = l->deps.v;

@@ -65,7 +65,7 @@ uint32_t ff_updates_begin(struct ff_lowering *l, const struct ff_step *s, uint32
 
 void ff_updates_depend(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
 {
-	if (l->r.staleness)
+	if (l->r.travel.staleness)
 		depend_on_due(l, bucket);
 	else
 		depend_on_members(l, bucket, s->micro, FF_NONE);
@@ -108,7 +108,7 @@ static inline bool sink_clips(const struct ff_lowering *l)
 
 static inline bool sink_is_late(const struct ff_lowering *l)
 {
-	return l->r.staleness;
+	return l->r.travel.staleness;
 }
 
 static void sink_each_bucket(struct ff_lowering *l, const struct walk_round *r)

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ff/codec.h"
 #include "ff/graph_file.h"
 #include "ff/micro.h"
 #include "ff/nearest.h"
@@ -376,35 +375,6 @@ static int read_classes(const struct ff_json *root, struct ff_arena *a,
 	return FF_OK;
 }
 
-static int read_codec(
-		const struct ff_json *root, struct ff_strategy_info *info, struct ff_error *err)
-{
-	struct ff_error inner;
-	const char *name;
-	int code;
-
-	info->codec = NULL;
-	if (!ff_json_get(root, "compress"))
-		return FF_OK;
-	code = ff_json_string(root, "compress", &name, err);
-	if (code == FF_OK && ff_codec_find(name, &info->codec, &inner) < 0)
-		return ff_json_fail(ff_json_get(root, "compress"), err, "%s", inner.text);
-	return code;
-}
-
-/* A number that is 0 where it is not there. */
-static int read_count(const struct ff_json *root, const char *key, int64_t most, uint32_t *ret,
-		struct ff_error *err)
-{
-	int64_t n = 0;
-	int code = FF_OK;
-
-	if (ff_json_get(root, key))
-		code = ff_json_int(root, key, 1, most, &n, err);
-	*ret = (uint32_t)n;
-	return code;
-}
-
 static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_devices,
 		struct ff_strategy_info *info, struct ff_error *err)
 {
@@ -430,11 +400,7 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 	info->clip = false;
 	if (ff_json_get(root, "clip") && (code = ff_json_bool(root, "clip", &info->clip, err)) < 0)
 		return code;
-	if ((code = read_codec(root, info, err)) < 0 ||
-			(code = read_count(root, "average_every", FF_MOST_AVERAGED,
-					 &info->average_every, err)) < 0 ||
-			(code = read_count(root, "staleness", FF_MOST_STALE, &info->staleness,
-					 err)) < 0)
+	if ((code = ff_travel_read(root, &info->travel, err)) < 0)
 		return code;
 	if (ff_json_get(root, "predicted_us") &&
 			(code = ff_json_real(root, "predicted_us", 0, 1e300, &info->predicted_us,

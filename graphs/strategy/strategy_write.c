@@ -1,7 +1,6 @@
 /* Strategies written as JSON.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "ff/codec.h"
 #include "ff/graph_file.h"
 #include "ff/optimizer.h"
 #include "ff/strategy.h"
@@ -95,12 +94,7 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_string(o, "optimizer", info->optimizer->name);
 	if (info->clip)
 		ff_out_bool(o, "clip", true);
-	if (info->codec)
-		ff_out_string(o, "compress", info->codec->name);
-	if (info->average_every)
-		ff_out_int(o, "average_every", info->average_every);
-	if (info->staleness)
-		ff_out_int(o, "staleness", info->staleness);
+	ff_travel_write(&info->travel, o);
 	if (info->predicted_us > 0)
 		ff_out_real(o, "predicted_us", info->predicted_us);
 	if (info->n_classes)

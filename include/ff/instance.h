@@ -64,7 +64,7 @@ static inline const uint32_t *ff_task_dout(
  * makes there. */
 static inline uint32_t ff_schedule_due(const struct ff_schedule *s)
 {
-	return s->staleness ? 1 : 0;
+	return s->travel.staleness ? 1 : 0;
 }
 /* Shards at the two ends of a move. */
 static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_task *t,

@@ -59,12 +59,11 @@ struct ff_schedule {
 	int64_t *packed_offset; /* by device: what of gradients is compressed, of one bucket at a
 				   time */
 	int64_t *packed_bytes;
-	int64_t network_bytes;  /* a step, all devices together; at most INT64_MAX */
-	int64_t plain_bytes;    /* of it gradients that moves bring to several devices, as they
-				 * are, where others are compressed */
-	uint32_t average_every; /* steps; 0: nothing is averaged */
-	int64_t averaged_bytes; /* what a step that does so sends besides */
-	uint32_t staleness;     /* steps that gradients wait until they are applied */
+	int64_t network_bytes; /* a step, all devices together; at most INT64_MAX */
+	int64_t plain_bytes;   /* of it gradients that moves bring to several devices, as they
+				* are, where others are compressed */
+	struct ff_travel travel;
+	int64_t averaged_bytes; /* what a step that averages parameters sends besides */
 };
 
 struct ff_lower_options {
@@ -72,9 +71,7 @@ struct ff_lower_options {
 	const struct ff_optimizer *optimizer; /* NULL: the preset one */
 	const uint8_t *group;                 /* by node, a parameter's; NULL: all are of one */
 	bool clip;                            /* gradients by their global norm */
-	const struct ff_codec *codec;         /* compresses gradients; NULL: nothing */
-	uint32_t average_every;               /* parameters, instead of gradients; 0: not */
-	uint32_t staleness;                   /* steps that gradients wait until they are applied */
+	struct ff_travel travel;              /* of gradients */
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;
@@ -94,12 +91,16 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 /* Whether step `step` averages, of a run whose last one is number `last`. */
 static inline bool ff_schedule_averages(const struct ff_schedule *s, uint64_t step, uint64_t last)
 {
-	return s->average_every && ((step + 1) % s->average_every == 0 || step == last);
+	uint32_t every = s->travel.average_every;
+
+	return every && ((step + 1) % every == 0 || step == last);
 }
 /* What a step sends in the mean. */
 static inline int64_t ff_schedule_sent_bytes(const struct ff_schedule *s)
 {
-	return s->network_bytes + (s->average_every ? s->averaged_bytes / s->average_every : 0);
+	uint32_t every = s->travel.average_every;
+
+	return s->network_bytes + (every ? s->averaged_bytes / every : 0);
 }
 /* What a task computes, of a part. */
 void ff_task_work(const struct ff_schedule *s, const struct ff_task *t, struct ff_work *ret);

@@ -5,11 +5,10 @@
 
 #include "ff/config.h"
 #include "ff/machine.h"
+#include "ff/travel.h"
 
-#define FF_STRATEGY_VERSION 2    /* of the file format */
-#define FF_MOST_AVERAGED 1000000 /* steps between two averages */
-#define FF_MOST_STALE 64         /* steps that gradients wait */
-#define FF_MOST_CHUNKS 64        /* stages that the same devices hold */
+#define FF_STRATEGY_VERSION 2 /* of the file format */
+#define FF_MOST_CHUNKS 64     /* stages that the same devices hold */
 #define FF_MOST_BUCKET_BYTES ((int64_t)1 << 40)
 
 /* In which order a device takes micro-batches where operators stand in stages. */
@@ -26,7 +25,6 @@ enum ff_order_rule {
 const char *ff_order_name(enum ff_order_rule rule); /* "gpipe", "1f1b", "interleaved", "zb-h1" */
 
 /* With several micro-batches configs cut the graph of one of them (ff_graph_micro). */
-struct ff_codec;
 struct ff_optimizer;
 
 struct ff_strategy {
@@ -71,14 +69,12 @@ struct ff_strategy_info {
 	double disturbed_share; /* of the costs behind it; 0: none, or unknown */
 	/* that time and memory are of; NULL: the preset one (a loaded one is never NULL) */
 	const struct ff_optimizer *optimizer;
-	bool clip;                    /* and of gradients that are clipped by their global norm */
-	const struct ff_codec *codec; /* and compressed so; NULL: they are not */
-	uint32_t average_every;       /* steps, parameters instead of gradients; 0: not */
-	uint32_t staleness;           /* steps that gradients wait until they are applied */
-	const int64_t *memory_bytes;  /* `devices` figures, or NULL */
-	const char *costs;            /* "analytic", "peak"; NULL: measured, or unknown */
-	const char *framework;        /* that the prediction is of; NULL: our runtime */
-	const char *communication;    /* that its costs were measured with; NULL: unknown */
+	bool clip;                   /* and of gradients that are clipped by their global norm */
+	struct ff_travel travel;     /* and travel so */
+	const int64_t *memory_bytes; /* `devices` figures, or NULL */
+	const char *costs;           /* "analytic", "peak"; NULL: measured, or unknown */
+	const char *framework;       /* that the prediction is of; NULL: our runtime */
+	const char *communication;   /* that its costs were measured with; NULL: unknown */
 	int64_t data_parallel_bucket_bytes; /* what data parallelism beside it has; 0: the preset */
 };
 

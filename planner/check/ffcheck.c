@@ -100,7 +100,7 @@ static int open_pricer(struct check *c, struct ff_error *err)
 	if (code < 0)
 		return code;
 	ff_pricer_set_clip(c->pricer, c->info.clip);
-	ff_pricer_set_codec(c->pricer, c->info.codec);
+	ff_pricer_set_codec(c->pricer, c->info.travel.codec);
 	if (c->by_nodes)
 		ff_pricer_set_by_nodes(c->pricer, true);
 	return ff_pricer_set_optimizer(c->pricer, c->info.optimizer, err);
@@ -110,9 +110,7 @@ static int price_plan(struct check *c, double *us, struct ff_error *err)
 {
 	const struct ff_lower_options opt = {.optimizer = c->info.optimizer,
 			.clip = c->info.clip,
-			.codec = c->info.codec,
-			.average_every = c->info.average_every,
-			.staleness = c->info.staleness,
+			.travel = c->info.travel,
 			.workspace = ff_price_workspace,
 			.ctx = c->pricer};
 	struct ff_schedule schedule;

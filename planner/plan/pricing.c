@@ -38,7 +38,7 @@ static int open_pricer(struct ff_pricing *p, const struct ff_strategy_info *info
 	if (code < 0)
 		return code;
 	ff_pricer_set_clip(*ret, info->clip);
-	ff_pricer_set_codec(*ret, info->codec);
+	ff_pricer_set_codec(*ret, info->travel.codec);
 	return ff_pricer_set_optimizer(*ret, info->optimizer, err);
 }
 
@@ -64,9 +64,7 @@ int ff_pricing_do(struct ff_pricing *p, const struct ff_strategy *s,
 {
 	struct ff_lower_options opt = {.optimizer = info->optimizer,
 			.clip = info->clip,
-			.codec = info->codec,
-			.average_every = info->average_every,
-			.staleness = info->staleness,
+			.travel = info->travel,
 			.workspace = ff_price_workspace};
 	struct ff_pricer *pricer = NULL;
 	struct ff_schedule schedule;

@@ -6,7 +6,6 @@
 
 #include "ask.h"
 #include "explain/text.h"
-#include "ff/codec.h"
 #include "ff/micro.h"
 #include "ff/name_fold.h"
 #include "ff/optimizer.h"
@@ -42,15 +41,14 @@ struct rebase {
 
 static int read_optimizer(struct rebase *x, struct ff_error *err)
 {
-	const struct ff_json *root = x->sheet.root, *codec = ff_json_get(root, "compress");
-	const struct ff_json *clip = ff_json_get(root, "clip");
+	const struct ff_json *root = x->sheet.root, *clip = ff_json_get(root, "clip");
 	int code = FF_OK;
 
 	x->info.optimizer = ff_optimizer_preset();
 	if (x->sheet.optimizer)
 		code = ff_optimizer_find(x->sheet.optimizer, &x->info.optimizer, err);
-	if (code == FF_OK && codec && codec->type == FF_JSON_STRING)
-		code = ff_codec_find(codec->text, &x->info.codec, err);
+	if (code == FF_OK)
+		code = ff_travel_read(root, &x->info.travel, err);
 	x->info.clip = clip && clip->type == FF_JSON_BOOL && clip->number > 0;
 	return code;
 }

@@ -19,7 +19,7 @@ bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 
 	if (!j->here || (!x->training && !j->forward))
 		return false;
-	if (updates && x->step < x->s->staleness)
+	if (updates && x->step < x->s->travel.staleness)
 		return false; /* there is nothing yet */
 	if (averages && !ff_schedule_averages(x->s, x->step, x->opt.last))
 		return false;

@@ -60,7 +60,7 @@ static void look_for_obstacles(struct ff_executor *x, bool refused)
 	} else if (x->s->machine->n_devices > 1 && !x->comm->in_stream) {
 		snprintf(why, sizeof(why), "communication over %s needs the host", x->comm->name);
 		obstruct(x->launches.replay, why);
-	} else if (x->s->average_every) {
+	} else if (x->s->travel.average_every) {
 		obstruct(x->launches.replay, "parameters are averaged in some steps alone");
 	} else if (x->n_hosts && !x->prefetched) {
 		obstruct(x->launches.replay, "FF_PREFETCH=0: samples are made up in between");
@@ -187,8 +187,8 @@ static int agree(struct ff_executor *x, struct ff_error *err)
 int ff_replay_warm(struct ff_executor *x, struct ff_error *err)
 {
 	/* the first steps may not update */
-	x->launches.replay->warm[x->training] =
-			!x->training || x->opt.keep_gradients || x->step + 1 >= x->s->staleness;
+	x->launches.replay->warm[x->training] = !x->training || x->opt.keep_gradients ||
+						x->step + 1 >= x->s->travel.staleness;
 	return x->launches.replay->agreed ? FF_OK : agree(x, err);
 }
 

@@ -33,7 +33,8 @@ static char *first_of(const struct ff_executor *x, uint32_t buffer, int64_t *apa
 {
 	const struct ff_buffer *b = &x->s->buffers[buffer];
 
-	*apart = b->bucket == FF_KEPT ? b->bytes / x->s->staleness : x->s->buckets[b->bucket].bytes;
+	*apart = b->bucket == FF_KEPT ? b->bytes / x->s->travel.staleness
+				      : x->s->buckets[b->bucket].bytes;
 	return ff_address_buffer(x, buffer);
 }
 
@@ -41,10 +42,10 @@ static char *first_of(const struct ff_executor *x, uint32_t buffer, int64_t *apa
 static int bind_copies(struct ff_executor *x, char *first, int64_t apart, char *due,
 		struct ff_job *j, struct ff_error *err)
 {
-	j->addition = ff_arena_array(&x->arena, x->s->staleness, sizeof(*j->addition));
+	j->addition = ff_arena_array(&x->arena, x->s->travel.staleness, sizeof(*j->addition));
 	if (!j->addition)
 		return ff_fail_memory(err);
-	for (uint32_t age = x->s->staleness; age-- > 0;) {
+	for (uint32_t age = x->s->travel.staleness; age-- > 0;) {
 		j->addition[j->n_additions++] =
 				copy_of(first + age * apart, due, apart / FF_F32_BYTES);
 		due = first + age * apart;
@@ -105,7 +106,7 @@ static int copy_due(
 {
 	struct ff_copy c = j->addition[0];
 
-	c.source = j->addition[x->s->staleness - 1 - age].source;
+	c.source = j->addition[x->s->travel.staleness - 1 - age].source;
 	return x->b->move.copy(j->stream, &c, err);
 }
 

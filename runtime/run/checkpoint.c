@@ -47,7 +47,7 @@ static void write_notes(uint64_t seed, const struct ff_plan *p, uint64_t step, s
 	snprintf(ret->seed, sizeof(ret->seed), "%" PRIu64, seed);
 	snprintf(ret->samples, sizeof(ret->samples), "%" PRId64, ff_dataset_samples(p->data, true));
 	snprintf(ret->step, sizeof(ret->step), "%" PRIu64, step);
-	snprintf(ret->staleness, sizeof(ret->staleness), "%" PRIu32, p->staleness);
+	snprintf(ret->staleness, sizeof(ret->staleness), "%" PRIu32, p->travel.staleness);
 	ret->text[NOTE_FORMAT] = CHECKPOINT_FORMAT;
 	ret->text[NOTE_VERSION] = CHECKPOINT_VERSION;
 	ret->text[NOTE_GRAPH] = ret->graph;
@@ -421,10 +421,10 @@ int ff_checkpoint_save(uint64_t seed, struct ff_plan *p, struct ff_comm *comm,
 	struct notes notes;
 	const struct ff_saving s = {.path = c->path,
 			.states = p->optimizer->states,
-			.residuals = p->codec != NULL,
+			.residuals = p->travel.codec != NULL,
 			.sums = true,
-			.waiting = p->staleness,
-			.n_notes = p->staleness ? NOTES : NOTE_STALENESS,
+			.waiting = p->travel.staleness,
+			.n_notes = p->travel.staleness ? NOTES : NOTE_STALENESS,
 			.note_key = note_key,
 			.note = notes.text};
 	int code = many && c->newest && c->newest != step ? set_aside(p, err) : FF_OK;

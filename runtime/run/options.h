@@ -4,6 +4,7 @@
 
 #include "ff/cli.h"
 #include "ff/optimizer.h"
+#include "ff/travel.h"
 #include "rate.h"
 
 struct ff_pulse;
@@ -27,9 +28,7 @@ struct ff_training_options {
 	struct ff_texts groups;           /* rules: ff_groups_make */
 	double clip; /* norm of all gradients, at most; NAN: they are as they are */
 	struct ff_rate_options rates;
-	const char *compress; /* NULL: the strategy's; "none" */
-	uint64_t average_every;
-	uint64_t staleness; /* UINT64_MAX: the strategy's */
+	struct ff_travel_options travel; /* of gradients; what is not asked for is the strategy's */
 };
 
 /* What is kept of it. */

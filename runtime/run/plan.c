@@ -252,102 +252,41 @@ static void note_clip(struct ff_plan *p, uint32_t i)
 	c->info.predicted_us = 0;
 }
 
-/* Nor where gradients are compressed otherwise. */
-static void note_codec(struct ff_plan *p, uint32_t i)
+/* Nor where gradients travel otherwise. */
+static void note_travel(struct ff_plan *p, uint32_t i, enum ff_way_id id)
 {
 	struct ff_candidate *c = &p->candidate[i];
+	char planned[FF_TRAVEL_TEXT], asked[FF_TRAVEL_TEXT];
 
-	if (c->info.codec == p->codec || !(c->info.predicted_us > 0))
+	if (ff_travel_alike(&c->info.travel, &p->travel, id) || !(c->info.predicted_us > 0))
 		return;
-	ff_error_write(&p->note[2 + i], FF_OK,
-			"%.200s was searched for gradients that are %s%s: its predicted time and "
-			"memory do not hold (ffsearch --compress %s searches for it)",
-			c->name, c->info.codec ? "sent as " : "not compressed",
-			c->info.codec ? c->info.codec->name : "",
-			p->codec ? p->codec->name : "none");
-	c->info.predicted_us = 0;
-}
-
-/* What gradients come to: "summed in every step", "not summed, ... 4 steps". */
-static const char *summed(uint32_t average_every, char *text, size_t size)
-{
-	if (!average_every)
-		return "summed in every step";
-	snprintf(text, size, "not summed, but parameters averaged every %u steps", average_every);
-	return text;
-}
-
-/* Nor where they are averaged at other steps, or summed. */
-static void note_average(struct ff_plan *p, uint32_t i)
-{
-	struct ff_candidate *c = &p->candidate[i];
-	char planned[80], asked[80];
-
-	if (c->info.average_every == p->average_every || !(c->info.predicted_us > 0))
-		return;
+	ff_travel_say(&c->info.travel, id, planned);
+	ff_travel_say(&p->travel, id, asked);
 	ff_error_write(&p->note[2 + i], FF_OK,
 			"%.200s is for gradients that are %s, and here they are %s: its predicted "
-			"time and memory do not hold (ffsearch --simulate with --average-every "
-			"predicts it)",
-			c->name, summed(c->info.average_every, planned, sizeof(planned)),
-			summed(p->average_every, asked, sizeof(asked)));
+			"time and memory do not hold (ffsearch %s%s predicts it)",
+			c->name, planned, asked, ff_way(id)->beside ? "--simulate with " : "",
+			ff_way(id)->option);
 	c->info.predicted_us = 0;
-}
-
-/* Nor where they are applied when the plan does not say so. */
-static void note_staleness(struct ff_plan *p, uint32_t i)
-{
-	struct ff_candidate *c = &p->candidate[i];
-
-	if (c->info.staleness == p->staleness || !(c->info.predicted_us > 0))
-		return;
-	ff_error_write(&p->note[2 + i], FF_OK,
-			"%.200s is for gradients that are applied %u steps late, not %u: its "
-			"predicted time and memory do not hold (ffsearch --simulate with "
-			"--staleness %u predicts it)",
-			c->name, c->info.staleness, p->staleness, p->staleness);
-	c->info.predicted_us = 0;
-}
-
-static int choose_staleness(
-		const struct ff_training_options *opt, struct ff_plan *p, struct ff_error *err)
-{
-	p->staleness = p->candidate[0].info.staleness;
-	if (opt->staleness != UINT64_MAX && opt->staleness > FF_MOST_STALE)
-		return ff_fail(err, FF_E_INPUT, "option --staleness: expected at most %d",
-				FF_MOST_STALE);
-	if (opt->staleness != UINT64_MAX)
-		p->staleness = (uint32_t)opt->staleness;
-	for (uint32_t i = 0; i < p->n_candidates; i++)
-		note_staleness(p, i);
-	return FF_OK;
 }
 
 /* Only what is asked for, here or by who searched: it changes what is computed. */
-static int choose_changes(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+static int choose_travel(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
 {
-	struct ff_error inner;
+	int code;
 
-	p->codec = p->candidate[0].info.codec;
-	if (opt->train.compress && ff_codec_find(opt->train.compress, &p->codec, &inner) < 0)
-		return ff_fail(err, FF_E_INPUT, "option --compress: %s", inner.text);
+	p->travel = p->candidate[0].info.travel;
+	if ((code = ff_travel_choose(&opt->train.travel, &p->travel, err)) < 0)
+		return code;
 	for (uint32_t i = 0; i < p->n_candidates; i++)
-		note_codec(p, i);
-	p->average_every = p->candidate[0].info.average_every;
-	if (opt->train.average_every > FF_MOST_AVERAGED)
-		return ff_fail(err, FF_E_INPUT, "option --average-every: expected at most %d",
-				FF_MOST_AVERAGED);
-	if (opt->train.average_every)
-		p->average_every = (uint32_t)opt->train.average_every;
-	for (uint32_t i = 0; i < p->n_candidates; i++)
-		note_average(p, i);
-	if (p->average_every && opt->check.test_every % p->average_every)
+		for (enum ff_way_id id = 0; id < FF_WAY_COUNT; id++)
+			note_travel(p, i, id);
+	if (p->travel.average_every && opt->check.test_every % p->travel.average_every)
 		return ff_fail(err, FF_E_INPUT,
 				"option --test-every: expected a multiple of the %u steps between "
-				"two "
-				"averages, as between them each device has weights of its own",
-				p->average_every);
-	return choose_staleness(&opt->train, p, err);
+				"two averages, as between them each device has weights of its own",
+				p->travel.average_every);
+	return FF_OK;
 }
 
 /* The optimizer asked for, or the one the plan was searched for, or the preset. */
@@ -410,7 +349,7 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = make_rule(p, &p->candidate[i], err);
 	if (code < 0 || (code = choose_optimizer(opt, p, err)) < 0 ||
-			(code = choose_changes(opt, p, err)) < 0 ||
+			(code = choose_travel(opt, p, err)) < 0 ||
 			(code = choose_backend(&opt->what, p, err)) < 0 ||
 			(code = ff_run_check_shared(opt, p->machine.n_devices, err)) < 0 ||
 			(code = open_data(opt, p, err)) < 0 ||
@@ -464,9 +403,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 	struct ff_workspace_query query = {.backend = p->backend};
 	struct ff_lower_options opt = {.optimizer = p->optimizer,
 			.clip = p->clip > 0,
-			.codec = p->codec,
-			.average_every = p->average_every,
-			.staleness = p->staleness,
+			.travel = p->travel,
 			.group = p->groups.of,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};

@@ -259,15 +259,22 @@ static void print_claim(const struct ff_candidate *c)
 				c->name, worst, have[worst], said[worst]);
 }
 
+/* As they travel last. */
+static const char *which_gradients(const struct ff_travel *t)
+{
+	const char *which = "";
+
+	for (enum ff_way_id id = 0; id < FF_WAY_COUNT; id++)
+		if (ff_travel_has(t, id))
+			which = ff_way(id)->verified;
+	return which;
+}
+
 static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 {
 	printf("verified on one device: loss %.7g, there %.7g; ", v->loss, v->reference);
 	if (v->worst_name)
-		printf("gradients%s within %.2g of their %s (%s); ",
-				p->codec           ? ", with what was not sent of them yet,"
-				: p->average_every ? ", all devices' together,"
-				: p->staleness     ? ", when they are applied,"
-						   : "",
+		printf("gradients%s within %.2g of their %s (%s); ", which_gradients(&p->travel),
 				v->worst, ff_gradient_measure(&p->graph), v->worst_name);
 	if (v->rounding > 0)
 		printf("rounding the weights alone moves them by %.2g; ", v->rounding);
@@ -288,17 +295,13 @@ static void print_optimizer(const struct ff_run_options *opt, const struct ff_pl
 	if (p->clip > 0)
 		printf(", gradients clipped to a norm of %g", p->clip);
 	printf("\n");
-	if (p->average_every)
-		printf("  parameters are averaged every %u steps instead of gradients in each, "
-		       "which changes "
-		       "what is computed\n",
-				p->average_every);
-	if (p->staleness)
-		printf("  gradients are applied %u step%s late, which changes what is computed\n",
-				p->staleness, p->staleness == 1 ? "" : "s");
-	if (p->codec)
-		printf("  gradients are sent as %s, which changes what is computed\n",
-				p->codec->name);
+	for (enum ff_way_id id = 0; id < FF_WAY_COUNT; id++) {
+		char is[FF_TRAVEL_TEXT];
+
+		ff_travel_say(&p->travel, id, is);
+		if (ff_travel_has(&p->travel, id))
+			printf("  gradients are %s, which changes what is computed\n", is);
+	}
 	if (p->candidate[0].schedule.plain_bytes)
 		printf("  but for those that moves bring to several devices: %" PRId64
 		       " bytes a step go as they are\n",
@@ -524,12 +527,7 @@ static void write_optimizer(
 					p->groups.setting[0][i]);
 	if (p->clip > 0)
 		ff_out_real(out, "clip", p->clip);
-	if (p->average_every)
-		ff_out_int(out, "average_every", p->average_every);
-	if (p->staleness)
-		ff_out_int(out, "staleness", p->staleness);
-	if (p->codec)
-		ff_out_string(out, "compress", p->codec->name);
+	ff_travel_write(&p->travel, out);
 	ff_out_array(out, "groups");
 	for (uint32_t i = 0; i < opt->train.groups.n; i++)
 		ff_out_string(out, NULL, opt->train.groups.text[i]);

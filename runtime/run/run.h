@@ -34,11 +34,9 @@ struct ff_plan {
 	struct ff_candidate candidate[2];
 	const struct ff_optimizer *optimizer;
 	struct ff_groups groups;
-	double clip;                  /* 0: gradients are not clipped */
-	const struct ff_codec *codec; /* that compresses gradients; NULL: nothing does */
-	uint32_t average_every;       /* 0: gradients are summed in every step */
-	uint32_t staleness;           /* steps that gradients wait until they are applied */
-	uint32_t top;                 /* tests count labels among so many; 0: none */
+	double clip;             /* 0: gradients are not clipped */
+	struct ff_travel travel; /* of gradients */
+	uint32_t top;            /* tests count labels among so many; 0: none */
 	struct ff_rate_plan rates;
 	const struct ff_backend *backend;
 	uint32_t ordinal;          /* of this rank's device on its host */

@@ -83,9 +83,12 @@ static void add_update(struct list *l, const struct ff_run_options *o, const str
 	add_real(l, "--floor", r->floor);
 	add_count(l, "--ramp", r->ramp);
 	add_real(l, "--ramp-from", r->ramp_from);
-	add(l, "--compress", "%s", p->codec ? p->codec->name : "none");
-	add_count(l, "--average-every", p->average_every);
-	add_count(l, "--staleness", p->staleness);
+	for (enum ff_way_id id = 0; id < FF_WAY_COUNT; id++) {
+		char value[FF_TRAVEL_TEXT];
+
+		ff_travel_value(&p->travel, id, value);
+		add(l, ff_way(id)->option, "%s", value);
+	}
 }
 
 /* Steps first: epochs are steps. */

@@ -176,7 +176,7 @@ static int gather_gradient(
 	int code = ff_executor_parameter(t->split, node, FF_ARRAY_GRADIENTS, whole, err);
 	float *rest;
 
-	if (code < 0 || !t->plan->codec)
+	if (code < 0 || !t->plan->travel.codec)
 		return code;
 	rest = malloc((size_t)n * sizeof(*rest));
 	if (!rest)
@@ -309,7 +309,7 @@ static int run_step(
 	const struct ff_graph *g = &t->plan->graph;
 	float *kept = malloc((size_t)count_kept(g) * sizeof(*kept));
 	double most = t->comm->n_ranks > 1 ? ff_loss_tolerance(g) : 0;
-	int code = kept ? run_steps(g, x, t->plan->staleness, most, kept, loss, err)
+	int code = kept ? run_steps(g, x, t->plan->travel.staleness, most, kept, loss, err)
 			: ff_fail_memory(err);
 
 	free(kept);
@@ -466,7 +466,7 @@ static int try_step(struct trial *t, struct ff_error *err)
 	if (code < 0)
 		return code;
 	t->verdict.sent_bytes = t->comm->sent_bytes - sent;
-	t->verdict.sent_bytes /= 1 + t->plan->staleness + ff_executor_runs_ahead(t->split);
+	t->verdict.sent_bytes /= 1 + t->plan->travel.staleness + ff_executor_runs_ahead(t->split);
 	code = ff_agree_sum(t->comm, &t->verdict.sent_bytes, 1, err);
 	return code < 0 || !t->whole ? code : run_step(t, t->whole, &t->verdict.reference, err);
 }

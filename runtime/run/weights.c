@@ -297,7 +297,7 @@ void ff_weights_close(struct ff_plan *p)
 
 int ff_weights_check(const struct ff_plan *p, struct ff_error *err)
 {
-	int code = check(p->weights, &p->graph, p->optimizer->states, p->staleness, err);
+	int code = check(p->weights, &p->graph, p->optimizer->states, p->travel.staleness, err);
 
 	return code < 0 ? code : check_kept(p->weights, &p->graph, true, err);
 }
@@ -414,9 +414,9 @@ int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *e
 		code = load_array(p, x, i, FF_ARRAY_WEIGHTS, err);
 		for (uint32_t k = 0; k < states && code == FF_OK; k++)
 			code = load_array(p, x, i, FF_ARRAY_STATES + k, err);
-		for (uint32_t k = 0; p->first && k < p->staleness && code == FF_OK; k++)
+		for (uint32_t k = 0; p->first && k < p->travel.staleness && code == FF_OK; k++)
 			code = load_array(p, x, i, FF_ARRAY_WAITING + k, err);
-		if (code == FF_OK && p->codec && has_residual(p, i))
+		if (code == FF_OK && p->travel.codec && has_residual(p, i))
 			code = load_array(p, x, i, FF_ARRAY_RESIDUALS, err);
 	}
 	return code == FF_OK && p->weights ? load_kept(p, x, err) : code;

@@ -218,7 +218,7 @@ static int lay_out(
 	struct ff_lower_options opt = {.bucket_bytes = bucket_bytes ? 0 : h->bucket_bytes,
 			.optimizer = ff_price_optimizer(h->p),
 			.clip = ff_price_clips(h->p),
-			.codec = ff_price_codec(h->p),
+			.travel.codec = ff_price_codec(h->p),
 			.workspace = h->now->memo->has_workspace ? ff_price_workspace : NULL,
 			.ctx = h->p,
 			.sizes_only = true,

@@ -27,8 +27,9 @@ static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 		const struct ff_optimizer *o, bool clip, struct ff_arena *a, struct ff_graph *g,
 		struct ff_schedule *ret)
 {
-	const struct ff_lower_options opt = {
-			.optimizer = o, .clip = clip, .codec = codec, .staleness = staleness};
+	const struct ff_lower_options opt = {.optimizer = o,
+			.clip = clip,
+			.travel = {.codec = codec, .staleness = staleness}};
 	const char *const sets[] = {"layers=1", "hidden=64", "image=8", "classes=16",
 			type == FF_BF16 ? "dtype=bfloat16" : "dtype=float32"};
 	static struct ff_machine m;

@@ -77,7 +77,7 @@ static int check_evaluator(struct made *m, double step_us, struct ff_error *err)
 	struct ff_evaluator *e;
 	int code;
 
-	if (m->options.average_every || m->options.staleness)
+	if (ff_travel_unsearched(&m->options.travel))
 		return FF_OK;
 	code = ff_evaluator_create(&m->graph, &m->machine, m->pricer, INT64_MAX, 0, &e, err);
 	if (code < 0)

@@ -120,13 +120,13 @@ static int open_pricer(const struct words *w, struct made *m, struct ff_error *e
 
 	*o = (struct ff_lower_options){.optimizer = ff_optimizer_preset(),
 			.clip = w->clip,
-			.average_every = (uint32_t)w->average_every,
-			.staleness = (uint32_t)w->staleness,
+			.travel = {.average_every = (uint32_t)w->average_every,
+					.staleness = (uint32_t)w->staleness},
 			.workspace = ff_price_workspace};
 	if (w->optimizer)
 		code = ff_optimizer_find(w->optimizer, &o->optimizer, err);
 	if (code == FF_OK && w->codec)
-		code = ff_codec_find(w->codec, &o->codec, err);
+		code = ff_codec_find(w->codec, &o->travel.codec, err);
 	if (code == FF_OK)
 		code = ff_pricer_create(&m->graph, &m->machine, FF_ESTIMATE_PEAK, NULL, NULL,
 				w->network, &m->pricer, err);
@@ -134,7 +134,7 @@ static int open_pricer(const struct words *w, struct made *m, struct ff_error *e
 		return code;
 	o->ctx = m->pricer;
 	ff_pricer_set_clip(m->pricer, w->clip);
-	ff_pricer_set_codec(m->pricer, o->codec);
+	ff_pricer_set_codec(m->pricer, o->travel.codec);
 	return ff_pricer_set_optimizer(m->pricer, o->optimizer, err);
 }
 

@@ -78,7 +78,7 @@ void coded_open(struct rig *r, struct scene *s, const struct ff_codec *codec, in
 			.optimizer = s->optimizer,
 			.group = opt->groups.of,
 			.clip = opt->clip > 0,
-			.codec = codec,
+			.travel.codec = codec,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};
 	struct ff_error err;

@@ -85,7 +85,7 @@ static void near(const struct scene *s, const float *found, const float *expecte
 /* What waits is what the last steps made of the weights that they had; put back it is the same. */
 static void check_waiting(struct scene *s, struct rig *late, struct memory *m, uint64_t step)
 {
-	for (uint32_t age = 0; age < late->schedule.staleness && age <= step; age++) {
+	for (uint32_t age = 0; age < late->schedule.travel.staleness && age <= step; age++) {
 		uint32_t array = FF_ARRAY_WAITING + age;
 
 		read_array(late, &s->graph, array, m->found);
@@ -101,7 +101,7 @@ static void check_waiting(struct scene *s, struct rig *late, struct memory *m, u
 static void check_step(struct scene *s, struct rig *late, struct rig *plain, struct memory *m,
 		uint64_t step)
 {
-	uint32_t staleness = late->schedule.staleness;
+	uint32_t staleness = late->schedule.travel.staleness;
 	const struct ff_graph *g = &s->graph;
 	int64_t sent = late->comm->sent_bytes;
 	struct ff_error err;
@@ -123,7 +123,8 @@ static void check_step(struct scene *s, struct rig *late, struct rig *plain, str
 
 static void check_scene(struct scene *s, const struct ff_lower_options *how)
 {
-	const struct ff_lower_options alone = {.staleness = how->staleness}, none = {0};
+	const struct ff_lower_options alone = {.travel.staleness = how->travel.staleness},
+				      none = {0};
 	struct memory m = {.n = ff_graph_parameters(&s->graph)};
 	struct rig late, whole, plain;
 	const char *name = "";
@@ -163,7 +164,7 @@ START_TEST(late_but_the_same)
 
 	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
 		struct ff_random r = {seed, i, 0};
-		struct ff_lower_options how = {.staleness = 1 + i % MOST};
+		struct ff_lower_options how = {.travel.staleness = 1 + i % MOST};
 		struct scene s;
 		struct ff_error err;
 
@@ -175,7 +176,7 @@ START_TEST(late_but_the_same)
 			how.bucket_bytes = 64 * (1 + (int64_t)ff_random_below(&r, 40));
 		printf("# case %u: %u nodes, %u devices%s, %u late\n", i, s.graph.n_nodes,
 				s.machine.n_devices, s.machine.overlap ? ", overlap" : "",
-				how.staleness);
+				how.travel.staleness);
 		check_scene(&s, &how);
 		scene_close(&s);
 	}

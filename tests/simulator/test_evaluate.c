@@ -144,7 +144,7 @@ static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 	struct ff_lower_options opt = {.bucket_bytes = w->bucket,
 			.optimizer = w->optimizer,
 			.clip = ff_price_clips(w->p),
-			.codec = ff_price_codec(w->p),
+			.travel.codec = ff_price_codec(w->p),
 			.workspace = ff_price_workspace,
 			.ctx = w->p};
 	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);
@@ -198,7 +198,7 @@ static void check_done(struct walk *w)
 	struct ff_lower_options opt = {.bucket_bytes = w->bucket,
 			.optimizer = w->optimizer,
 			.clip = ff_price_clips(w->p),
-			.codec = ff_price_codec(w->p),
+			.travel.codec = ff_price_codec(w->p),
 			.workspace = ff_price_workspace,
 			.ctx = w->p};
 	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);

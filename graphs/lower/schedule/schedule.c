@@ -98,10 +98,10 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 		mix(&h, (uint64_t)s->buffers[i].offset);
 		mix(&h, (uint64_t)s->buffers[i].bytes);
 	}
-	if (s->average_every)
-		mix(&h, s->average_every);
-	if (s->staleness)
-		mix(&h, s->staleness);
+	if (s->travel.average_every)
+		mix(&h, s->travel.average_every);
+	if (s->travel.staleness)
+		mix(&h, s->travel.staleness);
 	for (uint32_t i = 0; i < s->n_buckets; i++)
 		if (s->buckets[i].codec)
 			mix(&h, (uint64_t)i << 32 | s->buckets[i].codec->id);

@@ -127,7 +127,7 @@ static inline bool ff_executor_has_guest(const struct ff_executor *x)
 /* Updates that have gone before that of the step under way. */
 static inline uint64_t ff_executor_updates(const struct ff_executor *x)
 {
-	return x->step > x->s->staleness ? x->step - x->s->staleness : 0;
+	return x->step > x->s->travel.staleness ? x->step - x->s->travel.staleness : 0;
 }
 
 #endif
