@@ -244,9 +244,12 @@ def test_modules_refused(folder):
         model = planned.Model(name, folder)
         maps[name], plans[name] = read_map(model), by_samples(model)
     gpt = plans["gpt_head"]
-    two = {"degrees": {"sample": 2}, "replicas": 2,
-           "devices": {"start": 0, "strides": {"sample": 2}, "replica_stride": 1}}
-    half = {**gpt, "operators": [{"name": e["name"], **two} for e in gpt["operators"]]}
+
+    def two_by_two(name):
+        two = {"degrees": {"sample": 2}, "replicas": 2,
+               "devices": {"start": 0, "strides": {"sample": 2}, "replica_stride": 1}}
+        return {**plans[name], "operators": [{"name": e["name"], **two} for e in plans[name]["operators"]]}
+    half = two_by_two("gpt_head")
 
     def cut(plan, operator, dim):
         view = {"start": 0, "strides": {"sample": 2, dim: 1}}
@@ -258,7 +261,9 @@ def test_modules_refused(folder):
         ("gpt_head", "a norm cut by places", cut(cut(half, "blocks.0.norm1", "axis1"), "blocks.0.up", "out_feature"),
          "norm1: is cut by axis1, and no layer before it is"),
         ("gpt", "a layer without a module", planned.by_features(plans["gpt"], 4, False, maps["gpt"]),
-         "linear: no layer of its own"),
+         "linear reads its parameters, too, and is no layer of its own"),
+        ("gpt", "a table that is cut, and read by no layer", cut(two_by_two("gpt"), "words", "vocabulary"),
+         "reads its parameters, too"),
         ("convolutions", "a convolution cut by channels", changed(changed(plans["convolutions"], "first", degrees={
             "out_channel": 4}), "out", degrees={"out_feature": 4}), "gives wrong numbers as a DTensor"),
         ("convolutions", "norms of a process's samples", plans["convolutions"], "SyncBatchNorm"),

@@ -63,6 +63,17 @@ class Uniform:
         found = attribute(self.module, name) if name and self.has(name) else None
         return (name, found) if isinstance(found, LAYERS) and rules.kind_of(node) in STYLES else (None, None)
 
+    def other_reader(self, node):
+        """An operator that is no layer and reads a parameter of this one, by this or another name."""
+        parameters = self.layout.parameters
+        mine = {parameters[o.name] for o in operands_of(node) if o.name in parameters}
+        for o, users in self.users.items():
+            if parameters.get(o.name) in mine:
+                for user in users:
+                    if self.layer_of(user)[1] is None:
+                        return user
+        return None
+
     def has(self, name):
         return name in dict(self.module.named_modules())
 
@@ -107,6 +118,11 @@ class Uniform:
             name, layer = self.layer_of(node)
             if layer is None or dim not in STYLES[kind]:
                 self.say(node, f"no layer of its own is cut by {dim} here, and parallelize_module cuts layers alone")
+                return
+            other = self.other_reader(node)
+            if other:
+                self.say(node, f"{self.name_of(other)} reads its parameters, too, and is no layer of its own: "
+                         "PyTorch mixes no cut and whole tensors")
                 return
             style = STYLES[kind][dim]
             self.layers.append(Layer(name, style, style == "column" and self.goes_on(node)))
