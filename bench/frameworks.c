@@ -1,9 +1,9 @@
-/* Prints what steps of frameworks take: of each line of standard input, "tuned STRATEGY" or "whole
- * STRATEGY" (as ffsearch --simulate has them by name; gradients in the best buckets, or all at
- * once), a line of JSON with the step and the tasks' classes in microseconds, as our runtime would
- * execute it and as each framework given does; or a sentence that says why not.  One process has
- * the graph, the machine and the prices of all.  bench/published.py compares them with published
- * steps.  SPDX-License-Identifier: Apache-2.0 */
+/* Prints what steps of frameworks take: of each line of standard input, "tuned STRATEGY", "whole
+ * STRATEGY" or "plain STRATEGY" (as ffsearch --simulate has them by name; gradients in the best
+ * buckets, all at once, or in those that the strategy has), a line of JSON with the step and the
+ * tasks' classes in microseconds, as our runtime would execute it and as each framework given does;
+ * or a sentence that says why not.  One process has the graph, the machine and the prices of all.
+ * bench/published.py compares them with published steps.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,15 +94,15 @@ static void close_steps(struct steps *x)
 	ff_arena_finish(&x->arena);
 }
 
-static int make(struct steps *x, const char *name, bool whole, struct ff_arena *a,
+static int make(struct steps *x, const char *name, const char *how, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err)
 {
 	struct ff_evaluation at;
 	int code = ff_init_strategy(name, x->space, &x->graph, &x->machine, 0, a, ret, err);
 
-	if (code < 0)
+	if (code < 0 || !strcmp(how, "plain"))
 		return code;
-	if (whole) {
+	if (!strcmp(how, "whole")) {
 		ret->bucket_bytes = WHOLE_BYTES;
 		return FF_OK;
 	}
@@ -144,7 +144,7 @@ static int print_all(struct steps *x, const struct ff_schedule *s, struct ff_are
 	return code;
 }
 
-static int print_steps(struct steps *x, const char *name, bool whole, struct ff_error *err)
+static int print_steps(struct steps *x, const char *name, const char *how, struct ff_error *err)
 {
 	struct ff_lower_options opt = {.optimizer = x->optimizer,
 			.workspace = ff_price_workspace,
@@ -155,7 +155,7 @@ static int print_steps(struct steps *x, const char *name, bool whole, struct ff_
 	int code;
 
 	ff_arena_init(&a);
-	code = make(x, name, whole, &a, &s, err);
+	code = make(x, name, how, &a, &s, err);
 	if (code == FF_OK)
 		code = ff_lower(&x->graph, &x->machine, &s, &opt, &a, &schedule, err);
 	if (code == FF_E_INPUT) { /* the next line may do */
@@ -178,16 +178,15 @@ static int run(const char *graph, const struct options *o, struct ff_error *err)
 	ff_arena_init(&x.arena);
 	code = open_steps(&x, graph, o, err);
 	while (code == FF_OK && fgets(line, sizeof(line), stdin)) {
-		bool whole = false;
-
 		if (sscanf(line, "%255s %255s", how, name) != 2 ||
-				(!(whole = !strcmp(how, "whole")) && strcmp(how, "tuned") != 0))
+				(strcmp(how, "whole") != 0 && strcmp(how, "tuned") != 0 &&
+						strcmp(how, "plain") != 0))
 			code = ff_fail(err, FF_E_INPUT,
-					"expected \"whole STRATEGY\" or \"tuned STRATEGY\", not "
-					"\"%.60s\"",
+					"expected \"tuned STRATEGY\", \"whole STRATEGY\" or "
+					"\"plain STRATEGY\", not \"%.60s\"",
 					line);
 		else
-			code = print_steps(&x, name, whole, err);
+			code = print_steps(&x, name, how, err);
 	}
 	close_steps(&x);
 	return code;

@@ -44,9 +44,16 @@ static inline double round_up(double x)
 	return whole < x ? whole + 1 : whole;
 }
 
-static uint32_t type_of(enum ff_dtype type)
+static bool is_tf32(const struct ff_device_model *m, const struct ff_kernel_shape *s)
 {
-	return type == FF_BF16;
+	return s->tf32 && s->type == FF_F32 && m->tf32_flops_per_s > 0;
+}
+
+/* Whose numbers count.  TF32 is multiplied by the tensor cores that multiply bfloat16, so at the
+ * same shares of its own peak. */
+static uint32_t type_of(const struct ff_device_model *m, const struct ff_kernel_shape *s)
+{
+	return s->type == FF_BF16 || is_tf32(m, s);
 }
 
 static double bytes_us(const struct ff_device_model *m, double bytes, double share)
@@ -72,7 +79,7 @@ static double type_bytes(const struct ff_kernel_shape *s)
 
 static double class_flops_per_s(const struct ff_device_model *m, const struct ff_kernel_shape *s)
 {
-	return m->flops_per_s[type_of(s->type)];
+	return is_tf32(m, s) ? m->tf32_flops_per_s : m->flops_per_s[type_of(m, s)];
 }
 
 /* A product in tiles of so many rows and columns, each cut along k into `splits`: every wave is as
@@ -170,18 +177,28 @@ static double convolution_us(
 	return v[FF_OF_FLOOR] + us;
 }
 
+/* Tensor cores' kernels take channels last: operands that lie otherwise are brought in order
+ * (NVIDIA, "Deep Learning Performance: Convolutional Layers", tensor layouts). */
+static double reordered_us(const struct ff_device_model *m, const struct ff_kernel_shape *s)
+{
+	const struct ff_kernel_shape copies = {.class = FF_KERNEL_STREAM, .bytes = 2 * s->bytes};
+
+	return s->channels_first && type_of(m, s) ? ff_device_model_us(m, &copies, NULL) : 0;
+}
+
 /* Of groups, and of rows that are no whole vectors, tensor cores are of little use (NVIDIA, "Deep
  * Learning Performance: Convolutional Layers"); float32 units may be faster. */
 static double any_convolution_us(const struct ff_device_model *m, const struct ff_kernel_shape *s)
 {
 	const struct ff_model_class *c = m->class[FF_KERNEL_CONVOLUTION];
-	double us = convolution_us(m, c[type_of(s->type)].v, s);
+	double us = convolution_us(m, c[type_of(m, s)].v, s) + reordered_us(m, s);
 	struct ff_kernel_shape wide = *s;
 
-	if (s->type == FF_F32 || (s->count <= 1 && is_aligned(s)))
+	if (type_of(m, s) == 0 || (s->type == FF_BF16 && s->count <= 1 && is_aligned(s)))
 		return us;
 	wide.type = FF_F32;
-	return least_of(us, convolution_us(m, c[type_of(FF_F32)].v, &wide));
+	wide.tf32 = false;
+	return least_of(us, convolution_us(m, c[0].v, &wide));
 }
 
 /* Blocks of queries go over all keys, the first some of them slowly; a wave as above.  Short heads
@@ -237,12 +254,12 @@ static bool is_back(const struct ff_kernel_shape *s)
 double ff_device_model_us(
 		const struct ff_device_model *m, const struct ff_kernel_shape *s, bool *inferred)
 {
-	uint32_t t = type_of(s->type);
+	uint32_t t = type_of(m, s);
 	const struct ff_model_class *c = &m->class[s->class][t];
 	const double *of = m->class[FF_KERNEL_PRODUCT][t].v;
 
 	if (inferred)
-		*inferred = is_back(s) ? c->back_inferred : c->inferred;
+		*inferred = is_tf32(m, s) || (is_back(s) ? c->back_inferred : c->inferred);
 	switch (s->class) {
 	case FF_KERNEL_PRODUCT:
 		return c->v[FF_OF_FLOOR] + product_us(m, c->v, s, 1);

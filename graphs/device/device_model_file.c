@@ -168,8 +168,8 @@ static int read_root(const struct ff_json *root, struct ff_arena *a, struct ff_d
 		struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "name", "source", "multiprocessors",
-			"flops_per_s", "bfloat16_flops_per_s", "memory_bytes_per_s", "classes",
-			NULL};
+			"flops_per_s", "bfloat16_flops_per_s", "tf32_flops_per_s",
+			"memory_bytes_per_s", "classes", NULL};
 	struct ff_device_model m = {0};
 	const char *text;
 	int code = ff_json_format(root, "ffsoap-device-model", 1, err);
@@ -192,6 +192,9 @@ static int read_root(const struct ff_json *root, struct ff_arena *a, struct ff_d
 	if (code == FF_OK && ff_json_get(root, "bfloat16_flops_per_s"))
 		code = ff_json_real(root, "bfloat16_flops_per_s", 1e6, MOST_RATE, &m.flops_per_s[1],
 				err);
+	if (code == FF_OK && ff_json_get(root, "tf32_flops_per_s"))
+		code = ff_json_real(
+				root, "tf32_flops_per_s", 1e6, MOST_RATE, &m.tf32_flops_per_s, err);
 	if (code == FF_OK)
 		code = ff_json_real(root, "memory_bytes_per_s", 1e6, MOST_RATE,
 				&m.memory_bytes_per_s, err);

@@ -19,6 +19,7 @@
 	X(resnet101)                                                                               \
 	X(resnet152)                                                                               \
 	X(resnext50_32x4d)                                                                         \
+	X(resnext101_32x4d)                                                                        \
 	X(mobilenet_v2)                                                                            \
 	X(googlenet)                                                                               \
 	X(inception_v3)                                                                            \

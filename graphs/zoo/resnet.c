@@ -1,8 +1,8 @@
 /* resnet50, resnet101, resnet152: He, Zhang, Ren, Sun, "Deep Residual Learning for Image
  * Recognition", 2016, with the stride in a bottleneck's 3x3 convolution as
- * torchvision and most others have it; resnext50_32x4d: Xie, Girshick, Dollar, Tu, He, "Aggregated
- * Residual Transformations for Deep Neural Networks", 2017.  Nodes are called as torchvision calls
- * its modules.  SPDX-License-Identifier: Apache-2.0 */
+ * torchvision and most others have it; resnext50_32x4d, resnext101_32x4d: Xie, Girshick, Dollar,
+ * Tu, He, "Aggregated Residual Transformations for Deep Neural Networks", 2017.  Nodes are called
+ * as torchvision calls its modules.  SPDX-License-Identifier: Apache-2.0 */
 #include "layers.h"
 
 enum { IMAGE, CHANNELS, CLASSES, NORM };
@@ -89,6 +89,11 @@ static void build_next(const struct ff_zoo_net *n)
 	build(n, &(const struct blocks){{3, 4, 6, 3}, 32, 2});
 }
 
+static void build_next_101(const struct ff_zoo_net *n)
+{
+	build(n, &(const struct blocks){{3, 4, 23, 3}, 32, 2});
+}
+
 const struct ff_zoo_row ff_zoo_resnet50 = {
 		"resnet50", "ResNet, 16 bottlenecks", 64, params, FF_ZOO_COUNT(params), build_50};
 const struct ff_zoo_row ff_zoo_resnet101 = {
@@ -98,3 +103,6 @@ const struct ff_zoo_row ff_zoo_resnet152 = {
 const struct ff_zoo_row ff_zoo_resnext50_32x4d = {"resnext50_32x4d",
 		"ResNeXt, 16 bottlenecks of 32 groups", 64, params, FF_ZOO_COUNT(params),
 		build_next};
+const struct ff_zoo_row ff_zoo_resnext101_32x4d = {"resnext101_32x4d",
+		"ResNeXt, 33 bottlenecks of 32 groups", 64, params, FF_ZOO_COUNT(params),
+		build_next_101};

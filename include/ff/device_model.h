@@ -21,6 +21,7 @@ struct ff_device_model {
 	double multiprocessors;
 	double memory_bytes_per_s;
 	double flops_per_s[FF_MODEL_TYPES];
+	double tf32_flops_per_s; /* 0: there is no TF32 */
 	struct ff_model_class class[FF_KERNEL_CLASS_COUNT][FF_MODEL_TYPES];
 };
 

@@ -22,6 +22,9 @@ struct ff_framework {
 	bool causal;   /* what lies between is one kernel, which does not read masked scores */
 	bool copies;   /* what attention's products read and make is brought in order for them */
 	bool sums;     /* a gradient of a bias is a kernel of its own */
+	bool hands_on; /* of a sum of equal shapes, each gradient is the sum's, not a copy */
+	bool tf32_convolutions, tf32_products; /* of float32, where a device can */
+	bool channels_first[2];                /* operands of convolutions in float32, in 16 bits */
 	double passes; /* over all scores beside softmax and dropout: scaled, masked */
 	/* The loss is several kernels in float32: bytes of logits that they read and write, of
 	 * each, forward and backward; 0: it is one kernel each way, and one for its statistics. */

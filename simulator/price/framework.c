@@ -20,7 +20,18 @@ static const struct ff_framework rows[] = {
 				.products = true,
 				.copies = true,
 				.sums = true,
+				.hands_on = true,
+				.tf32_convolutions = true,
+				.channels_first = {true, true},
 				.passes = 4},
+		{.name = "fsdp",
+				.summary = "PyTorch's FSDP with fused attention",
+				.operator_us = 107, /* as it is eager PyTorch */
+				.sums = true,
+				.hands_on = true,
+				.tf32_convolutions = true,
+				.channels_first = {true, true},
+				.loss = {18, 22}},
 		{.name = "megatron",
 				.summary = "Megatron-DeepSpeed",
 				.operator_us = 74,
@@ -38,6 +49,22 @@ static const struct ff_framework rows[] = {
 				.products = true,
 				.copies = true,
 				.sums = true,
+				.hands_on = true,
+				.tf32_convolutions = true,
+				.channels_first = {true, false},
+				.tf32_products = true,
+				.passes = 4},
+		{.name = "examples-nchw",
+				.summary = "the same, channels first",
+				.operator_us = 107,
+				.times = 1.2,
+				.products = true,
+				.copies = true,
+				.sums = true,
+				.hands_on = true,
+				.tf32_convolutions = true,
+				.tf32_products = true,
+				.channels_first = {true, true},
 				.passes = 4},
 };
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
@@ -222,6 +249,26 @@ static void narrow(const struct ff_framework *f, const struct ff_work *w, struct
 	}
 }
 
+/* Backward of a sum whose operands are as large as it is. */
+static bool is_handed_on(const struct ff_work *w)
+{
+	bool all = w->node->op == FF_OP_ADD && w->pass == FF_BACKWARD;
+
+	for (uint32_t i = 0; i < w->node->n_in && all; i++)
+		all = ff_region_volume(&w->in[i]) == ff_region_volume(&w->out[0]);
+	return all;
+}
+
+/* What products and convolutions are computed in, and how their operands lie. */
+static void lay_out(const struct ff_framework *f, struct ff_kernel_shape *k)
+{
+	bool convolution = k->class == FF_KERNEL_CONVOLUTION;
+
+	k->tf32 = convolution ? f->tf32_convolutions
+			      : k->class == FF_KERNEL_PRODUCT && f->tf32_products;
+	k->channels_first = convolution && f->channels_first[k->type != FF_F32];
+}
+
 uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work *w,
 		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS])
 {
@@ -230,6 +277,8 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 
 	if (f->loss[0] > 0 && n_own == 1 && is_loss(w))
 		return losses(f, w, ret);
+	if (f->hands_on && is_handed_on(w))
+		return 0;
 	for (uint32_t i = 0; i < n_own; i++) {
 		if (f->products && own[i].class == FF_KERNEL_ATTENTION)
 			n += as_products(f, &own[i], w->node->attrs.attention.dropout > 0, ret + n);
@@ -242,6 +291,8 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 			(own[0].class == FF_KERNEL_PRODUCT ||
 					own[0].class == FF_KERNEL_CONVOLUTION))
 		n += sums(w, ret + n);
+	for (uint32_t i = 0; i < n; i++)
+		lay_out(f, &ret[i]);
 	return n;
 }
 
@@ -267,7 +318,7 @@ static uint32_t operators(const struct ff_framework *f, const struct ff_work *w)
 
 	if (n == 1 && is_apart(f, &kernel[0]))
 		return ff_dtype_bytes(kernel[0].type) < 4 ? 5 : 3;
-	return n > 0;
+	return n > 0 && !(f->hands_on && is_handed_on(w));
 }
 
 double ff_framework_issue_us(

@@ -84,6 +84,8 @@ static struct ff_kernel_shape drawn_shape(struct ff_random *r)
 	struct ff_kernel_shape s = {
 			.class = (enum ff_kernel_class)ff_random_below(r, FF_KERNEL_CLASS_COUNT),
 			.type = ff_random_below(r, 2) ? FF_BF16 : FF_F32,
+			.tf32 = ff_random_below(r, 2),
+			.channels_first = ff_random_below(r, 2),
 			.m = drawn(r),
 			.n = drawn(r),
 			.k = drawn(r),
@@ -104,7 +106,8 @@ static double least_us(const struct ff_device_model *m, const struct ff_kernel_s
 {
 	double times = s->class == FF_KERNEL_CONVOLUTION && s->winograd ? 16.0 / 36 : 1;
 	double flops = 2 * s->m * s->n * s->k * s->count * times;
-	double us = flops * 1e6 / m->flops_per_s[s->type == FF_BF16];
+	double rate = m->flops_per_s[s->type == FF_BF16];
+	double us = flops * 1e6 / (s->tf32 ? fmax(rate, m->tf32_flops_per_s) : rate);
 
 	if (s->class < FF_KERNEL_PRODUCT)
 		us = 0;
@@ -176,6 +179,66 @@ START_TEST(monotone_in_batch)
 			ck_assert_msg(more >= us * (1 - 1e-9), "%s on %s: %g us, of twice %g",
 					ff_kernel_class_name(s.class), kinds[k], us, more);
 		}
+	}
+	ff_arena_finish(&a);
+}
+END_TEST
+
+static double us_of(const struct ff_device_model *m, struct ff_kernel_shape s, enum ff_dtype type,
+		bool tf32, bool first)
+{
+	s.type = type;
+	s.bytes *= (double)ff_dtype_bytes(type);
+	s.tf32 = tf32;
+	s.channels_first = first;
+	return ff_device_model_us(m, &s, NULL);
+}
+
+/* TF32 lies between float32 and bfloat16 where tensor cores know it, and is float32 elsewhere; to
+ * bring channels in order takes time where there are tensor cores, no longer than not to use them.
+ */
+START_TEST(tensor_cores)
+{
+	const struct ff_kernel_shape shape[] = {{.class = FF_KERNEL_PRODUCT,
+								.m = 4096,
+								.n = 4096,
+								.k = 4096,
+								.count = 1,
+								.bytes = 3 * 4096 * 4096},
+			{.class = FF_KERNEL_CONVOLUTION,
+					.m = 50176,
+					.n = 256,
+					.k = 2304,
+					.taps = 9,
+					.count = 1,
+					.stride = 1,
+					.bytes = 2 * 50176 * 256}};
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	for (size_t k = 0; k < 2 * N_KINDS; k++) {
+		const struct ff_device_model *m = model_of(kinds[k / 2], &a);
+		const struct ff_kernel_shape *s = &shape[k % 2];
+		double plain = us_of(m, *s, FF_F32, false, false);
+		double tf32 = us_of(m, *s, FF_F32, true, false);
+		double first = us_of(m, *s, FF_F32, true, true);
+		double narrow = us_of(m, *s, FF_BF16, false, false);
+		bool convolution = s->class == FF_KERNEL_CONVOLUTION;
+
+		if (m->tf32_flops_per_s > 0) {
+			ck_assert_double_lt(tf32, plain);
+			ck_assert_double_gt(tf32, narrow);
+		} else {
+			ck_assert_double_eq(tf32, plain);
+		}
+		if (convolution && m->tf32_flops_per_s > 0)
+			ck_assert_double_gt(first, tf32);
+		else
+			ck_assert_double_eq(first, tf32);
+		ck_assert_double_le(first, plain);
+		ck_assert_double_eq(us_of(m, *s, FF_F32, false, true), plain);
+		if (convolution && m->flops_per_s[1] > m->flops_per_s[0])
+			ck_assert_double_gt(us_of(m, *s, FF_BF16, false, true), narrow);
 	}
 	ff_arena_finish(&a);
 }
@@ -267,6 +330,7 @@ int main(void)
 	tcase_add_test(t, every_row);
 	tcase_add_test(t, any_shape);
 	tcase_add_test(t, monotone_in_batch);
+	tcase_add_test(t, tensor_cores);
 	tcase_add_test(t, which_model);
 	tcase_add_test(t, bad_files);
 	suite_add_tcase(s, t);

@@ -18,7 +18,7 @@ one_sentence() { # one line on standard error that has TEXT, nothing on standard
 check 'lenet' status 0 lenet
 check 'lenet is the golden file' cmp "$dir/out" "$golden/lenet.json"
 for net in mlp lenet alexnet branchnet vgg16 resnet50 resnet101 resnet152 resnext50_32x4d \
-	mobilenet_v2 googlenet inception_v3 densenet121 unet rnn rnnlm rnntc nmt lm dlrm gpt2 bert llama moe vit_b16; do
+	resnext101_32x4d 	mobilenet_v2 googlenet inception_v3 densenet121 unet rnn rnnlm rnntc nmt lm dlrm gpt2 bert llama moe vit_b16; do
 	check "$net to a file" status 0 "$net" --batch 16 -o "$dir/1.json"
 	check "$net again" status 0 "$net" --batch 16 -o "$dir/2.json"
 	check "$net gives the same bytes" cmp "$dir/1.json" "$dir/2.json"
@@ -28,7 +28,7 @@ done
 check '--list' status 0 --list
 check '--list names alexnet' grep -q '^alexnet: ' "$dir/out"
 check '--list names densenet121' grep -q '^densenet121: ' "$dir/out"
-check '--list has no other networks' test "$(grep -c '^[^ ]' "$dir/out")" -eq 31
+check '--list has no other networks' test "$(grep -c '^[^ ]' "$dir/out")" -eq 32
 check 'in bfloat16' status 0 lenet --set dtype=bfloat16
 check 'says so' grep -q '^  "dtype": "bfloat16",' "$dir/out"
 check 'float32 is not said' status 0 lenet --set dtype=float32
@@ -42,7 +42,7 @@ check 'says so' one_sentence 'name of a network'
 check 'unknown network' status 2 resnet -o "$dir/none.json"
 check 'says what is near' one_sentence 'there is no network "resnet"; did you mean resnet50?'
 check 'network like no other' status 2 something -o "$dir/none.json"
-check 'lists them' one_sentence 'only mlp, lenet, alexnet, branchnet, vgg16, resnet50, resnet101, resnet152, resnext50_32x4d, mobilenet_v2'
+check 'lists them' one_sentence 'only mlp, lenet, alexnet, branchnet, vgg16, resnet50, resnet101, resnet152, resnext50_32x4d, resnext101_32x4d, mobilenet_v2'
 check 'unknown key' status 2 lenet --set widht=3 -o "$dir/none.json"
 check 'lists the keys' one_sentence 'there is no "widht", only image'
 check 'bad value' status 2 lenet --set image=0

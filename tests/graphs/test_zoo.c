@@ -65,6 +65,7 @@ START_TEST(parameters)
 			{"resnet152", 0, {NULL}, 60192808, 64},
 			{"resnext50_32x4d", 0, {NULL}, 25028904, 64},
 			{"resnext50_32x4d", 2, {"image=1"}, 25028904, 2},
+			{"resnext101_32x4d", 0, {NULL}, 44177704, 64}, /* as timm counts */
 			{"mobilenet_v2", 0, {NULL}, 3504872, 64},
 			{"mobilenet_v2", 2, {"image=1", "dropout=0"}, 3504872, 2},
 			/* without the auxiliary classifiers */

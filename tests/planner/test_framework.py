@@ -102,6 +102,21 @@ def test_fused_softmax():
     assert tasks[3] == tasks[4] + 8 * 4 * 2 * 4, tasks  # micro-batches, blocks, passes
 
 
+def test_images():
+    """Frameworks hand the gradient of a sum on, multiply float32 in TF32, and bring images into the order that tensor
+    cores take where they lie channels first."""
+    times = {}
+    for dtype in ("float32", "bfloat16"):
+        make("images.json", "resnet50", "--batch", "32", "--set", f"dtype={dtype}")
+        for framework in (None, "examples:1", "examples-nchw:1"):
+            plan = simulate("images.json", "single", framework)[0]
+            times[framework, dtype] = tasks_us(plan, "conv2d")
+            assert (tasks_us(plan, "add backward") > 1) == (framework is None), plan["predicted_tasks"]
+    plain, last, first = (times[f, "float32"] for f in (None, "examples:1", "examples-nchw:1"))
+    assert last < plain / 2 and first == last, times
+    assert times["examples-nchw:1", "bfloat16"] > 1.2 * times["examples:1", "bfloat16"], times
+
+
 def test_recompute():
     """Megatron computes the last layer of a block again, which our runtime does not, and all-reduces it."""
     gpt("gpt.json", width=1024, heads=16, sequence=512)
@@ -157,7 +172,7 @@ def test_times_and_host():
     host = step("mlp.json", "single", "pytorch")
     assert host > 5 * step("mlp.json", "single", None)
     assert host <= step("mlp.json", "single", "examples") < 1.05 * host
-    make("wide.json", "mlp", "--batch", "4096", "--set", "hidden=8192")
+    make("wide.json", "mlp", "--batch", "4096", "--set", "hidden=8192", "--set", "dtype=bfloat16")
     plain = step("wide.json", "single", "pytorch:0")
     assert 1.1 * plain < step("wide.json", "single", "examples") < 1.25 * plain
 

@@ -183,7 +183,7 @@ const struct ff_op_row ff_op_batch_moments = {
 		.attrs = moments_attrs,
 		.n_attrs = sizeof(moments_attrs) / sizeof(moments_attrs[0]),
 		.derive = derive_moments,
-		.kernel_class = FF_KERNEL_NORM,
+		.kernel_class = FF_KERNEL_STREAM,
 };
 
 const struct ff_op_row ff_op_batch_norm = {
@@ -202,5 +202,5 @@ const struct ff_op_row ff_op_batch_norm = {
 		.prelude = FF_OP_BATCH_MOMENTS,
 		.count = count,
 		.derive = derive,
-		.kernel_class = FF_KERNEL_NORM,
+		.kernel_class = FF_KERNEL_STREAM,
 };

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Predicted beside published training throughputs that no model and no framework was fitted to.
+
+usage: bench/unseen.py [--build build] [--out out] [--rows FILE] [--source NAME]... [--jobs 1] [--seconds 300]
+                       [--verbose]
+
+FILE (preset bench/unseen.csv) has a measured throughput a line: who published it, the framework, the machine by its
+name and how many of its devices, ffzoo's network and settings, the type, the strategy as ffsearch --simulate has it,
+the optimizer, samples a step and samples a second.  Of types, mixed is float16 or bfloat16, here bfloat16, and tf32 is
+float32 that frameworks multiply in TF32.  Sources:
+
+  dle-*                     tables of NVIDIA/DeepLearningExamples, README.md of PyTorch, MxNet, TensorFlow and
+                            TensorFlow2: ResNet-50 v1.5, ResNeXt-101, U-Net, BERT-large, DLRM (Apache-2.0)
+  tensorflow-benchmarks     tensorflow/docs, site/en/r1/guide/performance/benchmarks.md: synthetic data (Apache-2.0)
+  mosaicml-llm-foundry      mosaicml/llm-foundry, scripts/train/benchmarking/README.md: MPT by FSDP (Apache-2.0)
+  narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
+  korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
+
+What is left out, and why: steps on several V100 hosts, whose cards are not told; BERT's pre-training of 2021 in
+PyTorch, on bins of shorter sequences; U-Net on 8 GPUs, which waits for images from the host (4.7 times one GPU);
+GPTs from 76 billion parameters on 1,024 GPUs on, which take minutes to price.  Batches of BERT that are put together
+from more than 16 micro-batches are cut to 16, as an update is hardly a part of them.  Tables of DLRM have a million
+rows at most.
+
+Printed are, by source, machine, type, network and number of devices, the mean absolute and signed errors of steps as
+their frameworks execute them (ffsearch --framework), by the numbers that were fitted to other tables.  OUT/unseen.json
+has the rows.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import csv
+import json
+import os
+import statistics
+import subprocess
+import sys
+from concurrent import futures
+from pathlib import Path
+
+import compared
+from commands import load, run, save
+
+HERE = Path(__file__).resolve().parent
+MACHINES = HERE.parent / "graphs/machines"
+TYPES = {"float32": "float32", "tf32": "float32", "mixed": "bfloat16"}
+
+
+class Predictor:
+    """Graphs are files that many rows share."""
+
+    def __init__(self, options):
+        self.o = options
+        self.folder = os.path.join(options.out, "unseen")
+        self.graphs = {}
+        os.makedirs(self.folder, exist_ok=True)
+
+    def graph(self, row):
+        settings = (*row["settings"].split(), f"dtype={TYPES[row['type']]}")
+        key = (row["network"], "--batch", row["batch"], *(w for s in settings for w in ("--set", s)))
+        if key not in self.graphs:
+            self.graphs[key] = os.path.join(self.folder, f"graph{len(self.graphs)}.json")
+            run(f"{self.o.build}/graphs/ffzoo", *key, "-o", self.graphs[key])
+        return self.graphs[key]
+
+    def plan(self, row):
+        """The step and its classes of tasks, or a sentence that says why there is none."""
+        nodes = -(-int(row["gpus"]) // a_node(row["machine"]))
+        machine = f"{row['machine']}:{nodes}" if nodes > 1 else row["machine"]
+        command = [f"{self.o.build}/bench/bench-frameworks", self.graph(row), "--machine", machine, "--devices",
+                   row["gpus"], "--optimizer", row["optimizer"], "--framework", row["framework"]]
+        try:
+            done = subprocess.run(command, input=f"plain {row['strategy']}\n", capture_output=True, text=True,
+                                  check=False, timeout=self.o.seconds)
+        except subprocess.TimeoutExpired:
+            return f"takes more than {self.o.seconds} s"
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}\n{done.stderr}")
+        return json.loads(done.stdout)[1] if done.stdout.startswith("[") else done.stdout.strip()
+
+
+def a_node(machine):
+    """Devices of all that its file has."""
+    return sum(n.get("count", 1) * n["devices"] for n in load(MACHINES / f"{machine}.json")["nodes"])
+
+
+def scale(row):
+    n = int(row["gpus"])
+    return "one device" if n == 1 else "one node" if n <= a_node(row["machine"]) else "several nodes"
+
+
+def error(row):
+    return row["us"] / row["published_us"] - 1
+
+
+def line(title, some):
+    e = [error(r) for r in some]
+    print(f"{title:52} {len(e):4} {100 * statistics.mean(map(abs, e)):8.1f} % {100 * statistics.mean(e):+8.1f} % "
+          f"{100 * max(e, key=abs):+8.1f} %")
+
+
+def table(rows):
+    print(f"\n{'':52} {'n':>4} {'mean |e|':>10} {'mean e':>10} {'furthest':>10}")
+    for key in (lambda r: f"{r['source']}, {r['type']}, {scale(r)}", lambda r: f"{r['machine']}, {r['type']}",
+                lambda r: f"{r['network']}, {r['type']}", scale):
+        for name, some in sorted(compared.by_key(rows, key).items()):
+            line(name, some)
+    line("all", rows)
+
+
+def show(row):
+    print(f"{row['source']:24} {row['machine']:12} {row['gpus']:>4} {row['network']:16} {row['type']:7} "
+          f"{row['batch']:>6} {row['published_us'] / 1e3:10.1f} {row['us'] / 1e3:10.1f} ms {100 * error(row):+7.1f} %  "
+          f"{row['strategy']} {row['settings']}", flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--build", default="build", help="with the commands (preset build)")
+    p.add_argument("--out", default="out", help="what is written goes there (preset out)")
+    p.add_argument("--rows", default=HERE / "unseen.csv", metavar="FILE", help="what was published")
+    p.add_argument("--source", action="append", metavar="NAME", help="rows whose source has that in its name")
+    p.add_argument("--jobs", type=int, default=1, help="rows at once (preset 1)")
+    p.add_argument("--seconds", type=int, default=300, help="most that a row may take (preset 300)")
+    p.add_argument("--verbose", action="store_true", help="print each row, too")
+    o = p.parse_args()
+    with open(o.rows, encoding="utf-8", newline="") as f:
+        rows = [r for r in csv.DictReader(f) if not o.source or any(s in r["source"] for s in o.source)]
+    predictor, done = Predictor(o), []
+    for r in rows:  # what jobs share is made before
+        predictor.graph(r)
+    for r, plan in zip(rows, futures.ThreadPoolExecutor(o.jobs).map(predictor.plan, rows)):
+        if isinstance(plan, str):
+            print(f"{r['source']}, {r['network']} on {r['gpus']} of {r['machine']}, {r['strategy']}: {plan}")
+            continue
+        r.update(us=plan["us"], published_us=1e6 * int(r["batch"]) / float(r["samples_per_s"]), tasks=plan["tasks"])
+        done.append(r)
+        if o.verbose:
+            show(r)
+    if not done:
+        sys.exit("nothing to compare")
+    save(os.path.join(o.out, "unseen.json"), done)
+    table(done)
+
+
+if __name__ == "__main__":
+    main()
