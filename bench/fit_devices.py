@@ -47,6 +47,8 @@ KINDS = {
     "H200-141GB": (132, 66.9e12, 989e12, 4800e9, "NVIDIA H200 datasheet"),
     "B200-180GB": (148, 80e12, 2250e12, 8000e9, "NVIDIA Blackwell datasheet, HGX B200"),
 }
+# of tensor cores in TF32, which these know; half of their rate for 16 bits (the same datasheets)
+TF32 = ("L4", "A100-PCIE-40GB", "A100-40GB", "A100-80GB", "H100-PCIE-80GB", "H100-80GB", "H200-141GB", "B200-180GB")
 # least time of a kernel of a stream or a replayed graph: assumed, as tables of memory-bound kernels hide it
 FLOOR = {"K80": 6, "P100-16GB": 4, "V100-16GB": 3.5, "V100-32GB": 3.5, "T4": 3.5, "L4": 2.5, "A100-PCIE-40GB": 2.5,
          "A100-40GB": 2.5, "A100-80GB": 2.5, "H100-PCIE-80GB": 2, "H100-80GB": 2, "H200-141GB": 2, "B200-180GB": 2}
@@ -247,6 +249,8 @@ def skeleton(kind):
            "multiprocessors": multiprocessors, "flops_per_s": flops}
     if short:
         ret["bfloat16_flops_per_s"] = short
+    if kind in TF32:
+        ret["tf32_flops_per_s"] = short / 2
     ret["memory_bytes_per_s"] = memory
     ret["classes"] = {}
     for name, start in START.items():

@@ -421,12 +421,12 @@ def main():
     p.add_argument("--jobs", type=int, default=1, help="graphs at once (preset 1)")
     p.add_argument("--machine", action="append", default=[], metavar="GPU=MACHINE", help="what a GPU is of")
     p.add_argument("--framework", action="append", choices=tuple(FRAMEWORKS),
-                   help="its rows alone (preset: all but those in TF32, which analytic costs do not know)")
+                   help="its rows alone (preset: all)")
     p.add_argument("--clusters", action="store_true", help="steps on several nodes, too")
     p.add_argument("--svg", metavar="FILE", help="write a scatter plot of frameworks' steps there")
     p.add_argument("--verbose", action="store_true", help="print each row, too")
     o = p.parse_args()
-    wanted = o.framework or (MEGATRON, EAGER, EXAMPLES)
+    wanted = o.framework or tuple(FRAMEWORKS)
     rows = []
     for name, make in TABLES:
         made = mean_of_equal([r for r in map(make, read(o.folder, name)) if r])

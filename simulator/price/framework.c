@@ -318,7 +318,7 @@ static uint32_t operators(const struct ff_framework *f, const struct ff_work *w)
 
 	if (n == 1 && is_apart(f, &kernel[0]))
 		return ff_dtype_bytes(kernel[0].type) < 4 ? 5 : 3;
-	return n > 0 && !(f->hands_on && is_handed_on(w));
+	return n > 0;
 }
 
 double ff_framework_issue_us(
