@@ -97,6 +97,27 @@ def test_other_tables():
     assert abs(rows[-1]["measured"] - (64e6 / 900 + 64e6 / 1100) / 2) < 1
 
 
+def unseen(*rows):
+    with open(SOURCE + "/bench/unseen.csv", encoding="utf-8", newline="") as f:
+        head = next(csv.reader(f))
+    write("rows.csv", head, rows)
+    done = subprocess.run([sys.executable, SOURCE + "/bench/unseen.py", "--rows", "rows.csv", "--build", BUILD],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with open("out/unseen.json", encoding="utf-8") as f:
+        return done.stdout, json.load(f)
+
+
+def test_unseen():
+    """A throughput that is predicted is off by nothing, twice of it by 100 %; what cannot be is told, not counted."""
+    mlp = ["here", "pytorch", "dgx-a100-40", 2, "mlp", "hidden=256 layers=2", "float32", "data-parallel", "sgd", 64]
+    none = [*mlp[:7], "megatron:3,1,1,1", *mlp[8:], 1]
+    rate = 64e6 / unseen([*mlp, 1])[1][0]["us"]
+    text, rows = unseen([*mlp, rate], [*mlp, 2 * rate], none)
+    assert len(rows) == 2 and "here, mlp on 2 of dgx-a100-40, megatron:3,1,1,1: megatron: T 3" in text, text
+    assert re.search(r"^one node +2 +50.0 % +[+]50.0 % +[+]100.0 %$", text, re.M), text
+
+
 for name, test in sorted(globals().copy().items()):
     if not name.startswith("test_"):
         continue
