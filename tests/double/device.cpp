@@ -278,7 +278,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
 	p->memPitch = INT32_MAX;
 	p->asyncEngineCount = 3;
 	p->concurrentKernels = p->unifiedAddressing = p->canMapHostMemory = 1;
-	p->streamPrioritiesSupported = 1;
+	p->streamPrioritiesSupported = p->cooperativeLaunch = 1;
 	p->pciBusID = device;
 	return cudaSuccess;
 }
@@ -299,6 +299,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int device)
 			{cudaDevAttrMaxSharedMemoryPerBlockOptin, int(p.sharedMemPerBlockOptin)},
 			{cudaDevAttrMaxThreadsPerMultiProcessor, p.maxThreadsPerMultiProcessor},
 			{cudaDevAttrMultiProcessorCount, p.multiProcessorCount},
+			{cudaDevAttrCooperativeLaunch, p.cooperativeLaunch},
 			{cudaDevAttrWarpSize, p.warpSize},
 			{cudaDevAttrL2CacheSize, p.l2CacheSize},
 			{cudaDevAttrComputeCapabilityMajor, p.major},

@@ -26,14 +26,41 @@ struct Lane {
 	unsigned int from, generation;
 };
 
-static uint32_t n_threads, own; /* of the block; of the thread that runs */
-static uint32_t arrived, generation, left_at[1024];
-static Lane lanes[1024];
-static uint32_t waiting[32]; /* lanes of each warp that have arrived */
+/* Threads that have arrived at a barrier, and how often it has opened. */
+struct Barrier {
+	uint32_t arrived, generation;
+};
+
+static const uint32_t MOST = 4 * 1024; /* threads that run at once: of multiprocessors, a block */
+
+static uint32_t n_threads, n_blocks, own; /* of a block; at once; the thread that runs */
+static bool is_together;
+static Barrier barrier[MOST], meeting; /* of each block; of all */
+static uint32_t left_at[MOST], left_meeting[MOST];
+static Lane lanes[MOST];
+static uint32_t waiting[MOST / 32]; /* lanes of each warp that have arrived */
+static uint32_t index_of[MOST];     /* of each block, in the grid */
 
 static bool barrier_open(uint32_t thread)
 {
-	return left_at[thread] != generation;
+	return left_at[thread] != barrier[thread / n_threads].generation;
+}
+
+static bool meeting_open(uint32_t thread)
+{
+	return left_meeting[thread] != meeting.generation;
+}
+
+/* One more of `n` arrives, who waits unless it is the last. */
+static void arrive(Barrier *b, uint32_t *left, uint32_t n, bool (*open)(uint32_t thread))
+{
+	left[own] = b->generation;
+	if (++b->arrived == n) {
+		b->arrived = 0;
+		b->generation++;
+	} else {
+		fibers_wait(open);
+	}
 }
 
 static bool warp_open(uint32_t thread)
@@ -44,7 +71,7 @@ static bool warp_open(uint32_t thread)
 /* Lanes that the mask names and the block has. */
 static uint32_t members(uint32_t warp, uint32_t mask)
 {
-	uint32_t n = n_threads - warp * 32;
+	uint32_t n = n_blocks * n_threads - warp * 32;
 
 	return n < 32 ? mask & ((1u << n) - 1) : mask;
 }
@@ -93,21 +120,27 @@ static void give_ballot(uint32_t warp, uint32_t mask)
 
 static void become(uint32_t thread)
 {
+	uint32_t index = index_of[thread / n_threads];
+
 	own = thread;
+	blockIdx = {index % gridDim.x, index / gridDim.x % gridDim.y,
+			index / gridDim.x / gridDim.y};
+	thread %= n_threads;
 	threadIdx.x = thread % blockDim.x;
 	threadIdx.y = thread / blockDim.x % blockDim.y;
 	threadIdx.z = thread / blockDim.x / blockDim.y;
 }
 
-static bool run_block(uint32_t index, const std::function<void()> &body)
+/* Of those whose `index_of` is set. */
+static bool run_blocks(const std::function<void()> &body)
 {
-	blockIdx = {index % gridDim.x, index / gridDim.x % gridDim.y,
-			index / gridDim.x / gridDim.y};
-	arrived = 0;
+	meeting.arrived = 0;
+	for (uint32_t i = 0; i < n_blocks; i++)
+		barrier[i].arrived = 0;
 	memset(waiting, 0, sizeof(waiting));
 	if (__start_ff_shared)
 		memset(__start_ff_shared, GARBAGE, size_t(__stop_ff_shared - __start_ff_shared));
-	return fibers_run(n_threads, become, body);
+	return fibers_run(n_blocks * n_threads, become, body);
 }
 
 static const char *name_of(const void *kernel)
@@ -123,8 +156,8 @@ static const char *name_of(const void *kernel)
 	return text;
 }
 
-static cudaError_t run_grid(
-		const void *kernel, dim3 grid, dim3 block, const std::function<void()> &body)
+static cudaError_t run_grid(const void *kernel, bool together, dim3 grid, dim3 block,
+		const std::function<void()> &body)
 {
 	uint32_t n = grid.x * grid.y * grid.z, first = draw(n), stride = 1 + draw(n);
 
@@ -133,10 +166,11 @@ static cudaError_t run_grid(
 	gridDim = grid;
 	blockDim = block;
 	n_threads = block.x * block.y * block.z;
+	is_together = together;
+	n_blocks = together ? n : 1;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t index = drawn() ? uint32_t((first + uint64_t(i) * stride) % n) : i;
-
-		if (!run_block(index, body))
+		index_of[i % n_blocks] = drawn() ? uint32_t((first + uint64_t(i) * stride) % n) : i;
+		if ((i + 1) % n_blocks == 0 && !run_blocks(body))
 			return complain(cudaErrorLaunchFailure,
 					"%s: threads of a block wait where others never get",
 					name_of(kernel));
@@ -161,10 +195,11 @@ static void distort(char **p)
 		*p = nullptr;
 }
 
-/* Faults of a launch; true: there is none. */
-static bool distort(dim3 *grid, dim3 *block, cudaStream_t *stream)
+/* Faults of a launch; true: there is none.  Blocks that are launched together share their work,
+ * however many there are. */
+static bool distort(bool together, dim3 *grid, dim3 *block, cudaStream_t *stream)
 {
-	if (grid->x > 1 && planted("a kernel lacks a block"))
+	if (!together && grid->x > 1 && planted("a kernel lacks a block"))
 		grid->x--;
 	if (planted("a kernel's grid is empty"))
 		grid->x = 0;
@@ -183,13 +218,16 @@ using namespace twin;
 
 void twin_barrier()
 {
-	left_at[own] = generation;
-	if (++arrived == n_threads) {
-		arrived = 0;
-		generation++;
-	} else {
-		fibers_wait(barrier_open);
-	}
+	arrive(&barrier[own / n_threads], left_at, n_threads, barrier_open);
+}
+
+void twin_meet()
+{
+	if (is_together)
+		arrive(&meeting, left_meeting, n_blocks * n_threads, meeting_open);
+	else
+		fail(complain(cudaErrorLaunchFailure,
+				"blocks meet that are not launched together"));
 }
 
 uint64_t twin_exchange(unsigned int mask, uint64_t value, unsigned int lane)
@@ -232,7 +270,25 @@ bool twin_argument(void *bytes, size_t n, bool pointer)
 	return true;
 }
 
-cudaError_t twin_launch(const void *kernel, unsigned most, dim3 grid, dim3 block,
+/* "Grid Synchronization", CUDA C++ Programming Guide: all blocks must be able to run at once. */
+static cudaError_t check_together(const void *kernel, dim3 grid, uint64_t threads)
+{
+	cudaDeviceProp p;
+
+	cudaGetDeviceProperties(&p, device());
+	if (uint64_t(grid.x) * grid.y * grid.z > uint64_t(p.multiProcessorCount))
+		return complain(cudaErrorCooperativeLaunchTooLarge,
+				"%s: %u blocks that meet, where %d are sure to run at once",
+				name_of(kernel), grid.x * grid.y * grid.z, p.multiProcessorCount);
+	if (threads % 32)
+		return complain(cudaErrorInvalidConfiguration,
+				"%s: blocks that meet are of %llu threads, which are not whole "
+				"warps",
+				name_of(kernel), static_cast<unsigned long long>(threads));
+	return cudaSuccess;
+}
+
+cudaError_t twin_launch(const void *kernel, unsigned most, bool together, dim3 grid, dim3 block,
 		cudaStream_t stream, std::function<void()> body)
 {
 	Call c("ff_launch");
@@ -240,7 +296,7 @@ cudaError_t twin_launch(const void *kernel, unsigned most, dim3 grid, dim3 block
 
 	if (c.code != cudaSuccess)
 		return c.code;
-	if (distort(&grid, &block, &stream))
+	if (distort(together, &grid, &block, &stream))
 		return cudaSuccess;
 	if (planted("memory is freed before the kernel runs"))
 		free_first();
@@ -262,7 +318,9 @@ cudaError_t twin_launch(const void *kernel, unsigned most, dim3 grid, dim3 block
 		return complain(cudaErrorInvalidConfiguration,
 				"%s: %llu threads a block, its launch bounds are %u",
 				name_of(kernel), static_cast<unsigned long long>(threads), most);
+	if (together && check_together(kernel, grid, threads) != cudaSuccess)
+		return cudaErrorCooperativeLaunchTooLarge;
 	return enqueue(stream, name_of(kernel), [=, body = std::move(body)] {
-		return run_grid(kernel, grid, block, body);
+		return run_grid(kernel, together, grid, block, body);
 	});
 }

@@ -1,11 +1,12 @@
 /* The one way in which kernels are declared and launched.  The tests have another file of this
  * name, with which the same kernels run on the host; so kernels use threadIdx, blockIdx,
- * blockDim, gridDim, FF_SHARED arrays, __syncthreads(), ticket.cuh, tell() of real.cuh and
- * mathematics, and nothing else.
+ * blockDim, gridDim, FF_SHARED arrays, __syncthreads(), shuffles, ticket.cuh, tell() of real.cuh,
+ * ff_meet() and mathematics, and nothing else.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_LAUNCH_CUH
 #define FF_CUDA_LAUNCH_CUH
 
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 /* Threads of a block, at most: the compiler gives each so few registers that these can start. */
@@ -29,6 +30,27 @@ static inline cudaError_t ff_launch(
 
 		return cudaLaunchKernel((const void *)kernel, grid, block, pointers, 0, stream);
 	}(args...);
+}
+
+/* The same for a kernel whose blocks meet, which are no more than the device runs at once: one a
+ * multiprocessor always is ("Grid Synchronization", CUDA C++ Programming Guide).  For the double's
+ * sake it has no FF_SHARED arrays, and whole warps. */
+template <class... P, class... A>
+static inline cudaError_t ff_launch_together(
+		void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A... args)
+{
+	return [&](P... p) {
+		void *pointers[] = {(void *)&p...};
+
+		return cudaLaunchCooperativeKernel(
+				(const void *)kernel, grid, block, pointers, 0, stream);
+	}(args...);
+}
+
+/* All threads of all blocks come here, and see behind it what each wrote before it. */
+FF_DEVICE void ff_meet()
+{
+	cooperative_groups::this_grid().sync();
 }
 
 #endif

@@ -13,19 +13,34 @@
 #include "plan.h"
 #include "plans.h"
 
+static int ask(struct ff_device *dev, enum cudaDeviceAttr which, int *ret, struct ff_error *err)
+{
+	return ff_cuda_check(cudaDeviceGetAttribute(ret, which, dev->ordinal), dev,
+			"say what it is", err);
+}
+
 /* Makes no context: that does who enters it. */
 static int describe(struct ff_device *dev, struct ff_error *err)
 {
-	int major = 0;
-	int code = ff_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
-						 dev->ordinal),
-			dev, "say what it is", err);
+	int major = 0, meets = 0, multiprocessors = 0;
+	bool persistent = true;
+	int code = ask(dev, cudaDevAttrComputeCapabilityMajor, &major, err);
 
+	if (code == FF_OK)
+		code = ask(dev, cudaDevAttrCooperativeLaunch, &meets, err);
+	if (code == FF_OK)
+		code = ask(dev, cudaDevAttrMultiProcessorCount, &multiprocessors, err);
 	dev->bf16 = major >= 8;
 	dev->sdpa = true;
 	if (code == FF_OK)
 		code = ff_cli_switch("FF_CUDA_TF32", &dev->tf32, err);
-	return code < 0 ? code : ff_cli_switch("FF_CUDA_SDPA", &dev->sdpa, err);
+	if (code == FF_OK)
+		code = ff_cli_switch("FF_CUDA_SDPA", &dev->sdpa, err);
+	if (code == FF_OK)
+		code = ff_cli_switch("FF_CUDA_PERSISTENT", &persistent, err);
+	if (persistent && meets)
+		dev->persistent = multiprocessors;
+	return code;
 }
 
 /* Ordinals beyond the last device begin again at the first: ranks may share one. */

@@ -35,16 +35,17 @@ static const int warpSize = 32;
 
 /* ---- launch.cpp ---- */
 
-/* A kernel whose launch bounds are `most` threads. */
-cudaError_t twin_launch(const void *kernel, unsigned most, dim3 grid, dim3 block,
+/* A kernel whose launch bounds are `most` threads; `together`: its blocks run at once. */
+cudaError_t twin_launch(const void *kernel, unsigned most, bool together, dim3 grid, dim3 block,
 		cudaStream_t stream, std::function<void()> body);
 bool twin_argument(void *bytes, size_t n, bool pointer);
 void twin_barrier();
+void twin_meet();
 uint64_t twin_exchange(unsigned int mask, uint64_t value, unsigned int lane);
 unsigned int twin_ballot(unsigned int mask, bool predicate);
 
-template <unsigned most = FF_BLOCK, typename... P, typename... A>
-cudaError_t ff_launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A... args)
+template <unsigned most, bool together, typename... P, typename... A>
+cudaError_t twin_give(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A... args)
 {
 	std::tuple<P...> kept(static_cast<P>(args)...);
 	bool here = std::apply(
@@ -58,8 +59,26 @@ cudaError_t ff_launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t 
 
 	if (!here)
 		return cudaErrorInvalidValue;
-	return twin_launch(reinterpret_cast<const void *>(kernel), most, grid, block, stream,
-			[=] { std::apply(kernel, kept); });
+	return twin_launch(reinterpret_cast<const void *>(kernel), most, together, grid, block,
+			stream, [=] { std::apply(kernel, kept); });
+}
+
+template <unsigned most = FF_BLOCK, typename... P, typename... A>
+cudaError_t ff_launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A... args)
+{
+	return twin_give<most, false>(kernel, grid, block, stream, args...);
+}
+
+template <typename... P, typename... A>
+cudaError_t ff_launch_together(
+		void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A... args)
+{
+	return twin_give<FF_BLOCK, true>(kernel, grid, block, stream, args...);
+}
+
+static inline void ff_meet()
+{
+	twin_meet();
 }
 
 /* ---- threads of a block ---- */

@@ -542,7 +542,7 @@ static void draw_trial(struct trial *t, enum ff_op op)
 	struct ff_region box = {.rank = 2};
 	const struct ff_node *n;
 
-	t->samples = draw(t, 1, 5);
+	t->samples = draw(t, 0, 3) ? draw(t, 1, 5) : draw(t, 6, 20);
 	t->steps = draw(t, 1, 5);
 	t->hidden = draw(t, 0, 3) ? draw(t, 1, 9) : 16 * draw(t, 1, 3);
 	t->gates = op == FF_OP_LSTM ? 4 : op == FF_OP_GRU ? 3 : 1;

@@ -1,22 +1,35 @@
 /* Recurrences: a step is a product of all samples' states with the weights and a kernel of ours.
- * States, and backward the gradients of what the gates got of them, lie step by step, so that
- * the weights' gradient is one product over all steps.  Where a step is two halves, each has a
- * product with all of the weights, of which it needs some.  SPDX-License-Identifier: Apache-2.0 */
+ * Where steps are short, all of them are one kernel.  States, and backward the gradients of what
+ * the gates got of them, lie step by step, so that the weights' gradient is one product over all
+ * steps.  Where a step is two halves, each has a product with all of the weights, of which it needs
+ * some.
+ *
+ * cuDNN's recurrences do not fit: their cells multiply the layer's input themselves, or add the
+ * same `hidden` features of it to every gate (NVIDIA, cuDNN 9, "cudnnRNNInputMode_t"), while here
+ * each gate has features of its own, of a linear layer that is cut as such; and what they keep for
+ * backward is as large as a GPU says (cudnnGetRNNTempSpaceSizes), while the memory plan is made
+ * without one.  SPDX-License-Identifier: Apache-2.0 */
 #include "recurrent.h"
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"
 #include "cuda/libs/blas.h"
 #include "kernels/recurrence.h"
 
+/* A step of fewer multiplications is short: a multiprocessor of an A100 or H100 has some
+ * microseconds of them, which is what two launches take.  Never timed. */
+#define SHORT_STEP ((int64_t)1 << 24)
+
 struct recurrent {
 	struct ff_recurrence r;
 	enum ff_cell cell;  /* of the first half; that of the second is the next */
 	enum ff_dtype type; /* gradients of parameters are float32 */
 	struct ff_product *state, *weight;
+	int64_t blocks;                /* of one kernel for all steps; 0: step by step */
 	bool need_states, sum_columns; /* the bias's gradient by a kernel of ours */
-	/* workspace: what a step's product gives and takes; gradients past it; cells or their
-	 * gradients; of all steps what the product takes backward; scratch of sums */
-	int64_t product, operand, through, dcell, du, sums;
+	/* workspace, or -1: what a step's product gives and takes; gradients past it; cells or
+	 * their gradients; of all steps what the product takes backward; the weights, transposed;
+	 * scratch of sums */
+	int64_t product, operand, through, dcell, du, turned, sums;
 };
 
 static void finish(struct ff_kernel *k)
@@ -27,107 +40,79 @@ static void finish(struct ff_kernel *k)
 	ff_product_destroy(c->weight);
 }
 
-/* Element 0 of the step at `now` of what lies step by step; NULL stays that. */
-static void *of_step(const struct recurrent *c, enum ff_dtype type, void *array, int64_t now,
-		int64_t features)
+/* What both passes are told. */
+static struct ff_cells describe(const struct recurrent *c, const struct ff_kernel_io *io)
 {
-	return array ? ff_to(type, array, now * c->r.samples * features) : NULL;
+	const struct ff_recurrence *r = &c->r;
+	const void *cell = r->has_cell && r->has_states ? io->in[r->first + 1] : NULL;
+
+	return (struct ff_cells){.samples = r->samples,
+			.hidden = r->hidden,
+			.steps = r->steps,
+			.halves = r->halves,
+			.x_sample = r->x_sample,
+			.x_step = r->x_step,
+			.y_sample = r->y_sample,
+			.y_step = r->y_step,
+			.reverse = r->reverse,
+			.need_states = c->need_states,
+			.weight = io->in[r->weight],
+			.bias = r->has_bias ? io->in[r->bias] : NULL,
+			.x = io->in[0],
+			.first_state = r->has_states ? io->in[r->first] : NULL,
+			.first_cell = r->was_carried ? NULL : cell,
+			.carried_cell = r->was_carried ? cell : NULL,
+			.states = io->out[r->states],
+			.kept = r->kept ? io->out[r->keeps] : NULL,
+			.cells = r->has_cell ? io->out[r->cells] : NULL,
+			.y = io->out[0],
+			.product = ff_kernel_at(io, c->product),
+			.cell = ff_kernel_at(io, c->dcell),
+			.through = ff_kernel_at(io, c->through),
+			.operand = ff_kernel_at(io, c->operand),
+			.du = ff_kernel_at(io, c->du),
+			.turned = ff_kernel_at(io, c->turned)};
 }
 
 /* ---- forward ---- */
 
-static struct ff_cell_step describe_step(
-		const struct recurrent *c, const struct ff_kernel_io *io, int64_t i)
+static int run_steps(const struct ff_kernel *k, const struct ff_cells *p, cudaStream_t queue,
+		void *scratch, struct ff_error *err)
 {
-	const struct ff_recurrence *r = &c->r;
-	int64_t now = ff_recurrence_step(r, i / r->halves), half = i % r->halves, h = r->hidden;
-	bool first = i == 0, last = i + 1 == r->steps * r->halves, writes = half + 1 == r->halves;
-	void *state = of_step(c, c->type, io->out[r->states], ff_recurrence_half(r, i - half), h);
-	const void *cell = first && r->has_cell && r->has_states ? io->in[r->first + 1] : NULL;
+	const struct recurrent *c = k->state;
+	int code = FF_OK;
 
-	return (struct ff_cell_step){.samples = r->samples,
-			.hidden = h,
-			.x_sample = r->x_sample,
-			.y_sample = r->y_sample,
-			.x = ff_at(c->type, io->in[0], now * r->x_step),
-			.bias = r->has_bias ? io->in[r->bias] : NULL,
-			.before = !first          ? state
-				  : r->has_states ? io->in[r->first]
-						  : NULL,
-			.before_kept = first ? state : NULL,
-			.first_cell = r->was_carried ? NULL : cell,
-			.carried_cell = r->was_carried ? cell : NULL,
-			.u = first && !r->has_states ? NULL : ff_kernel_at(io, c->product),
-			.y = writes ? ff_to(c->type, io->out[0], now * r->y_step) : NULL,
-			.next = last ? (r->carries ? io->out[r->left] : NULL)
-				     : of_step(c, c->type, io->out[r->states],
-						       ff_recurrence_half(r, i + 1), h),
-			.operand = ff_kernel_at(io, c->operand),
-			.last_cell = last && r->writes_cell ? io->out[1] : NULL,
-			.left_cell = last && r->carries && r->has_cell ? io->out[r->left + 1]
-								       : NULL,
-			.kept = r->kept ? of_step(c, FF_F32, io->out[r->keeps], now, r->kept * h)
-					: NULL,
-			.cell = ff_kernel_at(io, c->dcell),
-			.cells = r->has_cell ? of_step(c, FF_F32, io->out[r->cells], now, h) : NULL,
-			.first = first};
+	for (int64_t i = 0; i < p->steps * p->halves && code == FF_OK; i++) {
+		enum ff_cell cell = (enum ff_cell)(c->cell + i % p->halves);
+
+		if (i || p->first_state)
+			code = ff_product_run(k, c->state, queue, i ? p->operand : p->first_state,
+					p->weight, NULL, p->product, scratch, err);
+		if (code == FF_OK)
+			code = ff_kernel_launched(
+					ff_launch_cell_step(cell, c->type, p, i, queue), k, err);
+	}
+	return code;
 }
 
 static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct recurrent *c = k->state;
+	const struct ff_recurrence *r = &c->r;
+	struct ff_cells p = describe(c, io);
 	cudaStream_t queue = ff_stream_queue(s);
-	int code = FF_OK;
 
-	for (int64_t i = 0; i < c->r.steps * c->r.halves && code == FF_OK; i++) {
-		struct ff_cell_step p = describe_step(c, io, i);
-		enum ff_cell cell = (enum ff_cell)(c->cell + i % c->r.halves);
-
-		if (p.u)
-			code = ff_product_run(k, c->state, queue, i ? p.operand : p.before,
-					io->in[c->r.weight], NULL, ff_kernel_at(io, c->product),
-					ff_kernel_scratch(k, io), err);
-		if (code == FF_OK)
-			code = ff_kernel_launched(
-					ff_launch_cell_step(cell, c->type, &p, queue), k, err);
-	}
-	return code;
+	p.last_cell = r->writes_cell ? io->out[1] : NULL;
+	p.left = r->carries ? io->out[r->left] : NULL;
+	p.left_cell = r->carries && r->has_cell ? io->out[r->left + 1] : NULL;
+	if (!c->blocks)
+		return run_steps(k, &p, queue, ff_kernel_scratch(k, io), err);
+	return ff_kernel_launched(
+			ff_launch_cell_steps(c->cell, c->type, &p, c->blocks, queue), k, err);
 }
 
 /* ---- backward ---- */
-
-/* A step's first half of two makes the gradient of all of its x, its second has that of y. */
-static struct ff_cell_slope describe_slope(
-		const struct recurrent *c, const struct ff_kernel_io *io, int64_t i)
-{
-	const struct ff_recurrence *r = &c->r;
-	int64_t now = ff_recurrence_step(r, i / r->halves), half = i % r->halves, h = r->hidden;
-	bool writes = io->din[0] && !half, reads = half + 1 == r->halves;
-
-	return (struct ff_cell_slope){.samples = r->samples,
-			.hidden = h,
-			.x_sample = r->x_sample,
-			.y_sample = r->y_sample,
-			.dy = reads ? ff_at(c->type, io->dout[0], now * r->y_step) : NULL,
-			.y = io->out[0] ? ff_at(c->type, io->out[0], now * r->y_step) : NULL,
-			.before = of_step(c, c->type, io->out[r->states],
-					ff_recurrence_half(r, i - half), h),
-			.dlast_cell = r->writes_cell ? io->dout[1] : NULL,
-			.dleft = r->carries ? io->dout[r->left] : NULL,
-			.dleft_cell = r->carries && r->has_cell ? io->dout[r->left + 1] : NULL,
-			.kept = r->kept ? of_step(c, FF_F32, io->out[r->keeps], now, r->kept * h)
-					: NULL,
-			.cells = r->has_cell ? of_step(c, FF_F32, io->out[r->cells], now, h) : NULL,
-			.carry = ff_kernel_at(io, c->product),
-			.through = ff_kernel_at(io, c->through),
-			.dcell = ff_kernel_at(io, c->dcell),
-			.dx = writes ? ff_to(c->type, io->din[0], now * r->x_step) : NULL,
-			.du = of_step(c, c->type, ff_kernel_at(io, c->du), ff_recurrence_half(r, i),
-					r->gates * h),
-			.operand = ff_kernel_at(io, c->operand),
-			.last = i + 1 == r->steps * r->halves};
-}
 
 static int run_weights(const struct ff_kernel *k, const struct ff_kernel_io *io, cudaStream_t queue,
 		struct ff_error *err)
@@ -148,34 +133,49 @@ static int run_weights(const struct ff_kernel *k, const struct ff_kernel_io *io,
 			k, err);
 }
 
+static int run_slopes(const struct ff_kernel *k, const struct ff_cells *p, cudaStream_t queue,
+		void *scratch, struct ff_error *err)
+{
+	const struct recurrent *c = k->state;
+	int code = FF_OK;
+
+	for (int64_t i = p->steps * p->halves; i-- > 0 && code == FF_OK;) {
+		enum ff_cell cell = (enum ff_cell)(c->cell + i % p->halves);
+
+		code = ff_kernel_launched(ff_launch_cell_slope(cell, c->type, p, i, queue), k, err);
+		if (code == FF_OK && (i || c->need_states))
+			code = ff_product_run(k, c->state, queue, p->operand, p->weight, NULL,
+					p->product, scratch, err);
+	}
+	if (code == FF_OK && c->need_states)
+		code = ff_kernel_launched(ff_launch_cell_states(c->type, p, queue), k, err);
+	return code;
+}
+
 static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct recurrent *c = k->state;
 	const struct ff_recurrence *r = &c->r;
-	cudaStream_t queue = ff_stream_queue(s);
+	struct ff_cells p = describe(c, io);
 	void *dcell = r->has_cell && r->has_states ? io->din[r->first + 1] : NULL;
-	int code = FF_OK;
+	cudaStream_t queue = ff_stream_queue(s);
+	int code;
 
-	for (int64_t i = r->steps * r->halves; i-- > 0 && code == FF_OK;) {
-		struct ff_cell_slope p = describe_slope(c, io, i);
-		enum ff_cell cell = (enum ff_cell)(c->cell + i % r->halves);
-
-		code = ff_kernel_launched(ff_launch_cell_slope(cell, c->type, &p, queue), k, err);
-		if (code == FF_OK && (i || c->need_states))
-			code = ff_product_run(k, c->state, queue, p.operand, io->in[r->weight],
-					NULL, ff_kernel_at(io, c->product),
-					ff_kernel_scratch(k, io), err);
-	}
-	if (code == FF_OK && c->need_states)
+	p.dy = io->dout[0];
+	p.dlast_cell = r->writes_cell ? io->dout[1] : NULL;
+	p.dleft = r->carries ? io->dout[r->left] : NULL;
+	p.dleft_cell = r->carries && r->has_cell ? io->dout[r->left + 1] : NULL;
+	p.dx = io->din[0];
+	p.dstate = r->has_states ? io->din[r->first] : NULL;
+	p.dfirst_cell = r->was_carried ? NULL : dcell;
+	p.dcarried_cell = r->was_carried ? dcell : NULL;
+	if (c->blocks)
 		code = ff_kernel_launched(
-				ff_launch_cell_states(c->type, r->samples * r->hidden,
-						ff_kernel_at(io, c->through),
-						ff_kernel_at(io, c->product),
-						ff_kernel_at(io, c->dcell), io->din[r->first],
-						r->was_carried ? NULL : dcell,
-						r->was_carried ? dcell : NULL, queue),
-				k, err);
+				ff_launch_cell_slopes(c->cell, c->type, &p, c->blocks, queue), k,
+				err);
+	else
+		code = run_slopes(k, &p, queue, ff_kernel_scratch(k, io), err);
 	return code < 0 ? code : run_weights(k, io, queue, err);
 }
 
@@ -206,40 +206,63 @@ static int prepare_weights(struct ff_kernel *k, struct recurrent *c, const struc
 	return FF_OK;
 }
 
+/* What a launch for each step takes, and its product. */
+static int prepare_steps(
+		struct ff_kernel *k, struct recurrent *c, bool forward, struct ff_error *err)
+{
+	const struct ff_recurrence *r = &c->r;
+	int64_t all = r->gates * r->hidden;
+	const struct ff_product_shape state = {.rows = r->samples,
+			.inner = forward ? r->hidden : all,
+			.columns = forward ? all : r->hidden,
+			.b_transposed = forward,
+			.type = c->type,
+			.sink = FF_F32};
+
+	c->product = ff_kernel_reserve(k, state.rows * state.columns * FF_F32_BYTES);
+	c->operand = ff_kernel_reserve(k, state.rows * state.inner * ff_dtype_bytes(c->type));
+	return ff_product_create(k, &state, &c->state, err);
+}
+
+static void reserve(struct ff_kernel *k, struct recurrent *c, bool forward)
+{
+	const struct ff_recurrence *r = &c->r;
+	int64_t each = r->samples * r->hidden, size = ff_dtype_bytes(c->type);
+
+	c->dcell = ff_kernel_reserve(k, each * FF_F32_BYTES);
+	if (forward)
+		return;
+	c->through = ff_kernel_reserve(k, each * FF_F32_BYTES);
+	c->du = ff_kernel_reserve(k, r->steps * r->halves * each * r->gates * size);
+	if (c->blocks)
+		c->turned = ff_kernel_reserve(k, r->gates * r->hidden * r->hidden * size);
+}
+
 static int prepare(struct ff_kernel *k, const struct ff_work *w, enum ff_cell cell,
 		struct ff_error *err)
 {
 	struct recurrent *c = ff_kernel_state(k, sizeof(*c), err);
-	struct ff_product_shape state = {.b_transposed = w->pass == FF_FORWARD, .sink = FF_F32};
-	const struct ff_recurrence *r;
-	int64_t each, single = (int64_t)sizeof(float);
 	bool forward = w->pass == FF_FORWARD;
+	const struct ff_recurrence *r;
+	int code = FF_OK;
 
 	if (!c)
 		return FF_E_NOMEM;
 	k->finish = finish;
+	k->run = forward ? run_forward : run_backward;
 	ff_recurrence_fill(w, &c->r);
 	r = &c->r;
 	c->cell = cell;
-	c->type = state.type = ff_work_type(w);
+	c->type = ff_work_type(w);
+	c->product = c->operand = c->through = c->du = c->turned = -1;
 	c->need_states = !forward && r->has_states &&
 			 (w->need_din[r->first] || (r->has_cell && w->need_din[r->first + 1]));
-	each = r->samples * r->hidden;
-	state.rows = r->samples;
-	state.inner = forward ? r->hidden : r->gates * r->hidden;
-	state.columns = forward ? r->gates * r->hidden : r->hidden;
-	c->product = ff_kernel_reserve(k, r->samples * state.columns * single);
-	c->operand = ff_kernel_reserve(k, r->samples * state.inner * ff_dtype_bytes(c->type));
-	c->dcell = ff_kernel_reserve(k, each * single);
-	if (!forward) {
-		c->through = ff_kernel_reserve(k, each * single);
-		c->du = ff_kernel_reserve(k,
-				r->steps * r->halves * each * r->gates * ff_dtype_bytes(c->type));
-	}
-	k->run = forward ? run_forward : run_backward;
-	if (ff_product_create(k, &state, &c->state, err) < 0)
-		return err->code;
-	return forward ? FF_OK : prepare_weights(k, c, w, err);
+	if (r->halves == 1 && r->samples * r->gates * r->hidden * r->hidden <= SHORT_STEP)
+		c->blocks = k->dev->persistent;
+	reserve(k, c, forward);
+	if (!c->blocks)
+		code = prepare_steps(k, c, forward, err);
+	return code < 0 || forward ? code : prepare_weights(k, c, w, err);
 }
 
 int ff_cuda_rnn_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)

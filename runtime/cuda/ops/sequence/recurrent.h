@@ -16,41 +16,49 @@ enum ff_cell {
 	FF_CELL_COUNT
 };
 
-/* The cells of one step; all that has samples is dense but x and y.  NULL stands for zeros where
- * it is read, and for nothing where it is written.  `operand` is what the next product reads: the
- * steps of what lies step by step need not begin where cuBLASLt would have them. */
-struct ff_cell_step {
-	int64_t samples, hidden, x_sample, y_sample;
-	const void *x, *bias, *before, *first_cell; /* first_cell: read where `first` */
-	const float *u, *carried_cell;              /* carried_cell: in the place of first_cell */
-	void *y, *next, *operand, *before_kept, *last_cell;
-	float *kept, *cell, *cells, *left_cell;
-	int32_t first, unused;
-};
-
-/* Their gradients; where it is the `last` step none come from behind but dlast_cell, or dleft and
- * dleft_cell. */
-struct ff_cell_slope {
-	int64_t samples, hidden, x_sample, y_sample;
-	const void *dy, *y, *before, *dlast_cell, *dleft;
-	const float *kept, *cells, *carry, *dleft_cell;
-	float *through, *dcell;
-	void *dx, *du, *operand;
-	int32_t last, unused;
+/* A part of a recurrence, forward or backward.  Steps count in the order of time, and what a kernel
+ * is told by number is one of `halves` of a step.  NULL stands for zeros where it is read, and for
+ * nothing where it is written.  x, y and their gradients lie as their strides say; all else that
+ * has samples is dense. */
+struct ff_cells {
+	int64_t samples, hidden, steps, halves, x_sample, x_step, y_sample, y_step;
+	int32_t reverse, need_states; /* need_states: gradients of what the first step finds */
+	const void *weight, *bias, *x, *first_state, *first_cell;
+	const float *carried_cell;           /* in the place of first_cell */
+	void *states;                        /* saved: before each half of each step */
+	float *kept, *cells;                 /* saved of each step */
+	void *y, *last_cell, *left;          /* forward; backward y is read */
+	float *left_cell;                    /* carried on, as `left` */
+	const void *dy, *dlast_cell, *dleft; /* backward */
+	const float *dleft_cell;
+	void *dx, *dstate, *dfirst_cell;
+	float *dcarried_cell;
+	/* Workspace, dense.  `operand` is what the next product reads: the steps of what lies step
+	 * by step need not begin where cuBLASLt would have them. */
+	float *product, *cell, *through; /* of the step at hand; backward `cell` is its gradient */
+	void *operand, *du;              /* du: of all halves */
+	void *turned;                    /* persistent, backward: the weights, transposed */
 };
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-cudaError_t ff_launch_cell_step(enum ff_cell cell, enum ff_dtype type, const struct ff_cell_step *p,
-		cudaStream_t s);
-cudaError_t ff_launch_cell_slope(enum ff_cell cell, enum ff_dtype type,
-		const struct ff_cell_slope *p, cudaStream_t s);
-/* Gradients of the first step's state and cell, or of one that was carried; any may be NULL. */
-cudaError_t ff_launch_cell_states(enum ff_dtype type, int64_t n, const float *through,
-		const float *carry, const float *dcell, void *dstate, void *dfirst_cell,
-		float *dcarried_cell, cudaStream_t s);
+/* Half `i`, between its product and the next. */
+cudaError_t ff_launch_cell_step(enum ff_cell cell, enum ff_dtype type, const struct ff_cells *c,
+		int64_t i, cudaStream_t s);
+cudaError_t ff_launch_cell_slope(enum ff_cell cell, enum ff_dtype type, const struct ff_cells *c,
+		int64_t i, cudaStream_t s);
+/* Gradients of what the first step finds. */
+cudaError_t ff_launch_cell_states(enum ff_dtype type, const struct ff_cells *c, cudaStream_t s);
+
+/* All steps, products included, by one launch of at most `blocks` blocks, which the device can run
+ * at once; of cells that have a step in one piece.  Backward, gradients of the first states
+ * too. */
+cudaError_t ff_launch_cell_steps(enum ff_cell cell, enum ff_dtype type, const struct ff_cells *c,
+		int64_t blocks, cudaStream_t s);
+cudaError_t ff_launch_cell_slopes(enum ff_cell cell, enum ff_dtype type, const struct ff_cells *c,
+		int64_t blocks, cudaStream_t s);
 
 #ifdef __cplusplus
 }
