@@ -225,7 +225,7 @@ void twin_meet()
 {
 	if (is_together)
 		arrive(&meeting, left_meeting, n_blocks * n_threads, meeting_open);
-	else
+	else if (failure() == cudaSuccess)
 		fail(complain(cudaErrorLaunchFailure,
 				"blocks meet that are not launched together"));
 }
@@ -318,8 +318,12 @@ cudaError_t twin_launch(const void *kernel, unsigned most, bool together, dim3 g
 		return complain(cudaErrorInvalidConfiguration,
 				"%s: %llu threads a block, its launch bounds are %u",
 				name_of(kernel), static_cast<unsigned long long>(threads), most);
-	if (together && check_together(kernel, grid, threads) != cudaSuccess)
-		return cudaErrorCooperativeLaunchTooLarge;
+	if (together) {
+		cudaError_t code = check_together(kernel, grid, threads);
+
+		if (code != cudaSuccess)
+			return code;
+	}
 	return enqueue(stream, name_of(kernel), [=, body = std::move(body)] {
 		return run_grid(kernel, together, grid, block, body);
 	});
