@@ -379,18 +379,17 @@ def fused(check):
     return said if check.double else f"{said}; {apart_ms:.2f} ms apart, fused {one_ms:.2f}"
 
 
-def attention_times(check, network, word):
-    """By bench-kernels: what attention takes forward and backward, in ms; its scratch in MiB."""
-    output = check.must(place.BUILD / "bench/bench-kernels", *network, "--device", "cuda",
-                        FF_CUDA_SDPA=word)
+def kernel_times(check, network, operator, **switch):
+    """By bench-kernels: what an operator takes forward and backward, in ms; its scratch in MiB."""
+    output = check.must(place.BUILD / "bench/bench-kernels", *network, "--device", "cuda", **switch)
     times, scratch = {"forward": 0.0, "backward": 0.0}, 0.0
     for line in output.splitlines():
-        found = re.match(r"\S+ +attention\S* +(forward|backward) +(\S+) .* (\S+)$", line)
+        found = re.match(rf"\S+ +{operator}\S* +(forward|backward) +(\S+) .* (\S+)$", line)
         if found:
             times[found.group(1)] += float(found.group(2)) / 1e3
             scratch = max(scratch, float(found.group(3)))
     if not min(times.values()):
-        raise Failure("bench-kernels did not time attention")
+        raise Failure(f"bench-kernels did not time {operator}")
     return times, scratch
 
 
@@ -408,11 +407,31 @@ def attention(check):
     apart = max(abs(a - b) / abs(a) for a, b in zip(*both))
     if not apart <= ROUNDED_APART:
         raise Failure(f"losses apart by {apart:.2g}")
-    (ours, _), (theirs, scratch) = (attention_times(check, network, word) for word in ("0", "1"))
+    (ours, _), (theirs, scratch) = (kernel_times(check, network, "attention", FF_CUDA_SDPA=word)
+                                    for word in ("0", "1"))
     said = f"losses apart by {apart:.1e}"
     return said if check.double else said + "; 8 x 16 heads, 2048 x 2048: " + ", ".join(
         f"{p} {ours[p]:.2f} ms by ours, {theirs[p]:.2f} by cuDNN" for p in ours) + (
             f" with {scratch:.0f} MiB of scratch")
+
+
+def recurrences(check):
+    """Step by step, and all steps by one kernel: losses of some steps, times of layers of several sizes."""
+    path = graph(check, "recurrences", "rnnlm", "--batch", "9", "--set", "steps=5", "--set", "hidden=20", "--set",
+                 "vocabulary=50")
+    both = [train(check, path, "cuda", "--data", "synthetic:18", "--steps", "6", "--rate", "0.01",
+                  FF_CUDA_PERSISTENT=word)["loss"] for word in ("0", "1")]
+    apart = max(abs(a - b) / abs(a) for a, b in zip(*both))
+    if not apart <= FLOAT32_APART:
+        raise Failure(f"losses apart by {apart:.2g}")
+    said = [f"losses apart by {apart:.1e}"]
+    for hidden, batch in ((8, 2),) if check.double else ((256, 16), (512, 16), (256, 64)):
+        network = ["rnnlm", "--batch", str(batch), "--set", "vocabulary=512", "--set", "layers=1", "--set",
+                   f"hidden={hidden}", "--set", f"steps={3 if check.double else 64}"]
+        by_step, at_once = (kernel_times(check, network, "lstm", FF_CUDA_PERSISTENT=word)[0] for word in ("0", "1"))
+        said.append(f"{batch} x {hidden}: " + ", ".join(
+            f"{p} {by_step[p]:.2f} ms step by step, {at_once[p]:.2f} at once" for p in by_step))
+    return said[0] if check.double else "; ".join(said)
 
 
 def plans(check):
@@ -519,7 +538,7 @@ def all_steps():
     steps += [Step(n, backend_test(n), 120) for n in BACKEND_TESTS]
     steps += [Step("CPU and GPU", cpu_and_gpu, 90), Step("CUDA graphs", graphs, 60),
               Step("plans kept", plans, 60), Step("gelu fused", fused, 60),
-              Step("attention by cuDNN", attention, 90)]
+              Step("attention by cuDNN", attention, 90), Step("recurrences at once", recurrences, 60)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
     steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
     steps += [Step("2 and 4 ranks, NCCL", nccl, 60), Step("CUDA graphs, NCCL", graphs_nccl, 60)]

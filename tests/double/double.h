@@ -9,8 +9,8 @@
  * - stream.cpp, copies.cpp, graph.cpp: nothing runs when it is enqueued.  What is waited for runs
  *   as late as events allow, and with it, in an order drawn from a seed, more or less of what else
  *   could.
- * - launch.cpp: blocks in a drawn order, one after another; threads that wait for each other are
- *   fibers, threads that do not are a loop.
+ * - launch.cpp: blocks in a drawn order, one after another, or all at once where they meet; threads
+ *   that wait for each other are fibers, threads that do not are a loop.
  * - cublaslt.cpp, product.cpp; cudnn.cpp, engines.cpp, descriptor.cpp, convolution.cpp: plain loops
  * in float32, behind checks of every descriptor, of promised alignments, of workspaces (which are
  * scribbled on).

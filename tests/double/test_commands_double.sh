@@ -80,7 +80,7 @@ apart 0 1 >before 2>&1
 check 'the first rank refuses NCCL' grep -q '^communication: mpi' before
 apart 1 0 >before 2>&1
 check 'the first rank insists on NCCL' grep -q '^communication: nccl 2' before
-for switch in FF_CUDA_TF32 FF_CUDA_SDPA; do
+for switch in FF_CUDA_TF32 FF_CUDA_SDPA FF_CUDA_PERSISTENT; do
 	env $switch=2 "$ffrun" mlp.json single --device cuda --data synthetic:64 --steps 1 >before 2>&1
 	check "$switch is 0 or 1" grep -q "$switch=2: expected 0 or 1" before
 done
