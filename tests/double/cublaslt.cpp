@@ -20,7 +20,8 @@ struct Handle {
 
 struct Preference {
 	uint32_t magic = PREFERENCE;
-	uint32_t mode = 0, align[4] = {256, 256, 256, 256};
+	uint32_t mode = 0, reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+	uint32_t align[4] = {256, 256, 256, 256};
 	uint64_t workspace = 0;
 };
 
@@ -445,6 +446,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 	if (!p)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	return set({{CUBLASLT_MATMUL_PREF_SEARCH_MODE, &p->mode, sizeof(p->mode)},
+				   {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &p->reductions,
+						   sizeof(p->reductions)},
 				   {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &p->workspace,
 						   sizeof(p->workspace)},
 				   {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &p->align[0], 4},
@@ -484,6 +487,20 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+/* "cublasLtReductionScheme_t", cuBLAS Library User Guide: sums whose terms are shared among blocks
+ * may be stored, or added up in place, in the output's type.  Ours are rounded once. */
+static cublasStatus_t check_reductions(const Preference &pref, const Product &p)
+{
+	const uint32_t rounding =
+			CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+
+	if (p.d.type == CUDA_R_32F || !(pref.reductions & rounding))
+		return CUBLAS_STATUS_SUCCESS;
+	return complain(CUBLAS_STATUS_INVALID_VALUE,
+			"a preference lets sums of a product be rounded to type %d on their way",
+			int(p.d.type));
+}
+
 /* Two of them: one that likes a workspace, one that needs none. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
 		cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
@@ -505,6 +522,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 	code = check(p);
 	if (code != CUBLAS_STATUS_SUCCESS)
 		return code;
+	code = check_reductions(*pref, p);
+	if (code != CUBLAS_STATUS_SUCCESS)
+		return code;
+	if (twin::lacks("choices"))
+		return CUBLAS_STATUS_INTERNAL_ERROR;
 	twin::asked();
 	if (is_lacking(p))
 		return CUBLAS_STATUS_NOT_SUPPORTED;

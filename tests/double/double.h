@@ -26,7 +26,8 @@
  * FF_DOUBLE_LACKS: what the libraries do not have, separated by commas: bias (products that add
  * one), bias-sums, activation, keep (an activation and what it is of), slope (gelu's
  * derivative), conv-bias, conv-relu, conv-sums (gradients that are added), attention,
- * attention-backward, conv-widen (float32 gradients of weights from bfloat16), conv.
+ * attention-backward, conv-widen (float32 gradients of weights from bfloat16), conv; choices
+ * (cuBLASLt's heuristics fail).
  * FF_DOUBLE_CUDNN: the version that cuDNN says it has. FF_DOUBLE_DEVICES (8): how many devices
  * there are. FF_DOUBLE_TIMEOUT (20): seconds that NCCL waits for another rank. FF_DOUBLE_FOLDER
  * (/dev/shm): where ranks of several processes leave what they say. FF_DOUBLE_EXCLUSIVE: devices

@@ -88,7 +88,11 @@ FF_DOUBLE_DEVICES=1 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --
 	--steps 1 >before
 check 'ranks that share a GPU communicate over MPI' grep -q '^communication: mpi' before
 case $FF_CUDA_MODULE in
-*double*) # one GPU would be shared
+*double*)
+	FF_DOUBLE_LACKS=choices "$ffrun" mlp.json single --device cuda --data synthetic:64 --steps 1 >before 2>&1
+	check 'why cuBLASLt chooses nothing' \
+		grep -q 'cuBLAS failed to choose a matrix product' before
+	# on a GPU both ranks would share it
 	"$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 --steps 1 >before
 	check 'others over NCCL' grep -q '^communication: nccl' before
 	;;

@@ -143,6 +143,25 @@ static void set_epilogue(Multiplication &m, cublasLtEpilogue_t e, const void *bi
 }
 
 /* What goes on behind a product: a bias a row and a relu; sums of what was multiplied. */
+/* Whose sums may be rounded on their way. */
+START_TEST(reductions)
+{
+	const uint32_t once = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+	const int32_t type = CUDA_R_16BF;
+	Multiplication m(M);
+
+	OK(m.choose());
+	for (cublasLtMatrixLayout_t l : {m.a, m.b, m.d})
+		OK(cublasLtMatrixLayoutSetAttribute(
+				l, CUBLASLT_MATRIX_LAYOUT_TYPE, &type, sizeof(type)));
+	ck_assert_int_eq(m.choose(), CUBLAS_STATUS_INVALID_VALUE);
+	expect("be rounded to type");
+	OK(cublasLtMatmulPreferenceSetAttribute(m.preference,
+			CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &once, sizeof(once)));
+	OK(m.choose());
+}
+END_TEST
+
 START_TEST(epilogues)
 {
 	Multiplication m(M), plain(M);
@@ -291,6 +310,7 @@ static Suite *suite()
 	tcase_add_test(c, product);
 	tcase_add_test(c, wrong_leading_dimension);
 	tcase_add_test(c, product_promises);
+	tcase_add_test(c, reductions);
 	tcase_add_test(c, epilogues);
 	tcase_add_test(c, gelu_epilogues);
 	tcase_add_test(c, wrong_kept);

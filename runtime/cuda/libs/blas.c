@@ -219,6 +219,19 @@ static int keep_choice(struct ff_blas *b, const struct choice *c, struct ff_erro
 	return FF_OK;
 }
 
+/* Where threads share a sum, its parts stay float32 until they are added up; otherwise cuBLASLt may
+ * round each to the result's type (cuBLAS Library User Guide, "cublasLtReductionScheme_t"). */
+static int limit_rounding(
+		cublasLtMatmulPreference_t p, const struct ff_kernel *k, struct ff_error *err)
+{
+	const uint32_t once = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+
+	return check(cublasLtMatmulPreferenceSetAttribute(p,
+				     CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &once,
+				     sizeof(once)),
+			k, "limit a product's rounding", err);
+}
+
 static int limit(cublasLtMatmulPreference_t p, const struct ff_kernel *k, struct ff_error *err)
 {
 	static const cublasLtMatmulPreferenceAttributes_t sides[] = {
@@ -240,19 +253,21 @@ static int limit(cublasLtMatmulPreference_t p, const struct ff_kernel *k, struct
 	return code;
 }
 
-/* What a choice is kept for: all that cuBLASLt is told. */
+/* What a choice is kept for: all that cuBLASLt is told.  "Rounded once": older choices were not
+ * limited so. */
 static void print_problem(const struct ff_kernel *k, const struct ff_product_shape *s,
 		char text[FF_PLANS_TEXT])
 {
 	snprintf(text, FF_PLANS_TEXT,
 			"product of %" PRId64 " x %" PRId64 " x %" PRId64 ", %" PRId64
-			" of them%s%s%s%s, epilogue %d, %s to %s%s, within %zu bytes, aligned to "
+			" of them%s%s%s%s, epilogue %d, %s to %s%s%s, within %zu bytes, aligned to "
 			"%d",
 			s->rows, s->inner, s->columns, s->batch,
 			s->a_transposed ? ", A transposed" : "",
 			s->b_transposed ? ", B transposed" : "", s->has_bias ? ", bias" : "",
 			s->gives_sums ? ", sums" : "", (int)s->epilogue, ff_dtype_name(s->type),
-			ff_dtype_name(s->sink), k->dev->tf32 ? ", TF32" : "", WORKSPACE, ALIGNMENT);
+			ff_dtype_name(s->sink), s->sink == FF_F32 ? "" : " rounded once",
+			k->dev->tf32 ? ", TF32" : "", WORKSPACE, ALIGNMENT);
 }
 
 static void keep_algo(const struct ff_kernel *k, const struct choice *c)
@@ -296,11 +311,15 @@ static int ask(const struct ff_kernel *k, struct ff_product *p, struct ff_error 
 	if (code < 0)
 		return code;
 	code = limit(preference, k, err);
+	if (code == FF_OK && p->choice.shape.sink != FF_F32)
+		code = limit_rounding(preference, k, err);
 	if (code == FF_OK)
 		status = cublasLtMatmulAlgoGetHeuristic(p->blas->handle, p->matmul, p->a, p->b,
 				p->c, p->c, preference, 1, &best, &n);
 	cublasLtMatmulPreferenceDestroy(preference);
-	p->choice.none = status == CUBLAS_STATUS_NOT_SUPPORTED || n < 1;
+	p->choice.none = status == CUBLAS_STATUS_NOT_SUPPORTED ||
+			 (status == CUBLAS_STATUS_SUCCESS &&
+					 (n < 1 || best.state != CUBLAS_STATUS_SUCCESS));
 	if (code == FF_OK && !p->choice.none)
 		code = check(status, k, "choose a matrix product", err);
 	p->choice.algo = best.algo;
