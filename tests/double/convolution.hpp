@@ -24,7 +24,7 @@ struct Convolution {
 	Tensor image, weight, result; /* x or dx, w or dw, y or dy */
 	int64_t pad[3], stride[3], dilation[3];
 	double alpha, beta;
-	bool tf32; /* rounds what it multiplies */
+	bool tf32, half; /* rounds what it multiplies, to TF32 or to float16 */
 	bool has_bias;
 	Tensor bias; /* one number a channel, added to the result of a forward pass */
 	bool relu;   /* behind that */

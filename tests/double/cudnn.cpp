@@ -626,6 +626,11 @@ cudnnStatus_t cudnnBackendExecute(
 		return complain(CUDNN_STATUS_BAD_PARAM,
 				"a handle of device %d is used while %d is current", h->device,
 				twin::device());
+	/* "cudnnBackendNumericalNote_t", cuDNN: float16 has neither the range of float32 nor of
+	 * bfloat16; TF32 has, and no such note */
+	if (d->convolution.half)
+		return complain(CUDNN_STATUS_EXECUTION_FAILED,
+				"a plan rounds images of float32 to float16");
 	if (twin::planted("a plan of cuDNN's is not executed"))
 		return CUDNN_STATUS_SUCCESS;
 	workspace = one<void *>(v, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);

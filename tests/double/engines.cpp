@@ -1,9 +1,9 @@
 /* cuDNN's engines: what heuristics propose, how engines are set, which have plans.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Of those that are proposed, in this order, one rounds float32 to TF32 (and says so by its
- * numerical note) and wants a workspace, one has no plan, one does without a workspace and has a
- * knob, which is set by the shape and has no plan otherwise. */
+ * Of those that are proposed, in this order, one rounds float32 to float16, one to TF32 and wants a
+ * workspace (both say so by their numerical notes), one has no plan, one does without a workspace
+ * and has a knob, which is set by the shape and has no plan otherwise. */
 #include <cstring>
 
 #include <cudnn.h>
@@ -13,6 +13,18 @@
 
 namespace dnn
 {
+
+/* In the order in which they are proposed, if there is anything to convert. */
+enum { CONVERTS = 3, ROUNDS = 0, BARE = 1, KNOBBED = 2 };
+static const int64_t proposed[] = {CONVERTS, ROUNDS, BARE, KNOBBED};
+
+static bool converts(const Descriptor *d)
+{
+	const twin::Convolution &c = d->convolution;
+
+	return d->attention.steps.empty() &&
+	       !(c.kind == twin::Convolution::DATA ? c.result : c.image).bf16;
+}
 
 static bool is_lacking(const Descriptor *d)
 {
@@ -33,15 +45,16 @@ static int64_t knob_of(const Descriptor *d, int64_t engine)
 	int64_t of = d->attention.steps.empty() ? d->convolution.weight.n[0]
 						: d->attention.scores();
 
-	return engine == 2 ? 1 + of % 4 : 0;
+	return engine == KNOBBED ? 1 + of % 4 : 0;
 }
 
 /* Attention has the slopes of its scores in memory backward. */
 static int64_t workspace_of(const Descriptor *d, int64_t engine)
 {
 	if (d->attention.steps.empty())
-		return engine == 0 ? 4096 + 64 * d->convolution.weight.n[0] : 0;
-	return (engine == 0 ? 256 : 0) + (d->attention.backward ? 2 * d->attention.scores() : 0);
+		return engine == ROUNDS ? 4096 + 64 * d->convolution.weight.n[0] : 0;
+	return (engine == ROUNDS ? 256 : 0) +
+	       (d->attention.backward ? 2 * d->attention.scores() : 0);
 }
 
 static void inherit(Descriptor *d, const Descriptor *from)
@@ -58,8 +71,10 @@ cudnnStatus_t finalize_engine(Descriptor *d)
 	if (!g || g->type != CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
 		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "an engine of no graph");
 	inherit(d, g);
-	return d->engine < 0 || d->engine > 2 || is_lacking(d) ? CUDNN_STATUS_NOT_SUPPORTED
-							       : CUDNN_STATUS_SUCCESS;
+	return d->engine < 0 || d->engine > CONVERTS || is_lacking(d) ||
+					       (d->engine == CONVERTS && !converts(d))
+			       ? CUDNN_STATUS_NOT_SUPPORTED
+			       : CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t finalize_config(Descriptor *d)
@@ -93,12 +108,13 @@ cudnnStatus_t finalize_plan(Descriptor *d)
 	if (!config || config->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
 		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
 				"a plan of no configuration");
-	if (config->engine == 1 || /* heuristics propose what cannot be had */
+	if (config->engine == BARE || /* heuristics propose what cannot be had */
 			config->knob != knob_of(config, config->engine))
 		return CUDNN_STATUS_NOT_SUPPORTED;
 	d->engine = config->engine;
 	inherit(d, config);
-	d->convolution.tf32 = config->engine == 0;
+	d->convolution.tf32 = config->engine == ROUNDS;
+	d->convolution.half = config->engine == CONVERTS;
 	d->workspace = workspace_of(d, d->engine);
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -119,7 +135,7 @@ static cudnnStatus_t give(
 static cudnnStatus_t propose(const Descriptor *heuristics, int64_t most, int64_t *n, void *to)
 {
 	auto *ret = static_cast<cudnnBackendDescriptor_t *>(to);
-	int64_t have = is_lacking(heuristics) ? 0 : 3;
+	int64_t first = converts(heuristics) ? 0 : 1, have = is_lacking(heuristics) ? 0 : 4 - first;
 
 	if (n)
 		*n = have;
@@ -130,18 +146,20 @@ static cudnnStatus_t propose(const Descriptor *heuristics, int64_t most, int64_t
 			return complain(CUDNN_STATUS_BAD_PARAM,
 					"results of heuristics have no room");
 		d->finalized = true;
-		d->engine = i;
+		d->engine = proposed[first + i];
 		inherit(d, heuristics);
-		d->knob = knob_of(d, i);
+		d->knob = knob_of(d, d->engine);
 	}
 	return CUDNN_STATUS_SUCCESS;
 }
 
 static cudnnStatus_t notes(const Descriptor *d, int64_t most, int64_t *n, void *to)
 {
-	cudnnBackendNumericalNote_t note = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+	static const cudnnBackendNumericalNote_t note[] = {
+			CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS};
 
-	return give(most, n, to, &note, d->engine == 0, sizeof(note));
+	return give(most, n, to, note, d->engine == CONVERTS ? 2 : d->engine == ROUNDS,
+			sizeof(note[0]));
 }
 
 static cudnnStatus_t engine_of(const Descriptor *d, int64_t most, int64_t *n, void *to)

@@ -92,6 +92,15 @@ case $FF_CUDA_MODULE in
 	FF_DOUBLE_LACKS=choices "$ffrun" mlp.json single --device cuda --data synthetic:64 --steps 1 >before 2>&1
 	check 'why cuBLASLt chooses nothing' \
 		grep -q 'cuBLAS failed to choose a matrix product' before
+	products() { # FF_CUDA_PERSISTENT, hidden features: products that a recurrence is launched with
+		"$ffzoo" rnnlm --batch 16 --set steps=4 --set layers=1 --set vocabulary=20 --set hidden="$2" \
+			-o recurrence.json
+		FF_CUDA_PERSISTENT=$1 FF_DOUBLE_COUNTS=counts "$ffrun" recurrence.json single --device cuda \
+			--data synthetic:16 --steps 1 >/dev/null
+		sed -n 's/ a product$//p' counts
+	}
+	check 'a recurrence of short steps is one kernel' test "$(products 1 256)" -lt "$(products 0 256)"
+	check 'one of long steps is not' test "$(products 1 1024)" -eq "$(products 0 1024)"
 	# on a GPU both ranks would share it
 	"$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 --steps 1 >before
 	check 'others over NCCL' grep -q '^communication: nccl' before

@@ -136,8 +136,9 @@ cudnnDataType_t ff_parts_type(enum ff_dtype t)
 
 /* ---- plans ---- */
 
-/* Not those that round inputs, that other bits come of each time, or that reach a result by
- * way of numbers far larger than it. */
+/* Not those that other bits come of each time, that reach a result by way of numbers far larger
+ * than it, or that convert inputs, as to float16, which has not their range.  Nor, of what is
+ * exact, those that round inputs to TF32: tensor cores do, and no conversion is noted. */
 static bool is_welcome(const struct ff_plan_problem *q, cudnnBackendDescriptor_t config)
 {
 	cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -159,8 +160,8 @@ static bool is_welcome(const struct ff_plan_problem *q, cudnnBackendDescriptor_t
 			  note[i] != CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION &&
 			  note[i] != CUDNN_NUMERICAL_NOTE_FFT &&
 			  note[i] != CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 &&
-			  !(q->exact && (note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
-							note[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
+			  note[i] != CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS &&
+			  !(q->exact && note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
 	cudnnBackendDestroyDescriptor(engine);
 	return welcome;
 }
