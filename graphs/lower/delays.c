@@ -30,7 +30,7 @@ uint32_t ff_delays_of(const struct ff_lowering *l, uint32_t bucket)
 
 	for (uint32_t i = b->bucket[bucket].first; l->r.travel.staleness && i != FF_NONE;
 			i = b->member[i].next)
-		if (is_written(l, b->member[i].param, b->member[i].cell))
+		if (is_written(l, b->member[i].param, b->member[i].group->cell))
 			return l->r.travel.staleness;
 	return 0;
 }

@@ -33,7 +33,10 @@ static void place_shards(struct ff_lowering *l, const struct ff_bucket *b, uint3
 		uint32_t *out = ff_emit_list(l, l->r.out, l->g->nodes[shard->node].out, i);
 		int64_t size = ff_dtype_bytes(nb->out->type);
 
-		for (uint32_t p = shard->cell; p < nb->n_parts; p += nb->out->cells) {
+		for (uint32_t k = 0; k < b->n_devices; k++) {
+			uint32_t p = ff_shard_part(
+					shard->cell, nb->out->cells, b->replica, b->n_devices, k);
+
 			out[p] = ff_buffer_pin(l, nb->device[p], bucket,
 					ff_region_volume(&shard->region) * size,
 					shard->offset * size / FF_F32_BYTES);

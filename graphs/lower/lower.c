@@ -51,9 +51,7 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 	for (uint32_t u = 0; u < v->n_uses && !config->n_parts; u++) {
 		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
 
-		if (block[e->node]->in[e->slot].replicas > 1 ||
-				block[e->node]->key[e->slot] !=
-						block[first->node]->key[first->slot])
+		if (block[e->node]->key[e->slot] != block[first->node]->key[first->slot])
 			return false;
 	}
 	return !config->n_parts;
@@ -206,7 +204,10 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 		for (uint32_t e = n->in + n->n_data; e < n->in + n->n_in && code == FF_OK; e++) {
 			uint32_t param = ff_edge_source(g, e), count;
 			const struct ff_weight_group *group =
-					ff_node_block_groups(l->node[param], FF_NONE, &count);
+					l->synced[param] ? ff_node_block_groups(l->node[node],
+									   g->edges[e].slot, &count)
+							 : ff_node_block_groups(l->node[param],
+									   FF_NONE, &count);
 
 			if (ff_edge_completes(g, l->position, e))
 				code = ff_bucketing_add(&l->buckets, node, param, group, count,
@@ -230,8 +231,9 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 		int64_t offset)
 {
 	const struct ff_node_block *nb = l->node[m->param];
+	const struct ff_weight_group *g = m->group;
 	size_t value = (size_t)l->g->nodes[m->param].out * l->r.n_instances;
-	int64_t volume = ff_region_volume(&m->group->region);
+	int64_t volume = ff_region_volume(&g->region);
 	enum ff_dtype type = nb->out->type;
 	struct ff_bucket_layout at =
 			ff_bucket_arrays(&l->r.buckets[bucket], l->r.optimizer, l->g->dtype);
@@ -242,12 +244,13 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 	int64_t gradient = dropped ? offset : at.gradients + offset;
 
 	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
-			.cell = m->cell,
+			.cell = g->cell,
 			.bucket = bucket,
-			.region = m->group->region,
+			.region = g->region,
 			.offset = offset,
 			.group = group_of(l, m->param)};
-	for (uint32_t p = m->cell; p < nb->n_parts; p += nb->out->cells) {
+	for (uint32_t k = 0; k < g->n_devices; k++) {
+		uint32_t p = ff_shard_part(g->cell, nb->out->cells, g->replica, g->n_devices, k);
 		uint32_t weights = dropped ? FF_NONE
 					   : ff_buffer_pin(l, nb->device[p], bucket,
 							     volume * ff_dtype_bytes(type), place);
@@ -289,6 +292,7 @@ static int build_clip(struct ff_lowering *l, struct ff_error *err)
 	if (!device || !updates)
 		return ff_fail_memory(err);
 	*b = (struct ff_bucket){.synced = true,
+			.replicas = 1,
 			.device = device,
 			.first_shard = l->r.n_shards,
 			.bytes = ff_optimizer_align(l->g->dtype, 1)};
@@ -338,6 +342,8 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 				.codec = l->opt && k->synced && k->n_devices > 1 ? l->r.travel.codec
 										 : NULL,
 				.delay = ff_delays_of(l, i),
+				.replica = k->replica,
+				.replicas = k->replicas,
 				.n_devices = k->n_devices,
 				.device = k->device,
 				.first_shard = l->r.n_shards,

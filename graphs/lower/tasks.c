@@ -235,9 +235,11 @@ static inline void sink_arrive_weights(struct ff_lowering *l, uint32_t done, enu
 {
 	uint32_t to = l->g->edges[edge].node, cells = l->node[m->param]->out->cells;
 	const uint32_t *alias = l->edge[edge].forward.alias;
+	const struct ff_weight_group *g = m->group;
 
 	for (uint32_t p = 0; p < l->node[to]->n_parts; p++)
-		if (alias[p] != FF_NONE && alias[p] % cells == m->cell)
+		if (alias[p] != FF_NONE && alias[p] % cells == g->cell &&
+				alias[p] / cells / g->n_devices == g->replica)
 			ff_arrive(l, phase, micro, to, p, done);
 }
 

@@ -15,14 +15,19 @@ static void depend_on_members(
 	const struct ff_bucketing *b = &l->buckets;
 
 	for (uint32_t i = b->bucket[bucket].first; i != FF_NONE; i = b->member[i].next) {
+		const struct ff_weight_group *g = b->member[i].group;
 		uint32_t param = b->member[i].param;
 		const struct ff_node_block *nb = l->node[param];
 
-		for (uint32_t p = b->member[i].cell; p < nb->n_parts; p += nb->out->cells)
-			if (device == FF_NONE || nb->device[p] == device) {
-				ff_emit_depend_gradients(l, l->g->nodes[param].out, micro, p);
-				ff_depend_arrived(l, FF_PHASE_BACKWARD, micro, param, p);
-			}
+		for (uint32_t k = 0; k < g->n_devices; k++) {
+			uint32_t p = ff_shard_part(
+					g->cell, nb->out->cells, g->replica, g->n_devices, k);
+
+			if (device != FF_NONE && nb->device[p] != device)
+				continue;
+			ff_emit_depend_gradients(l, l->g->nodes[param].out, micro, p);
+			ff_depend_arrived(l, FF_PHASE_BACKWARD, micro, param, p);
+		}
 	}
 }
 

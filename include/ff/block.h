@@ -11,14 +11,17 @@
 #include "ff/schedule.h"
 
 /* Elements of a parameter that lie on some devices alike: one cell of its
- * placement at a reader. */
+ * placement at a reader, for each replica of that. */
 struct ff_weight_group {
-	uint32_t slot; /* the reader's input; FF_NONE: the parameter's node itself */
+	uint32_t slot; /* the reader's input; FF_NONE: the parameter's node itself, replicas
+			  together */
+	uint32_t cell, replica, replicas;
 	uint16_t n_devices, first;
 	int64_t bytes;          /* rounded up to 64 */
 	const uint16_t *device; /* ascending; device[0] is `first` */
 	const uint16_t *part;   /* the reader's part on each */
-	uint64_t set;           /* hash of the devices: equal sets can share a bucket */
+	uint64_t set;           /* hash of the devices, of all replicas: equal sets can share a
+				 * bucket */
 	struct ff_region region;
 };
 
@@ -104,7 +107,7 @@ bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, ui
 bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint32_t edge);
 /* Whether the gradients of a parameter are all-reduced where backward puts them: it
  * has no config of its own and all readers read the same parts of it on the same
- * devices, none of them on several (of replicas, only one gradient counts). */
+ * devices, by the same replicas. */
 bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
 		const struct ff_node_block *const *block);
 
@@ -129,13 +132,14 @@ uint32_t ff_move_lanes(const struct ff_graph *g, const struct ff_machine *m, uin
 /* Shards of parameters gathered into buckets, in the order in which backward
  * completes their gradients. */
 struct ff_bucket_member {
-	uint32_t param, cell;                /* the parameter's node and part */
+	uint32_t param;                      /* the parameter's node */
 	const struct ff_weight_group *group; /* where it lies */
 	uint32_t next;                       /* member of the bucket, or FF_NONE */
 };
 struct ff_bucket_build {
 	bool synced, flat, open;
 	uint32_t dropped; /* 0: it is not; else 1 and the stage that reads its weights */
+	uint32_t replica, replicas;
 	uint32_t n_devices;
 	const uint16_t *device;
 	uint32_t first, last; /* members */
@@ -146,7 +150,7 @@ struct ff_bucket_build {
 	 * next that the same node reads first. */
 	uint32_t opens[2], closes[2], next_opened[2];
 	int64_t bytes;
-	uint64_t set; /* hash of its devices */
+	uint64_t set; /* ff_weight_group.set */
 };
 struct ff_bucketing {
 	uint32_t n_buckets, n_members;

@@ -14,13 +14,14 @@ struct ff_shard {
 	uint32_t group; /* of parameters (ff/groups.h) */
 };
 
-/* Shards of parameters that live on the same devices and are updated together.
- * Where their gradients are synchronised together too (`synced`), an all-reduce
- * sums them in place; the others are brought by moves of their own.  Each device
- * holds arrays of `bytes` (ff_bucket_layout): weights, gradients, the optimizer's states, and,
- * where what is summed is compressed, behind all of them what was not sent yet (float32); last,
- * where gradients wait, as many arrays of them, those of the step before first: there backward
- * writes.
+/* Shards of parameters that live on the same devices and are updated together.  Where replicas read
+ * a parameter the devices are one replica's: it sums the gradients of its own parts, and the
+ * buckets of all replicas are laid out alike, so that they hold the same bits. Where their
+ * gradients are synchronised together too (`synced`), an all-reduce sums them in place; the others
+ * are brought by moves of their own.  Each device holds arrays of `bytes` (ff_bucket_layout):
+ * weights, gradients, the optimizer's states, and, where what is summed is compressed, behind all
+ * of them what was not sent yet (float32); last, where gradients wait, as many arrays of them,
+ * those of the step before first: there backward writes.
  *
  * A synchronised bucket may be updated flat.  Its elements are cut into equal runs, one a device,
  * whatever parameters they are of.  Instead of the all-reduce a reduce-scatter sums each run where
@@ -40,6 +41,7 @@ struct ff_bucket {
 	bool averaged;
 	uint32_t delay; /* steps that gradients wait which backward writes here; 0: it writes none
 			 */
+	uint32_t replica, replicas; /* which it is of how many that hold the same */
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t first_shard, n_shards;
@@ -56,14 +58,24 @@ static inline const uint32_t *ff_bucket_gradients(const struct ff_bucket *b, uin
 	return b->gradients + (size_t)micro * b->n_devices;
 }
 
-/* Of a bucket's elements those whose squares its device number `position` adds up. */
+/* Which of a parameter's parts is number `k` of those that the `n` devices of a bucket have of cell
+ * `cell`: they are numbered replica by replica. */
+static inline uint32_t ff_shard_part(
+		uint32_t cell, uint32_t cells, uint32_t replica, uint32_t n, uint32_t k)
+{
+	return cell + cells * (replica * n + k);
+}
+
+/* Of a bucket's elements those whose squares its device number `position` adds up; replicas share
+ * them. */
 static inline void ff_norm_share(
 		const struct ff_bucket *b, uint32_t position, int64_t *first, int64_t *end)
 {
-	int64_t n = b->bytes / FF_F32_BYTES;
+	int64_t n = b->bytes / FF_F32_BYTES, shares = (int64_t)b->n_devices * b->replicas;
+	int64_t share = (int64_t)position * b->replicas + b->replica;
 
-	*first = n * position / b->n_devices;
-	*end = n * (position + 1) / b->n_devices;
+	*first = n * share / shares;
+	*end = n * (share + 1) / shares;
 }
 
 /* Float32 bytes that each of `n_devices` updates of a flat bucket of at least `bytes`: the bucket

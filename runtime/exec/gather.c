@@ -130,8 +130,9 @@ static int place_own(struct ff_executor *x, const struct ff_shard *shard, uint32
 			share, whole, err);
 }
 
-/* The owners of each shard write it into the whole; the others add zeros.  Where each has its own
- * gradients they are added; where each has its own weights, their mean is what there is. */
+/* The owners of each shard, of replicas the first's, write it into the whole; the others add zeros.
+ * Where each has its own gradients they are added; where each has its own weights, their mean is
+ * what there is. */
 static int place_owned(struct ff_executor *x, const struct ff_shard *shard, uint32_t array,
 		float *whole, struct ff_error *err)
 {
@@ -141,7 +142,7 @@ static int place_owned(struct ff_executor *x, const struct ff_shard *shard, uint
 	float share = adds ? 1 : 1 / (float)owners;
 	int code = FF_OK;
 
-	for (uint32_t k = 0; k < owners && code == FF_OK; k++)
+	for (uint32_t k = 0; k < owners && !b->replica && code == FF_OK; k++)
 		code = place_own(x, shard, k, array, share, whole, err);
 	return code;
 }

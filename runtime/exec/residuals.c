@@ -56,18 +56,19 @@ static int visit_move(struct ff_executor *x, const struct ff_task *t, struct pla
 	return code;
 }
 
-/* In an order that is the same on all ranks. */
-static int visit_all(struct ff_executor *x, uint32_t node, visit_fn visit, float *whole,
-		struct ff_error *err)
+/* What one of the replicas keeps, in an order that is the same on all ranks. */
+static int visit_all(struct ff_executor *x, uint32_t node, uint32_t replica, visit_fn visit,
+		float *whole, struct ff_error *err)
 {
 	const struct ff_graph *g = x->s->graph;
 	struct place p = {.value = &g->values[g->nodes[node].out]};
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++)
-		if (x->s->shards[i].node == node && ff_region_volume(&x->s->shards[i].region))
+		if (x->s->shards[i].node == node && ff_region_volume(&x->s->shards[i].region) &&
+				x->s->buckets[x->s->shards[i].bucket].replica == replica)
 			code = visit_shard(x, &x->s->shards[i], &p, visit, whole, err);
-	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
+	for (uint32_t i = 0; i < x->s->n_tasks && replica == 0 && code == FF_OK; i++) {
 		const struct ff_task *t = &x->s->tasks[i];
 
 		if (t->residual != FF_NONE && ff_edge_source(g, t->edge) == node)
@@ -85,7 +86,16 @@ static int add(struct ff_executor *x, const struct place *p, float *whole, struc
 
 int ff_residuals_add(struct ff_executor *x, uint32_t node, float *whole, struct ff_error *err)
 {
-	return visit_all(x, node, add, whole, err);
+	return visit_all(x, node, 0, add, whole, err);
+}
+
+/* How many hold the same of a parameter. */
+static uint32_t replicas_of(const struct ff_executor *x, uint32_t node)
+{
+	for (uint32_t i = 0; i < x->s->n_shards; i++)
+		if (x->s->shards[i].node == node)
+			return x->s->buckets[x->s->shards[i].bucket].replicas;
+	return 0;
 }
 
 /* Takes what is left of the whole. */
@@ -114,17 +124,20 @@ static int take(struct ff_executor *x, const struct place *p, float *left, struc
 int ff_residuals_put(struct ff_executor *x, uint32_t node, const float *whole, struct ff_error *err)
 {
 	const struct ff_value *v = &x->s->graph->values[x->s->graph->nodes[node].out];
+	uint32_t replicas = replicas_of(x, node);
 	size_t n = 1;
 	float *left;
-	int code;
+	int code = FF_OK;
 
 	for (uint32_t i = 0; i < v->rank; i++)
 		n *= (size_t)v->shape[i];
 	left = malloc(n * sizeof(*left));
 	if (!left)
 		return ff_fail_memory(err);
-	memcpy(left, whole, n * sizeof(*left));
-	code = visit_all(x, node, take, left, err);
+	for (uint32_t r = 0; r < replicas && code == FF_OK; r++) {
+		memcpy(left, whole, n * sizeof(*left));
+		code = visit_all(x, node, r, take, left, err);
+	}
 	free(left);
 	return code;
 }

@@ -426,7 +426,9 @@ static void gather_dropped(struct flow *f, uint32_t task)
 					       ff_schedule_instance(&f->s, node, t->micro,
 							       t->phase == FF_PHASE_RECOMPUTE)];
 
-		for (uint32_t p = f->s.shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
+		for (uint32_t k = 0; k < b->n_devices; k++) {
+			uint32_t p = ff_shard_part(f->s.shards[i].cell, ff_config_cells(c),
+					b->replica, b->n_devices, k);
 			uint32_t all = f->s.buffers[out[p]].within;
 
 			ck_assert_uint_ge(all, t->stage);
@@ -529,7 +531,10 @@ static void visit_bucket(struct flow *f, uint32_t task, uint32_t bucket, uint32_
 		const uint32_t *dout = f->s.dout[(size_t)n->out * f->s.n_instances];
 
 		f->shard = f->s.shards[i].offset / FF_F32_BYTES;
-		for (uint32_t p = f->s.shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
+		for (uint32_t k = 0; k < b->n_devices; k++) {
+			uint32_t p = ff_shard_part(f->s.shards[i].cell, ff_config_cells(c),
+					b->replica, b->n_devices, k);
+
 			if (device == FF_NONE) {
 				touch_output(f, task, n->out, p, out, true);
 			} else if (ff_config_device(n, c, p) == device) {

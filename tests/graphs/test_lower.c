@@ -178,7 +178,10 @@ static void use_bucket(
 		const struct ff_config *c = &s->config[s->shards[i].node];
 		size_t own = (size_t)n->out * s->n_instances;
 
-		for (uint32_t p = s->shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
+		for (uint32_t k = 0; k < b->n_devices; k++) {
+			uint32_t p = ff_shard_part(s->shards[i].cell, ff_config_cells(c),
+					b->replica, b->n_devices, k);
+
 			if (t->compute == FF_COMPUTE_UPDATE &&
 					ff_config_device(n, c, p) != t->device)
 				continue;
@@ -310,19 +313,53 @@ static void check_buffers(const struct ff_schedule *s, const uint8_t *reach)
 
 /* ---- parameters ---- */
 
-/* The shard of a part, which every cell has one of. */
+/* The shard of a part, which every cell has one of for each replica. */
 static const struct ff_shard *shard_of(const struct ff_schedule *s, uint32_t param, uint32_t part)
 {
+	const struct ff_config *c = &s->config[param];
 	const struct ff_shard *found = NULL;
 
-	for (uint32_t i = 0; i < s->n_shards; i++)
-		if (s->shards[i].node == param &&
-				s->shards[i].cell == part % ff_config_cells(&s->config[param])) {
-			ck_assert_ptr_null(found);
-			found = &s->shards[i];
-		}
+	for (uint32_t i = 0; i < s->n_shards; i++) {
+		const struct ff_bucket *b = &s->buckets[s->shards[i].bucket];
+
+		for (uint32_t k = 0; k < b->n_devices && s->shards[i].node == param; k++)
+			if (ff_shard_part(s->shards[i].cell, ff_config_cells(c), b->replica,
+					    b->n_devices, k) == part) {
+				ck_assert_ptr_null(found);
+				found = &s->shards[i];
+			}
+	}
 	ck_assert_ptr_nonnull(found);
 	return found;
+}
+
+/* Buckets of replicas: each has the same shards at the same places, on devices of its own. */
+static void check_replicas(const struct ff_schedule *s, uint32_t bucket)
+{
+	const struct ff_bucket *b = &s->buckets[bucket];
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < s->n_buckets; i++) {
+		const struct ff_bucket *other = &s->buckets[i];
+		bool alike = other->replicas == b->replicas && other->bytes == b->bytes &&
+			     other->n_shards == b->n_shards && other->n_devices == b->n_devices &&
+			     other->synced == b->synced && other->flat == b->flat;
+
+		for (uint32_t k = 0; k < b->n_shards && alike; k++) {
+			const struct ff_shard *x = &s->shards[b->first_shard + k];
+			const struct ff_shard *y = &s->shards[other->first_shard + k];
+
+			alike = x->node == y->node && x->cell == y->cell && x->offset == y->offset;
+		}
+		if (!alike)
+			continue;
+		ck_assert(i == bucket || other->replica != b->replica);
+		for (uint32_t d = 0; d < b->n_devices && i != bucket; d++)
+			for (uint32_t k = 0; k < b->n_devices; k++)
+				ck_assert_uint_ne(b->device[d], other->device[k]);
+		found++;
+	}
+	ck_assert_uint_eq(found, b->replicas);
 }
 
 /* A part of a parameter lies in its bucket, on its device: the elements where the
@@ -461,6 +498,8 @@ static void check_parameters(const struct ff_schedule *s, uint32_t *seen)
 		ck_assert_int_eq(x->offset % 64, 0);
 		ck_assert_int_le(x->offset + bytes, s->buckets[x->bucket].bytes);
 	}
+	for (uint32_t i = 0; i < s->n_buckets; i++)
+		check_replicas(s, i);
 }
 
 /* ---- random cases ---- */

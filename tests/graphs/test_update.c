@@ -390,15 +390,18 @@ static uint32_t check_norms(const struct ff_schedule *s)
 			sum = i;
 	ck_assert(all->n_devices < 2 || sum != FF_NONE);
 	for (uint32_t b = 0; b < s->clip; b++) {
+		struct ff_bucket one = s->buckets[b];
 		int64_t at = 0, first, end;
 		uint32_t found = 0;
 
-		for (uint32_t d = 0; d < s->buckets[b].n_devices; d++) {
-			ff_norm_share(&s->buckets[b], d, &first, &end);
-			ck_assert_int_eq(first, at);
-			ck_assert_int_ge(end, first);
-			at = end;
-		}
+		/* replicas have the same elements */
+		for (uint32_t d = 0; d < one.n_devices; d++)
+			for (one.replica = 0; one.replica < one.replicas; one.replica++) {
+				ff_norm_share(&one, d, &first, &end);
+				ck_assert_int_eq(first, at);
+				ck_assert_int_ge(end, first);
+				at = end;
+			}
 		ck_assert_int_eq(at, s->buckets[b].bytes / FF_F32_BYTES);
 		for (uint32_t i = 0; i < s->n_tasks; i++) {
 			const struct ff_task *t = &s->tasks[i];

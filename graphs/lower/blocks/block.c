@@ -40,39 +40,55 @@ static void insert(struct ff_weight_group *g, uint16_t device, uint16_t part)
 	parts[at] = part;
 }
 
-/* One group for each cell of parameter `slot`: a parameter is cut by whole axes,
- * so two parts read equal elements or none in common. */
+/* The devices of `copies` copies of part `part`, from number `first` on. */
+static int group_copies(const struct ff_node_block *b, const struct ff_placement *p, uint32_t part,
+		uint32_t first, uint32_t copies, struct ff_arena *a, struct ff_weight_group *g,
+		struct ff_error *err)
+{
+	g->device = ff_arena_array(a, copies, sizeof(*g->device));
+	g->part = ff_arena_array(a, copies, sizeof(*g->part));
+	if (!g->device || !g->part)
+		return ff_fail_memory(err);
+	for (uint32_t c = first; c < first + copies; c++) {
+		uint32_t q = part + p->copy[c % p->n_copies] + c / p->n_copies * p->cells;
+
+		insert(g, b->device[q], (uint16_t)q);
+	}
+	ff_placement_region(p, part, &g->region);
+	g->bytes = ff_optimizer_align(p->type, ff_region_volume(&g->region));
+	g->first = g->device[0];
+	g->set = ff_fnv1a(g->device, copies * sizeof(*g->device));
+	return FF_OK;
+}
+
+/* One group for each cell of parameter `slot` and each replica of its reader: a parameter is cut by
+ * whole axes, so two parts read equal elements or none in common. */
 static int group_weight(const struct ff_node_block *b, uint32_t slot, struct ff_arena *a,
 		struct ff_weight_group *group, uint32_t *n, struct ff_error *err)
 {
 	const struct ff_placement *p = slot == FF_NONE ? b->out : &b->in[slot];
-	uint32_t first = *n, cells = 1, copies = p->n_copies * p->replicas;
+	uint32_t replicas = slot == FF_NONE ? 1 : p->replicas, cells = 1;
+	uint32_t copies = p->n_copies * p->replicas / replicas;
+	int code = FF_OK;
 
 	for (uint32_t i = 0; i < p->rank; i++)
 		cells *= p->axis[i].n;
 	for (uint32_t k = 0; k < cells; k++) {
-		struct ff_weight_group *g = &group[first + k];
+		struct ff_weight_group *first = &group[*n];
 		uint32_t part = 0, rest = k;
+		uint64_t set = 0;
 
-		*g = (struct ff_weight_group){.slot = slot};
-		g->device = ff_arena_array(a, copies, sizeof(*g->device));
-		g->part = ff_arena_array(a, copies, sizeof(*g->part));
-		if (!g->device || !g->part)
-			return ff_fail_memory(err);
 		for (uint32_t i = p->rank; i-- > 0; rest /= p->axis[i].n)
 			part += p->axis[i].part[rest % p->axis[i].n];
-		ff_placement_region(p, part, &g->region);
-		for (uint32_t c = 0; c < copies; c++) {
-			uint32_t q = part + p->copy[c % p->n_copies] + c / p->n_copies * p->cells;
-
-			insert(g, b->device[q], (uint16_t)q);
+		for (uint32_t r = 0; r < replicas && code == FF_OK; r++, ++*n) {
+			first[r] = (struct ff_weight_group){slot, k, r, replicas};
+			code = group_copies(b, p, part, r * copies, copies, a, &first[r], err);
+			set = ff_hash_mix(set, first[r].set);
 		}
-		g->bytes = ff_optimizer_align(p->type, ff_region_volume(&g->region));
-		g->first = g->device[0];
-		g->set = ff_fnv1a(g->device, copies * sizeof(*g->device));
+		for (uint32_t r = 0; r < replicas && replicas > 1; r++)
+			first[r].set = set;
 	}
-	*n = first + cells;
-	return FF_OK;
+	return code;
 }
 
 static int group_weights(const struct ff_node *n, struct ff_arena *a, struct ff_node_block *b,

@@ -84,7 +84,8 @@ static inline bool is_of(const struct ff_bucketing *b, uint32_t i, const struct 
 	const struct ff_bucket_build *k = &b->bucket[i];
 
 	return k->set == g->set && k->synced == w.synced && k->flat == w.flat &&
-	       k->dropped == w.dropped && k->n_devices == g->n_devices &&
+	       k->dropped == w.dropped && k->replicas == g->replicas &&
+	       k->n_devices == g->n_devices &&
 	       (k->device == g->device ||
 			       !memcmp(k->device, g->device, g->n_devices * sizeof(*g->device)));
 }
@@ -116,6 +117,8 @@ static void open_new(
 	b->bucket[b->n_buckets++] = (struct ff_bucket_build){.synced = w.synced,
 			.flat = w.flat,
 			.dropped = w.dropped,
+			.replica = g->replica,
+			.replicas = g->replicas,
 			.open = true,
 			.n_devices = g->n_devices,
 			.device = g->device,
@@ -187,8 +190,7 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 			return ff_fail_memory(err);
 		b->bucket[at].close = node;
 		b->dropped[param] = w.dropped;
-		append(b, &b->bucket[at],
-				(struct ff_bucket_member){.param = param, .cell = i, .group = g});
+		append(b, &b->bucket[at], (struct ff_bucket_member){.param = param, .group = g});
 	}
 	return code;
 }
