@@ -461,6 +461,44 @@ START_TEST(norm_of_all_gradients)
 }
 END_TEST
 
+/* Replicas synchronise as if each were alone: in buckets of its own, of the same layout, whatever
+ * becomes of them; and every element is in one share of the norm. */
+START_TEST(replicas_are_synchronised_in_buckets)
+{
+	static const enum kind kinds[] = {FOLLOWING, FLAT, DROPPED};
+	enum ff_dtype type = _i % 2 ? FF_BF16 : FF_F32;
+	struct ff_schedule s, alone;
+	struct ff_graph g[2];
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	lower_clipped(kinds[_i / 2], type, 4, NULL, true, &a, &g[0], &alone);
+	replicas = 2;
+	lower_clipped(kinds[_i / 2], type, 4, NULL, true, &a, &g[1], &s);
+	replicas = 1;
+	ck_assert_uint_eq(s.clip, 2 * alone.clip);
+	check_norms(&s);
+	for (uint32_t i = 0; i < s.n_tasks; i++)
+		ck_assert(!ff_task_moves_edge(&s.tasks[i]) ||
+				!ff_node_is_parameter(
+						&g[1], ff_edge_source(&g[1], s.tasks[i].edge)));
+	for (uint32_t i = 0; i < s.clip; i++) {
+		const struct ff_bucket *b = &s.buckets[i], *one = &alone.buckets[i / 2];
+
+		ck_assert_uint_eq(b->replicas, 2);
+		ck_assert_uint_eq(b->n_devices, 4);
+		for (uint32_t d = 0; d < 4; d++)
+			ck_assert_uint_eq(b->device[d], 4 * b->replica + d);
+		ck_assert_int_eq(b->bytes, one->bytes);
+		ck_assert_uint_eq(b->flat, one->flat);
+		ck_assert_uint_eq(b->dropped, one->dropped);
+	}
+	for (uint32_t d = 0; d < 8; d++)
+		ck_assert_int_eq(s.memory_bytes[d], alone.memory_bytes[d % 4]);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 /* Whatever sends gradients waits for DELAYs alone, and those for nothing; returns their number. */
 static uint32_t check_delays(const struct ff_schedule *s)
 {
@@ -673,6 +711,7 @@ static Suite *suite(void)
 	tcase_add_test(c, brought_no_further_ahead);
 	tcase_add_test(c, states_alone_differ);
 	tcase_add_test(c, norm_of_all_gradients);
+	tcase_add_loop_test(c, replicas_are_synchronised_in_buckets, 0, 6); /* in both types */
 	tcase_add_test(c, late_gradients);
 	suite_add_tcase(s, c);
 	return s;

@@ -18,9 +18,9 @@ enum kind {
 };
 
 /* What gradients are compressed by meanwhile, how late they are, and in how many micro-batches they
- * are made (0: one). */
+ * are made (0: one); and how many replicas compute everything. */
 static const struct ff_codec *codec;
-static uint32_t staleness, micro_batches;
+static uint32_t staleness, micro_batches, replicas = 1;
 
 /* Data parallelism over `p` devices with an update of the given kind. */
 static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
@@ -46,6 +46,11 @@ static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		struct ff_config *c = &s.config[i];
 
+		if (ff_node_is_computed(g, i) && replicas > 1) {
+			c->replicas = (uint16_t)replicas;
+			c->replica_stride = (uint16_t)p;
+			c->n_parts *= replicas;
+		}
 		if (!ff_node_is_parameter(g, i) || kind == FOLLOWING)
 			continue;
 		c->flat = kind >= FLAT;
