@@ -97,6 +97,29 @@ static void enter_all(
 			}
 }
 
+/* Replica `replica` of the sources, and the sinks on its devices. */
+static void enter_replica(struct ff_scene *s, const uint32_t *component, const uint32_t *alias,
+		uint32_t replica)
+{
+	struct ff_cells from = {.s = s, .side = FF_SOURCE, .component = component};
+	struct ff_cells to = {.s = s, .side = FF_SINK, .component = component};
+	const struct ff_side *sink = &s->side[FF_SINK];
+
+	while (ff_cells_next(&from))
+		for (uint32_t c = 0; c < s->side[FF_SOURCE].place->n_copies; c++)
+			ff_component_enter(s, FF_SOURCE,
+					ff_cell_part(s, FF_SOURCE, &from.at, c, replica));
+	while (ff_cells_next(&to))
+		for (uint32_t k = 0; k < sink->place->n_copies * sink->place->replicas; k++) {
+			uint32_t part = ff_cell_part(s, FF_SINK, &to.at, k % sink->place->n_copies,
+					k / sink->place->n_copies);
+
+			if (alias[part] == FF_NONE &&
+					s->at[FF_SOURCE][sink->device[part]] != FF_NO_PART)
+				ff_component_enter(s, FF_SINK, part);
+		}
+}
+
 /* Cells of one side of a component, the box around them, and whether they tile it. */
 struct extent {
 	uint32_t n;
@@ -140,28 +163,55 @@ static bool same_devices(const struct ff_scene *s)
 	return true;
 }
 
-/* What the regions look like if every device has one source and one sink;
- * messages where they look like nothing better. */
+/* The replica of the sources that is on the device of copy `copy` of a sink cell. */
+static uint32_t replica_beside(const struct ff_scene *s, const struct ff_cell *sink, uint32_t copy)
+{
+	uint32_t copies = s->side[FF_SINK].place->n_copies;
+	uint32_t part = ff_cell_part(s, FF_SINK, sink, copy % copies, copy / copies);
+
+	return s->at[FF_SOURCE][s->side[FF_SINK].device[part]] / s->side[FF_SOURCE].place->cells;
+}
+
+/* Whether every sink cell is once on the devices of each replica of the sources. */
+static bool is_once_a_replica(const struct ff_scene *s, const uint32_t *component)
+{
+	const struct ff_placement *to = s->side[FF_SINK].place;
+	struct ff_cells w = {.s = s, .side = FF_SINK, .component = component};
+	uint32_t copies = to->n_copies * to->replicas;
+
+	if (copies != s->side[FF_SOURCE].place->replicas)
+		return false;
+	while (copies > 1 && ff_cells_next(&w))
+		for (uint32_t k = 1; k < copies; k++)
+			for (uint32_t j = 0; j < k; j++)
+				if (replica_beside(s, &w.at, j) == replica_beside(s, &w.at, k))
+					return false;
+	return true;
+}
+
+/* What the regions look like if every device has one source and one sink, for each replica of the
+ * sources; messages where they look like nothing better. */
 static enum ff_move_kind recognise(
 		struct ff_scene *s, const uint32_t *component, struct ff_region *whole)
 {
-	const struct ff_placement *from = s->side[FF_SOURCE].place, *to = s->side[FF_SINK].place;
-	uint32_t copies = to->n_copies * to->replicas;
+	const struct ff_placement *from = s->side[FF_SOURCE].place;
 	struct extent e[2];
 	bool equal;
 
 	measure(s, FF_SOURCE, component, &e[FF_SOURCE]);
 	measure(s, FF_SINK, component, &e[FF_SINK]);
 	equal = ff_region_equal(&e[FF_SOURCE].box, &e[FF_SINK].box);
-	if (s->codec || !equal || from->replicas > 1 || s->n_parts[FF_SINK] < 2 || !same_devices(s))
+	if (s->codec || !equal || s->n_parts[FF_SINK] < 2 || !same_devices(s))
 		return FF_MOVE_POINT_TO_POINT;
 	*whole = e[FF_SOURCE].box;
-	if (e[FF_SOURCE].n == 1 && e[FF_SINK].n == 1 && from->n_copies > 1)
-		return FF_MOVE_ALL_REDUCE;
-	if (e[FF_SOURCE].n == 1 && e[FF_SINK].tiles && copies == 1)
-		return FF_MOVE_REDUCE_SCATTER;
-	if (e[FF_SINK].n == 1 && e[FF_SOURCE].tiles && from->n_copies == 1)
+	if (from->n_copies > 1) {
+		if (e[FF_SOURCE].n == 1 && e[FF_SINK].n == 1)
+			return FF_MOVE_ALL_REDUCE;
+		if (e[FF_SOURCE].n == 1 && e[FF_SINK].tiles && is_once_a_replica(s, component))
+			return FF_MOVE_REDUCE_SCATTER;
+	} else if (e[FF_SOURCE].n > 1 && e[FF_SOURCE].tiles && e[FF_SINK].n == 1) {
 		return FF_MOVE_ALL_GATHER;
+	}
 	return FF_MOVE_POINT_TO_POINT;
 }
 
@@ -244,6 +294,29 @@ static bool has_sources(const struct ff_scene *s, const uint32_t *component)
 	return true;
 }
 
+/* A collective for each replica of the sources, which stand in s->at. */
+static int build_collectives(struct ff_scene *s, enum ff_move_kind kind,
+		const struct ff_region *whole, const uint32_t *component, const uint32_t *alias,
+		struct moves *m, struct ff_error *err)
+{
+	uint32_t replicas = s->side[FF_SOURCE].place->replicas;
+	int code = FF_OK;
+
+	for (uint32_t r = 0; r < replicas && code == FF_OK; r++) {
+		struct ff_move *mv = new_move(s, m);
+
+		if (!mv)
+			return ff_fail_memory(err);
+		if (replicas > 1) {
+			forget(s);
+			enter_replica(s, component, alias, r);
+			list_devices(s);
+		}
+		code = ff_move_collective(s, kind, whole, mv, err);
+	}
+	return code;
+}
+
 static int build_component(struct ff_scene *s, const uint32_t *component, const uint32_t *alias,
 		struct moves *m, struct ff_error *err)
 {
@@ -262,11 +335,10 @@ static int build_component(struct ff_scene *s, const uint32_t *component, const 
 	enter_all(s, FF_SOURCE, component, NULL);
 	list_devices(s);
 	kind = recognise(s, component, &whole);
-	mv = new_move(s, m);
-	if (!mv)
-		return ff_fail_memory(err);
 	if (kind != FF_MOVE_POINT_TO_POINT) {
-		code = ff_move_collective(s, kind, &whole, mv, err);
+		code = build_collectives(s, kind, &whole, component, alias, m, err);
+	} else if (!(mv = new_move(s, m))) {
+		return ff_fail_memory(err);
 	} else if (ff_bulk_count(s, component, &p.n_all, &p.n_home)) {
 		code = build_messages(s, &p, mv, err);
 	} else {

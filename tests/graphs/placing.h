@@ -122,13 +122,12 @@ static inline void placing_config(struct ff_random *r, struct placing *p, struct
 	c->start = (uint16_t)ff_random_below(r, PLACING_DEVICES - c->n_parts + 1);
 }
 
-/* Draws how the operand lies. */
-static inline void placing_place(struct placing *p, struct ff_random *r, struct ff_arena *a)
+/* How the operand lies under its config. */
+static inline void placing_settle(struct placing *p, struct ff_arena *a)
 {
 	struct ff_error err = {0};
 	struct ff_region box;
 
-	placing_config(r, p, a);
 	ck_assert_msg(ff_config_check(&p->node, &p->config, PLACING_DEVICES, &err) == FF_OK, "%s",
 			err.text);
 	ck_assert_int_eq(ff_placement_build(&p->node, &p->operand, &p->config, a, &p->place, &err),
@@ -140,6 +139,12 @@ static inline void placing_place(struct placing *p, struct ff_random *r, struct 
 		ff_config_box(&p->node, &p->config, k, &box);
 		ff_operand_region(&p->node, &p->operand, &box, &p->region[k]);
 	}
+}
+
+static inline void placing_place(struct placing *p, struct ff_random *r, struct ff_arena *a)
+{
+	placing_config(r, p, a);
+	placing_settle(p, a);
 }
 
 /* Draws one end of `shape`, laid out in `order`. */

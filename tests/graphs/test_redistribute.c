@@ -17,7 +17,7 @@ struct world {
 	double *shard[2][DEVICES]; /* by part, dense */
 	double want[DEVICES][MOST];
 	/* what has been seen: by kind, and of what else there is */
-	uint32_t kinds[8], aliases, idle, replicas, lead_only;
+	uint32_t kinds[8], of_replicas[8], aliases, idle, replicas, lead_only;
 };
 
 static void for_each(const struct ff_region *r, void (*fn)(void *, const int32_t *), void *ctx)
@@ -486,6 +486,7 @@ static void run_case(struct world *w, struct ff_arena *a)
 		ck_assert_int_eq(mv->type, w->source.operand.dtype);
 		check_parts(w, mv, sunk);
 		w->kinds[mv->kind]++;
+		w->of_replicas[mv->kind] += w->source.config.replicas > 1;
 		if (ff_move_is_messages(mv->kind)) {
 			check_messages(w, mv);
 			run_messages(w, mv);
@@ -609,7 +610,62 @@ START_TEST(sinks_are_sums)
 	ck_assert_uint_gt(w.aliases, 0);
 	ck_assert_uint_gt(w.idle, 0);
 	ck_assert_uint_gt(w.replicas, 0);
+	ck_assert_uint_gt(w.of_replicas[FF_MOVE_ALL_GATHER], 0);
+	ck_assert_uint_gt(w.of_replicas[FF_MOVE_ALL_REDUCE], 0);
 	ck_assert_uint_gt(w.lead_only, 0);
+	close_world(&w);
+}
+END_TEST
+
+/* A vector on `cells` times `replicas` devices: partial sums, or cut in `cells`. */
+static void place_vector(struct placing *p, bool partial, uint32_t cells, uint32_t replicas,
+		const uint16_t *device, struct ff_arena *a)
+{
+	const uint8_t dim = partial;
+
+	*p = (struct placing){.node = {.name = "node"}};
+	p->operand.rank = 1;
+	p->operand.shape[0] = 7;
+	placing_dim(p, FF_DIM_PARAMETER, 7);
+	placing_dim(p, FF_DIM_REDUCTION, 7);
+	p->operand.axis[0] = (struct ff_axis_map){.n_terms = 1, .window = 1, .term = {{0, 1, 1}}};
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		p->config.degree[d] = 1;
+	p->config.degree[dim] = (uint16_t)cells;
+	p->config.replicas = (uint16_t)replicas;
+	p->config.n_parts = cells * replicas;
+	p->config.list = device;
+	placing_settle(p, a);
+}
+
+/* Partial sums that replicas have are scattered among the devices of each, unless its sinks are not
+ * all there. */
+START_TEST(replicas_scatter)
+{
+	static const uint16_t apart[] = {5, 3, 0, 1, 6, 2};
+	static struct world w;
+
+	open_world(&w, 3);
+	for (uint32_t cells = 2; cells <= 3; cells++)
+		for (int k = 0; k < 2; k++) {
+			uint32_t replicas = 6 / cells;
+			uint16_t across[] = {5, 3, 0, 1, 6, 2};
+			struct ff_error err = {0};
+			struct ff_arena a;
+
+			/* the first two copies of the first cell beside one replica */
+			across[1] = apart[cells];
+			across[cells] = apart[1];
+			ff_arena_init(&a);
+			ck_assert_int_eq(random_machine(&w.r, DEVICES, &a, &w.m, &err), FF_OK);
+			w.order = ff_order_plain;
+			place_vector(&w.source, true, cells, replicas, apart, &a);
+			place_vector(&w.sink, false, cells, replicas, k ? across : apart, &a);
+			memset(w.kinds, 0, sizeof(w.kinds));
+			run_case(&w, &a);
+			ck_assert_uint_eq(w.kinds[FF_MOVE_REDUCE_SCATTER], k ? 0 : replicas);
+			ff_arena_finish(&a);
+		}
 	close_world(&w);
 }
 END_TEST
@@ -622,6 +678,7 @@ static Suite *suite(void)
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, placements_are_regions);
 	tcase_add_test(c, sinks_are_sums);
+	tcase_add_test(c, replicas_scatter);
 	suite_add_tcase(s, c);
 	return s;
 }

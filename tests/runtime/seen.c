@@ -81,6 +81,8 @@ static void look(struct seen *seen, const struct scene *s)
 		seen->accumulate += mv->accumulate;
 		seen->send_staged += mv->send_staged;
 		seen->recv_staged += mv->recv_staged;
+		seen->reduced[mv->reduce] += mv->kind == FF_MOVE_ALL_REDUCE ||
+					     mv->kind == FF_MOVE_REDUCE_SCATTER;
 		for (uint32_t k = 0; k < mv->n_pieces; k++) {
 			const struct ff_piece *p = &mv->piece[k];
 
