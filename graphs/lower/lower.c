@@ -203,11 +203,10 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 
 		for (uint32_t e = n->in + n->n_data; e < n->in + n->n_in && code == FF_OK; e++) {
 			uint32_t param = ff_edge_source(g, e), count;
-			const struct ff_weight_group *group =
-					l->synced[param] ? ff_node_block_groups(l->node[node],
-									   g->edges[e].slot, &count)
-							 : ff_node_block_groups(l->node[param],
-									   FF_NONE, &count);
+			bool synced = l->synced[param];
+			const struct ff_weight_group *group = ff_node_block_groups(
+					l->node[synced ? node : param],
+					synced ? g->edges[e].slot : FF_NONE, &count);
 
 			if (ff_edge_completes(g, l->position, e))
 				code = ff_bucketing_add(&l->buckets, node, param, group, count,
