@@ -74,6 +74,7 @@ struct ff_memo_move {
 	uint16_t n_lanes; /* runs of neighbours */
 	/* the sources are first_source and the n_sources - 1 behind it, in some order */
 	bool source_range, sink_range, accumulate;
+	bool each; /* it stands for one move of each device: source and sink number i and lane i */
 	struct ff_lanes {
 		uint32_t first, n;
 	} lane[2];                   /* the first runs */

@@ -50,6 +50,39 @@ static int list_lanes(struct ff_memo *t, uint32_t edge, const struct ff_move *mv
 	return runs <= 2 || ret->more ? FF_OK : ff_fail_memory(err);
 }
 
+/* Whether `b` is what `a` is, on the device behind. */
+static bool is_next(const struct ff_memo_move *a, const struct ff_memo_move *b)
+{
+	return a->us == b->us && a->beside_us == b->beside_us && a->accumulate == b->accumulate &&
+	       a->move->device[0] + 1 == b->move->device[0] &&
+	       a->first_source + 1 == b->first_source && a->first_sink + 1 == b->first_sink &&
+	       a->lane[0].first + 1 == b->lane[0].first &&
+	       a->move->stage_bytes[0] == b->move->stage_bytes[0];
+}
+
+static bool is_own(const struct ff_memo_move *m)
+{
+	return m->n_lanes == 1 && m->lane[0].n == 1 && m->move->n_devices == 1 &&
+	       m->n_sources == 1 && m->n_sinks == 1 && !m->move->codec;
+}
+
+/* What devices do alike, each by itself, is one move: they need not be gone through one by one.
+ * Nothing but their own lanes holds such moves up, so it does not matter in which order they are
+ * told. */
+static uint32_t join_moves(struct ff_memo_move *list, uint32_t n)
+{
+	bool alike = n > 1 && is_own(&list[0]);
+
+	for (uint32_t i = 1; i < n && alike; i++)
+		alike = is_own(&list[i]) && is_next(&list[i - 1], &list[i]);
+	if (!alike)
+		return n;
+	list[0].each = true;
+	list[0].n_sources = list[0].n_sinks = (uint16_t)n;
+	list[0].lane[0].n = n;
+	return 1;
+}
+
 static int time_moves(struct ff_memo *t, uint32_t edge, const struct ff_redistribution *r,
 		struct ff_memo_move **ret, struct ff_error *err)
 {
@@ -119,6 +152,8 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		code = time_moves(t, edge, &e->moved[pass], &e->move[pass], err);
 	e->built[pass] = code == FF_OK;
 	e->n_moves[pass] = e->moved[pass].n_moves;
+	if (code == FF_OK && pass == FF_BACKWARD && !ff_edge_is_carried(t->g, edge))
+		e->n_moves[pass] = join_moves(e->move[pass], e->n_moves[pass]);
 	e->stays[pass] = e->built[pass] && stays(&e->moved[pass], from, to);
 	if (pass == FF_BACKWARD && from)
 		look_at_aliases(e, from->n_parts);

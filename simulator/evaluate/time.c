@@ -23,7 +23,9 @@ struct timed_task {
 	double from; /* what it waits for is done, so far */
 	const struct ff_memo_move *move;
 	const struct ff_bucket_build *bucket;
-	double us; /* of a bucket's */
+	double us;    /* of a bucket's */
+	double *each; /* of moves of each device: what that of each waits for, then when it is done
+		       */
 };
 
 #define FF_WALK struct ff_trial
@@ -175,8 +177,11 @@ static inline void sink_wait(struct ff_trial *e, struct timed_task *t, double do
 static inline struct timed_task sink_begin_move(
 		struct ff_trial *e, const struct ff_step *s, const struct ff_memo_move *mv)
 {
-	(void)e, (void)s;
-	return (struct timed_task){.move = mv};
+	(void)s;
+	if (!mv->each)
+		return (struct timed_task){.move = mv};
+	memset(e->times.each, 0, mv->n_sinks * sizeof(*e->times.each));
+	return (struct timed_task){.move = mv, .each = e->times.each};
 }
 
 static inline void sink_wait_sources(struct ff_trial *e, struct timed_task *t, enum ff_phase phase,
@@ -184,7 +189,9 @@ static inline void sink_wait_sources(struct ff_trial *e, struct timed_task *t, e
 {
 	const double *finish = finish_of(&e->times.node[phase][node], micro);
 
-	if (mv->source_range)
+	if (t->each)
+		wait_each(mv->n_sources, finish + mv->first_source, t->each);
+	else if (mv->source_range)
 		t->from = latest(mv->n_sources, finish + mv->first_source, t->from);
 	else
 		for (uint32_t k = 0; k < mv->n_sources; k++)
@@ -201,6 +208,13 @@ static inline void sink_wait_written(struct ff_trial *e, struct timed_task *t, u
 
 	if (me->none_alike)
 		return;
+	if (t->each) {
+		for (uint32_t k = 0; k < mv->n_sinks; k++)
+			if (me->alias[mv->first_sink + k] != FF_NONE)
+				t->each[k] = later(
+						t->each[k], finish[me->alias[mv->first_sink + k]]);
+		return;
+	}
 	if (me->all_alike && mv->sink_range) {
 		t->from = latest(mv->n_sinks, finish + mv->first_sink, t->from);
 		return;
@@ -213,6 +227,20 @@ static inline void sink_wait_written(struct ff_trial *e, struct timed_task *t, u
 	}
 }
 
+/* One move of each device.  Who waits is told when by `each`. */
+static double end_each(struct ff_trial *e, struct timed_task *t)
+{
+	const struct ff_memo_move *mv = t->move;
+	uint32_t first = mv->lane[0].first, n = mv->lane[0].n;
+
+	if (first < e->m->n_devices)
+		idle_each(n, e->times.lane + first, t->each, e->times.idle + first);
+	move_each(n, mv->us, e->times.lane + first, t->each);
+	if (mv->beside_us > 0)
+		delay_each(n, mv->beside_us, e->times.lane + mv->move->device[0]);
+	return 0;
+}
+
 /* It starts when its lanes are free, too. */
 static inline double sink_end_move(struct ff_trial *e, struct timed_task *t)
 {
@@ -220,6 +248,8 @@ static inline double sink_end_move(struct ff_trial *e, struct timed_task *t)
 	uint32_t near = mv->n_lanes < 2 ? mv->n_lanes : 2;
 	double from = t->from, at;
 
+	if (t->each)
+		return end_each(e, t);
 	for (uint32_t k = 0; k < near; k++)
 		from = latest(mv->lane[k].n, e->times.lane + mv->lane[k].first, from);
 	for (uint32_t k = 2; k < mv->n_lanes; k++)
@@ -239,7 +269,9 @@ static inline void sink_arrive(struct ff_trial *e, double done, enum ff_phase ph
 {
 	double *ready = ff_time_expect(e, &e->times.node[phase][node], micro);
 
-	if (mv->sink_range)
+	if (mv->each)
+		wait_each(mv->n_sinks, e->times.each, ready + mv->first_sink);
+	else if (mv->sink_range)
 		wait_range(done, mv->n_sinks, ready + mv->first_sink);
 	else
 		wait_list(done, mv->n_sinks, mv->move->sink, ready);
@@ -275,7 +307,9 @@ static inline void sink_replace(struct ff_trial *e, double done, const struct ff
 	ready = ff_time_expect(e, t, s->micro);
 	for (uint32_t k = 0; k < t->n; k++)
 		if (me->alias[k] != FF_NONE && takes_from(mv, me->alias[k]))
-			ready[k] = later(ready[k], done);
+			ready[k] = later(ready[k],
+					mv->each ? e->times.each[me->alias[k] - mv->first_source]
+						 : done);
 }
 
 static void forget_all(struct ff_trial *e)

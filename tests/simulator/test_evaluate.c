@@ -30,7 +30,7 @@ struct seen {
 	uint32_t reorders_rejected;
 	uint32_t reorders_resumed, reorders_recounted, snapshots_left;
 	uint32_t done;
-	uint32_t equal, equal_but_in_bytes; /* edges where all devices of some do alike */
+	uint32_t equal, equal_but_in_bytes, joined; /* edges where all devices of some do alike */
 };
 
 struct walk {
@@ -284,6 +284,8 @@ static void look_at_equal(struct walk *w)
 		const struct ff_memo_node *to = t->placed.node[t->ends[k].to];
 		const struct ff_memo_edge *me = t->placed.edge[k];
 
+		w->seen->joined += me && me->n_moves[FF_BACKWARD] == 1 &&
+				   me->move[FF_BACKWARD][0].each;
 		if (!me || !to || !me->stays[FF_FORWARD] || !to->in_line || to->n_parts < 3)
 			continue;
 		w->seen->equal += to->rest->shape->even;

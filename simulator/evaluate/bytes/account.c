@@ -375,6 +375,22 @@ static void count_instance(const struct counted *c)
 		count_own(c, last, first);
 }
 
+/* Whether each device's gradient at `edge`, of so many parts, is its own, or added by itself to
+ * what it has. */
+static bool is_gradient_alike(const struct ff_trial *e, uint32_t edge, uint32_t n_parts)
+{
+	const struct ff_memo_edge *me = e->placed.edge[edge];
+	const struct ff_memo_node *to = e->placed.node[e->ends[edge].to];
+	const struct ff_memo_move *mv = me->move[FF_BACKWARD];
+
+	if (ff_trial_sent(e, edge) != edge || ff_trial_sums(e, edge))
+		return false;
+	return me->stays[FF_BACKWARD] ||
+	       (me->none_alike && me->n_moves[FF_BACKWARD] == 1 && mv->each &&
+			       mv->n_sinks == n_parts && to->n_parts == n_parts && to->in_line &&
+			       to->rest->shape->even);
+}
+
 /* Whether all devices of a value do alike: its producer's parts have equal bytes on neighbours, and
  * so have its readers', which each read what their own device made. */
 static bool is_alike(const struct ff_trial *e, uint32_t value)
@@ -385,25 +401,43 @@ static bool is_alike(const struct ff_trial *e, uint32_t value)
 
 	for (uint32_t u = 0; u < v->n_uses && alike; u++) {
 		uint32_t edge = e->g->uses[v->first_use + u];
-		const struct ff_memo_edge *me = e->placed.edge[edge];
+		uint32_t from = e->placed.shared_from[edge];
 
-		alike = e->placed.shared_from[edge] == FF_NONE && me->stays[FF_FORWARD] &&
-			(!ff_edge_needs_grad(e->g, edge) || me->stays[FF_BACKWARD]) &&
-			ff_trial_sent(e, edge) == edge && !ff_trial_sums(e, edge);
+		alike = e->placed.edge[from == FF_NONE ? edge : from]->stays[FF_FORWARD] &&
+			(!ff_edge_needs_grad(e->g, edge) ||
+					is_gradient_alike(e, edge, mn->n_parts));
 	}
 	return alike;
 }
 
-/* The shards of all devices at once. */
-static void count_row(const struct counted *c, uint32_t from, uint32_t to)
+/* So many bytes on all devices at once. */
+static void count_row(const struct counted *c, int64_t bytes, uint32_t from, uint32_t to)
 {
-	const struct ff_value *v = &c->e->g->values[c->value];
-	const struct ff_memo_node *mn = c->e->placed.node[v->producer];
+	uint32_t producer = c->e->g->values[c->value].producer;
+	const struct ff_memo_node *mn = c->e->placed.node[producer];
 
 	if (to != FF_NONE)
-		ff_columns_add_row(c->e, mn->first, mn->n_parts,
-				c->sign * mn->rest->shape->out_bytes[v->port][0],
+		ff_columns_add_row(c->e, mn->first, mn->n_parts, c->sign * bytes,
 				from < to ? from : to, from < to ? to : from);
+}
+
+/* count_gradient likewise.  The step in which the producer's gradient begins; `first`: of the edges
+ * before. */
+static uint32_t count_gradient_alike(const struct counted *c, uint32_t edge, uint32_t first)
+{
+	const struct ff_trial *e = c->e;
+	const struct ff_program *p = &e->order.program;
+	const struct ff_edge *x = &e->g->edges[edge];
+	const struct ff_memo_edge *me = e->placed.edge[edge];
+	enum ff_phase phase = ff_edge_made_in(e->g, p, edge);
+	uint32_t made = ff_program_compute(p, phase, c->micro, x->node), moved;
+
+	if (me->stays[FF_BACKWARD])
+		return made;
+	moved = ff_program_moves(p, phase, c->micro, edge);
+	count_row(c, e->placed.node[x->node]->rest->shape->din_bytes[x->slot][0], made, moved);
+	count_row(c, me->moved[FF_BACKWARD].move[0].stage_bytes[0], moved, moved);
+	return first > moved ? moved : first;
 }
 
 /* count_instance where all devices do alike. */
@@ -412,6 +446,7 @@ static void count_alike(const struct counted *c)
 	const struct ff_trial *e = c->e;
 	const struct ff_program *p = &e->order.program;
 	const struct ff_value *v = &e->g->values[c->value];
+	const struct ff_memo_shape *s = e->placed.node[v->producer]->rest->shape;
 	uint32_t last = last_own(c), first = FF_NONE;
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
@@ -419,12 +454,11 @@ static void count_alike(const struct counted *c)
 
 		last = read != FF_NONE && last < read ? read : last;
 		if (ff_edge_needs_grad(e->g, edge) && !c->again)
-			first = ff_program_compute(p, ff_edge_made_in(e->g, p, edge), c->micro,
-					e->g->edges[edge].node);
+			first = count_gradient_alike(c, edge, first);
 	}
-	count_row(c, ff_program_compute(p, made_in(c), c->micro, v->producer), last);
-	if (first != FF_NONE)
-		count_row(c, last_gradient(c), first);
+	count_row(c, s->out_bytes[v->port][0],
+			ff_program_compute(p, made_in(c), c->micro, v->producer), last);
+	count_row(c, s->out_bytes[v->port][0], last_gradient(c), first);
 }
 
 void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign)
