@@ -62,25 +62,43 @@ uint32_t ff_cell_part(const struct ff_scene *s, int side, const struct ff_cell *
 	return cell->part + p->copy[c] + r * p->cells;
 }
 
+/* Whether `device` has a replica of part `source`. */
+static bool is_replica(const struct ff_scene *s, uint32_t source, uint32_t device)
+{
+	uint16_t part = s->source_on[device];
+
+	return part != FF_NO_PART && part % s->side[FF_SOURCE].place->cells == source;
+}
+
+/* Replicas of part `source` on the devices of a node, ascending. */
+static uint32_t list_near(const struct ff_scene *s, uint32_t source,
+		const struct ff_machine_node *node, uint16_t *part)
+{
+	uint32_t n = 0;
+
+	for (uint32_t d = node->first; d < node->first + node->count; d++) {
+		uint32_t at = n;
+
+		if (!is_replica(s, source, d))
+			continue;
+		for (; at && part[at - 1] > s->source_on[d]; at--)
+			part[at] = part[at - 1];
+		part[at] = s->source_on[d];
+		n++;
+	}
+	return n;
+}
+
 uint32_t ff_choose_replica(const struct ff_scene *s, uint32_t source, uint32_t sink, uint32_t turn)
 {
 	const struct ff_placement *p = s->side[FF_SOURCE].place;
-	const uint16_t *device = s->side[FF_SOURCE].device;
-	uint32_t home = s->side[FF_SINK].device[sink], node = s->m->node_of[home], near = 0;
+	uint32_t home = s->side[FF_SINK].device[sink], near;
+	uint16_t part[FF_MAX_DEVICES];
 
 	if (p->replicas <= 1)
 		return source;
-	for (uint32_t r = 0; r < p->replicas; r++) {
-		if (device[source + r * p->cells] == home)
-			return source + r * p->cells;
-		near += s->m->node_of[device[source + r * p->cells]] == node;
-	}
-	turn %= near ? near : p->replicas;
-	for (uint32_t r = 0; r < p->replicas; r++) {
-		if (near && s->m->node_of[device[source + r * p->cells]] != node)
-			continue;
-		if (turn-- == 0)
-			return source + r * p->cells;
-	}
-	return source;
+	if (is_replica(s, source, home))
+		return s->source_on[home];
+	near = list_near(s, source, &s->m->nodes[s->m->node_of[home]], part);
+	return near ? part[turn % near] : source + turn % p->replicas * p->cells;
 }

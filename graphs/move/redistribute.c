@@ -402,6 +402,22 @@ bool ff_side_is_same(const struct ff_side *source, const struct ff_side *sink)
 	return same;
 }
 
+/* Which source part each device has. */
+static int list_replicas(struct ff_scene *s)
+{
+	const struct ff_side *from = &s->side[FF_SOURCE];
+	uint32_t n = s->m->n_devices;
+
+	s->source_on = ff_arena_array(s->scratch, n, sizeof(*s->source_on));
+	if (!s->source_on)
+		return FF_E_NOMEM;
+	for (uint32_t d = 0; d < n; d++)
+		s->source_on[d] = FF_NO_PART;
+	for (uint32_t p = 0; p < from->place->n_parts; p++)
+		s->source_on[from->device[p]] = (uint16_t)p;
+	return FF_OK;
+}
+
 static int allocate(struct ff_scene *s, struct ff_error *err)
 {
 	const struct ff_placement *from = s->side[FF_SOURCE].place;
@@ -416,6 +432,8 @@ static int allocate(struct ff_scene *s, struct ff_error *err)
 			return ff_fail_memory(err);
 		memset(s->at[side], 0xff, n * sizeof(**s->at));
 	}
+	if (from->replicas > 1 && list_replicas(s) < 0)
+		return ff_fail_memory(err);
 	s->member = ff_arena_array(s->scratch, (n + 63) / 64, sizeof(*s->member));
 	s->device = ff_arena_array(s->scratch, n, sizeof(*s->device));
 	s->tally = ff_arena_array(s->scratch, n, sizeof(*s->tally));

@@ -48,11 +48,12 @@ struct ff_scene {
 	uint32_t n_parts[2];
 	uint32_t n_devices;
 	uint16_t *device;
-	struct ff_tally *tally;               /* by device; zero between components */
-	bool *fill;                           /* by sink part: it is to be zeroed */
-	uint8_t depth[FF_MAX_RANK];           /* by axis: its place in memory, outermost 0 */
-	struct ff_reach *reach;               /* room for all source cells */
-	bool bulk;                            /* where many meet many they are counted together */
+	struct ff_tally *tally;     /* by device; zero between components */
+	bool *fill;                 /* by sink part: it is to be zeroed */
+	uint16_t *source_on;        /* by device: its source part, where there are replicas */
+	uint8_t depth[FF_MAX_RANK]; /* by axis: its place in memory, outermost 0 */
+	struct ff_reach *reach;     /* room for all source cells */
+	bool bulk;                  /* where many meet many they are counted together */
 	struct ff_bulk *ways[2][FF_MAX_RANK]; /* by coordinate: how it meets others */
 };
 

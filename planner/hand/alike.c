@@ -255,7 +255,7 @@ static int try(struct regular *r, struct ff_evaluation *at, struct ff_error *err
 	const struct ff_alike *on = r->on;
 	struct ff_evaluation now;
 	struct ff_error why;
-	bool fits;
+	bool fits = true;
 	int code;
 
 	if (ff_strategy_check(&r->micro, &r->tried, on->machine->n_devices, &why) < 0 ||
@@ -265,7 +265,8 @@ static int try(struct regular *r, struct ff_evaluation *at, struct ff_error *err
 	code = ff_evaluator_set(on->evaluator, &r->tried, &now, err);
 	if (code < 0 || !now.fits || now.step_us > r->limit_us || now.step_us >= at->step_us)
 		return code;
-	code = ff_evaluator_lays_out(on->evaluator, &fits, err);
+	if (now.tight)
+		code = ff_evaluator_lays_out(on->evaluator, &fits, err);
 	if (code == FF_OK && fits) {
 		ff_strategy_copy(&r->best, &r->tried);
 		*at = now;

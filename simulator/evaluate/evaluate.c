@@ -63,19 +63,20 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 	e->times.idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->times.idle));
 	e->times.limited = ff_arena_array(
 			a, FF_PREFETCH_DISTANCE * devices, sizeof(*e->times.limited));
+	e->times.each = ff_arena_array(a, devices, sizeof(*e->times.each));
 	e->times.sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->times.sync_lane));
 	e->busy.now = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy.now));
 	e->busy.next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy.now));
 	if (!e->placed.node || !e->placed.block || !e->placed.synced || !e->placed.flat ||
 			!e->proposal.flat_was || !e->placed.shards || !e->placed.edge ||
 			!e->proposal.mark || !e->proposal.touched || !e->times.lane ||
-			!e->times.idle || !e->times.sync_lane || !e->busy.now || !e->busy.next ||
-			!e->times.limited || !e->proposal.changed_at || !e->proposal.wish ||
-			!e->proposal.near || !e->ends || !e->placed.shared_from ||
-			!e->placed.is_shared || !e->proposal.shifted || !e->proposal.node_shifted ||
-			!e->placed.sums.sent || !e->placed.sums.added ||
-			!e->proposal.sums_next.sent || !e->proposal.sums_next.added ||
-			!e->placed.n_added)
+			!e->times.idle || !e->times.each || !e->times.sync_lane || !e->busy.now ||
+			!e->busy.next || !e->times.limited || !e->proposal.changed_at ||
+			!e->proposal.wish || !e->proposal.near || !e->ends ||
+			!e->placed.shared_from || !e->placed.is_shared || !e->proposal.shifted ||
+			!e->proposal.node_shifted || !e->placed.sums.sent ||
+			!e->placed.sums.added || !e->proposal.sums_next.sent ||
+			!e->proposal.sums_next.added || !e->placed.n_added)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)

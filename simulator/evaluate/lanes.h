@@ -61,6 +61,35 @@ static inline void wait_list(double at, uint32_t n, const uint16_t *part, double
 		ready[part[k]] = later(ready[part[k]], at);
 }
 
+/* Parts in a row wait, each until its own time. */
+FF_CLONES static void wait_each(uint32_t n, const double *at, double *restrict ready)
+{
+	for (uint32_t k = 0; k < n; k++)
+		ready[k] = at[k] > ready[k] ? at[k] : ready[k];
+}
+
+/* A move on each of some lanes that follow each other; `at` is when it may begin, then when it is
+ * done. */
+FF_CLONES static void move_each(uint32_t n, double us, double *restrict lane, double *restrict at)
+{
+	for (uint32_t k = 0; k < n; k++)
+		at[k] = lane[k] = (at[k] > lane[k] ? at[k] : lane[k]) + us;
+}
+
+/* For how long lanes wait until they begin. */
+FF_CLONES static void idle_each(
+		uint32_t n, const double *lane, const double *at, double *restrict idle)
+{
+	for (uint32_t k = 0; k < n; k++)
+		idle[k] += (at[k] > lane[k] ? at[k] : lane[k]) - lane[k];
+}
+
+FF_CLONES static void delay_each(uint32_t n, double us, double *lane)
+{
+	for (uint32_t k = 0; k < n; k++)
+		lane[k] += us;
+}
+
 /* Parts in turn on lanes that follow each other. */
 FF_CLONES static void run_in_line(
 		uint32_t n, const double *us, double *restrict lane, double *restrict finish)

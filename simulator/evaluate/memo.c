@@ -1,16 +1,15 @@
-/* Blocks built and priced once.  SPDX-License-Identifier: Apache-2.0 */
+/* Blocks of nodes, built and priced once; memo_edges.c has those of edges. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "memo.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ff/backward.h"
 #include "ff/grow.h"
 #include "ff/intervals.h"
 #include "ff/node_class.h"
-
-enum { SHAPES, NODES, EDGES };
+#include "memo_tables.h"
 
 /* ---- the memo ---- */
 
@@ -70,27 +69,9 @@ void ff_memo_clear(struct ff_memo *t)
 	ff_table_clear(&t->edges);
 }
 
-static int put(struct ff_table *table, uint64_t hash, struct ff_error *err)
-{
-	return ff_table_put(table, hash, table->n) < 0 ? ff_fail_memory(err) : FF_OK;
-}
-
-/* Entries do not move once they are there, so they stand in rows. */
-static void *new_row(struct ff_memo *t, size_t size)
-{
-	char *row = ff_arena_array(&t->arena, FF_MEMO_ROW + 1, size);
-
-	return row ? row + -(uintptr_t)row % FF_MEMO_LINE : NULL;
-}
-
 static struct ff_memo_node *node_at(const struct ff_memo *t, uint32_t i)
 {
 	return &t->node[i / FF_MEMO_ROW][i % FF_MEMO_ROW];
-}
-
-static struct ff_memo_edge *edge_at(const struct ff_memo *t, uint32_t i)
-{
-	return &t->edge[i / FF_MEMO_ROW][i % FF_MEMO_ROW];
 }
 
 /* ---- shapes ---- */
@@ -222,6 +203,27 @@ static int price_shape(struct ff_memo *t, uint32_t node, const struct ff_config 
 	return code;
 }
 
+static bool is_even(const int64_t *bytes, uint32_t n)
+{
+	bool even = true;
+
+	for (uint32_t p = 1; p < n && even; p++)
+		even = bytes[p] == bytes[0];
+	return even;
+}
+
+static bool are_even(const struct ff_memo_shape *s, const struct ff_node *n, uint32_t n_parts)
+{
+	bool even = is_even(s->workspace[FF_FORWARD], n_parts) &&
+		    is_even(s->workspace[FF_BACKWARD], n_parts);
+
+	for (uint32_t i = 0; i < n->n_in && even; i++)
+		even = is_even(s->in_bytes[i], n_parts) && is_even(s->din_bytes[i], n_parts);
+	for (uint32_t i = 0; i < n->n_out && even; i++)
+		even = is_even(s->out_bytes[i], n_parts);
+	return even;
+}
+
 static int find_shape(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		const struct ff_memo_shape **ret, struct ff_error *err)
 {
@@ -251,11 +253,13 @@ static int find_shape(struct ff_memo *t, uint32_t node, const struct ff_config *
 	if (code == FF_OK)
 		code = price_shape(t, node, c, s, err);
 	if (code == FF_OK)
-		code = ff_grow(&t->shape, t->shapes.n, &t->cap[SHAPES], sizeof(*t->shape), err);
+		code = ff_grow(&t->shape, t->shapes.n, &t->cap[FF_MEMO_SHAPES], sizeof(*t->shape),
+				err);
 	if (code < 0)
 		return code;
+	s->even = are_even(s, n, c->n_parts);
 	*ret = t->shape[t->shapes.n] = s;
-	return put(&t->shapes, hash, err);
+	return ff_memo_put(&t->shapes, hash, err);
 }
 
 /* ---- nodes ---- */
@@ -396,19 +400,19 @@ static int add_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		const struct ff_memo_wish *w, struct ff_memo_node **ret, struct ff_error *err)
 {
 	uint32_t i = t->nodes.n, row = i / FF_MEMO_ROW;
-	int code = ff_grow(&t->node, row, &t->cap[NODES], sizeof(*t->node), err);
+	int code = ff_grow(&t->node, row, &t->cap[FF_MEMO_NODES], sizeof(*t->node), err);
 	struct ff_memo_node *e;
 
 	if (code < 0)
 		return code;
 	if (i % FF_MEMO_ROW == 0)
-		t->node[row] = new_row(t, sizeof(**t->node));
+		t->node[row] = ff_memo_new_row(t, sizeof(**t->node));
 	if (!t->node[row])
 		return ff_fail_memory(err);
 	*ret = e = node_at(t, i);
 	*e = (struct ff_memo_node){.key = w->key, .id = i, .n_parts = c->n_parts};
 	code = build_node(t, node, c, e, err);
-	return code == FF_OK ? put(&t->nodes, w->hash, err) : code;
+	return code == FF_OK ? ff_memo_put(&t->nodes, w->hash, err) : code;
 }
 
 int ff_memo_find(struct ff_memo *t, uint32_t node, const struct ff_config *c,
@@ -493,169 +497,4 @@ const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_no
 	}
 	e->rest->adding_us = us;
 	return us;
-}
-
-/* ---- edges ---- */
-
-/* Whether the parts, in any order, are a range; its first. */
-static bool is_range(const uint16_t *part, uint32_t n, uint16_t *first)
-{
-	uint16_t least = UINT16_MAX, most = 0;
-
-	for (uint32_t k = 0; k < n; k++) {
-		least = part[k] < least ? part[k] : least;
-		most = part[k] > most ? part[k] : most;
-	}
-	*first = least;
-	return n > 0 && (uint32_t)most - least + 1 == n;
-}
-
-/* Lanes of a move as runs of neighbours. */
-static int list_lanes(struct ff_memo *t, uint32_t edge, const struct ff_move *mv,
-		struct ff_memo_move *ret, struct ff_error *err)
-{
-	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
-	uint32_t *lane = ff_arena_array(&t->scratch, 3 * (size_t)mv->n_devices, sizeof(*lane));
-	struct ff_lanes *run = ff_arena_array(&t->scratch, 3 * (size_t)mv->n_devices, sizeof(*run));
-	uint32_t n, runs = 0;
-
-	if (!lane || !run)
-		return ff_fail_memory(err);
-	n = ff_move_lanes(t->g, t->m, edge, mv, lane);
-	for (uint32_t i = 0; i < n; i++) {
-		if (runs && lane[i] == run[runs - 1].first + run[runs - 1].n)
-			run[runs - 1].n++;
-		else
-			run[runs++] = (struct ff_lanes){lane[i], 1};
-	}
-	ret->n_lanes = (uint16_t)runs;
-	for (uint32_t i = 0; i < runs && i < 2; i++)
-		ret->lane[i] = run[i];
-	if (runs > 2)
-		ret->more = ff_arena_copy(&t->arena, run + 2, runs - 2, sizeof(*run));
-	ff_arena_rewind(&t->scratch, mark);
-	return runs <= 2 || ret->more ? FF_OK : ff_fail_memory(err);
-}
-
-static int time_moves(struct ff_memo *t, uint32_t edge, const struct ff_redistribution *r,
-		struct ff_memo_move **ret, struct ff_error *err)
-{
-	struct ff_memo_move *list = ff_arena_array(&t->arena, r->n_moves, sizeof(*list));
-	int code = FF_OK;
-
-	if (!list)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < r->n_moves && code == FF_OK; i++) {
-		const struct ff_move *mv = &r->move[i];
-
-		list[i] = (struct ff_memo_move){.us = ff_price_move(t->p, t->g, mv),
-				.move = mv,
-				.n_sources = (uint16_t)mv->n_sources,
-				.n_sinks = (uint16_t)mv->n_sinks,
-				.accumulate = mv->accumulate};
-		if (!ff_move_is_own(t->g, edge, mv))
-			list[i].beside_us = ff_price_beside(
-					t->p, mv->n_devices, mv->device, list[i].us);
-		list[i].source_range = is_range(mv->source, mv->n_sources, &list[i].first_source);
-		list[i].sink_range = is_range(mv->sink, mv->n_sinks, &list[i].first_sink);
-		code = list_lanes(t, edge, mv, &list[i], err);
-	}
-	*ret = list;
-	return code;
-}
-
-static void look_at_aliases(struct ff_memo_edge *e, uint32_t n)
-{
-	const uint32_t *alias = e->moved[FF_BACKWARD].alias;
-
-	e->alias = alias;
-	e->all_alike = alias != NULL;
-	e->none_alike = true;
-	for (uint32_t k = 0; k < n && alias; k++) {
-		e->all_alike = e->all_alike && alias[k] == k;
-		e->none_alike = e->none_alike && alias[k] == FF_NONE;
-	}
-}
-
-int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
-		const struct ff_memo_node *from, const struct ff_memo_node *to,
-		struct ff_memo_edge *e, struct ff_error *err)
-{
-	int code;
-
-	if (e->built[pass])
-		return FF_OK;
-	if (!e->moved)
-		e->moved = ff_arena_array(&t->arena, 2, sizeof(*e->moved));
-	if (!e->moved)
-		return ff_fail_memory(err);
-	code = ff_edge_block_build_pass(t->g, t->m, edge, e->first_use, pass,
-			from ? from->block : NULL, to->block, ff_price_codec(t->p), false,
-			&t->arena, &t->scratch, &e->moved[pass], err);
-	if (code == FF_OK)
-		code = time_moves(t, edge, &e->moved[pass], &e->move[pass], err);
-	e->built[pass] = code == FF_OK;
-	e->n_moves[pass] = e->moved[pass].n_moves;
-	if (pass == FF_BACKWARD && from)
-		look_at_aliases(e, from->n_parts);
-	return code;
-}
-
-static int add_edge(struct ff_memo *t, const struct ff_memo_edge *new, uint64_t hash,
-		struct ff_memo_edge **ret, struct ff_error *err)
-{
-	uint32_t i = t->edges.n, row = i / FF_MEMO_ROW;
-	int code = ff_grow(&t->edge, row, &t->cap[EDGES], sizeof(*t->edge), err);
-
-	if (code < 0)
-		return code;
-	if (i % FF_MEMO_ROW == 0)
-		t->edge[row] = new_row(t, sizeof(**t->edge));
-	if (!t->edge[row])
-		return ff_fail_memory(err);
-	*ret = edge_at(t, i);
-	**ret = *new;
-	return put(&t->edges, hash, err);
-}
-
-static uint64_t edge_use(const struct ff_memo *t, uint32_t edge)
-{
-	const struct ff_edge *x = &t->g->edges[edge];
-
-	const struct ff_value *v = &t->g->values[x->value];
-
-	return (uint64_t)v->port << 34 | (uint64_t)(v->n_uses == 1) << 33 | (uint64_t)x->slot << 1 |
-	       t->first_use[edge];
-}
-
-void ff_memo_edge_wish(const struct ff_memo *t, uint32_t edge, uint64_t ends)
-{
-	ff_table_prefetch(&t->edges, ff_hash_mix(edge_use(t, edge), ends));
-}
-
-void ff_memo_edge_fetch(const struct ff_memo *t, uint32_t edge, uint64_t ends)
-{
-	uint32_t at, i;
-
-	i = ff_table_first(&t->edges, ff_hash_mix(edge_use(t, edge), ends), &at);
-	if (i != FF_NONE)
-		__builtin_prefetch(edge_at(t, i));
-}
-
-int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
-		const struct ff_memo_node *to, struct ff_memo_edge **ret, struct ff_error *err)
-{
-	struct ff_memo_edge new = {.ends = ff_memo_ends(from, to),
-			.use = edge_use(t, edge),
-			.first_use = t->first_use[edge]};
-	uint64_t hash = ff_hash_mix(new.use, new.ends);
-	uint32_t at, i;
-
-	for (i = ff_table_first(&t->edges, hash, &at); i != FF_NONE;
-			i = ff_table_next(&t->edges, hash, &at)) {
-		*ret = edge_at(t, i);
-		if ((*ret)->ends == new.ends && (*ret)->use == new.use)
-			return FF_OK;
-	}
-	return add_edge(t, &new, hash, ret, err);
 }

@@ -22,6 +22,7 @@ struct ff_memo_shape {
 	int64_t **out_bytes;        /* by output, by part: rounded up to 64 */
 	int64_t **in_bytes;         /* by slot, by part */
 	int64_t **din_bytes;        /* of their gradients */
+	bool even;                  /* these are the same of all parts */
 };
 
 /* What the block of a node is known by: its class and its config, word by word.  Strides
@@ -73,6 +74,7 @@ struct ff_memo_move {
 	uint16_t n_lanes; /* runs of neighbours */
 	/* the sources are first_source and the n_sources - 1 behind it, in some order */
 	bool source_range, sink_range, accumulate;
+	bool each; /* it stands for one move of each device: source and sink number i and lane i */
 	struct ff_lanes {
 		uint32_t first, n;
 	} lane[2];                   /* the first runs */
@@ -93,6 +95,7 @@ struct ff_memo_edge {
 	bool built[2]; /* by pass */
 	/* backward: the producer's parts are the consumer's, each its own; none is any's */
 	bool all_alike, none_alike;
+	bool stays[2]; /* by pass: each part has what the part of its number made, where it lies */
 } __attribute__((aligned(FF_MEMO_LINE)));
 
 struct ff_memo {

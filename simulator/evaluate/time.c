@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "adding.h"
 #include "early.h"
 #include "fold.h"
 #include "lanes.h"
@@ -23,7 +24,9 @@ struct timed_task {
 	double from; /* what it waits for is done, so far */
 	const struct ff_memo_move *move;
 	const struct ff_bucket_build *bucket;
-	double us; /* of a bucket's */
+	double us;    /* of a bucket's */
+	double *each; /* of moves of each device: what that of each waits for, then when it is done
+		       */
 };
 
 #define FF_WALK struct ff_trial
@@ -175,8 +178,11 @@ static inline void sink_wait(struct ff_trial *e, struct timed_task *t, double do
 static inline struct timed_task sink_begin_move(
 		struct ff_trial *e, const struct ff_step *s, const struct ff_memo_move *mv)
 {
-	(void)e, (void)s;
-	return (struct timed_task){.move = mv};
+	(void)s;
+	if (!mv->each)
+		return (struct timed_task){.move = mv};
+	memset(e->times.each, 0, mv->n_sinks * sizeof(*e->times.each));
+	return (struct timed_task){.move = mv, .each = e->times.each};
 }
 
 static inline void sink_wait_sources(struct ff_trial *e, struct timed_task *t, enum ff_phase phase,
@@ -184,7 +190,9 @@ static inline void sink_wait_sources(struct ff_trial *e, struct timed_task *t, e
 {
 	const double *finish = finish_of(&e->times.node[phase][node], micro);
 
-	if (mv->source_range)
+	if (t->each)
+		wait_each(mv->n_sources, finish + mv->first_source, t->each);
+	else if (mv->source_range)
 		t->from = latest(mv->n_sources, finish + mv->first_source, t->from);
 	else
 		for (uint32_t k = 0; k < mv->n_sources; k++)
@@ -201,6 +209,13 @@ static inline void sink_wait_written(struct ff_trial *e, struct timed_task *t, u
 
 	if (me->none_alike)
 		return;
+	if (t->each) {
+		for (uint32_t k = 0; k < mv->n_sinks; k++)
+			if (me->alias[mv->first_sink + k] != FF_NONE)
+				t->each[k] = later(
+						t->each[k], finish[me->alias[mv->first_sink + k]]);
+		return;
+	}
 	if (me->all_alike && mv->sink_range) {
 		t->from = latest(mv->n_sinks, finish + mv->first_sink, t->from);
 		return;
@@ -213,6 +228,20 @@ static inline void sink_wait_written(struct ff_trial *e, struct timed_task *t, u
 	}
 }
 
+/* One move of each device.  Who waits is told when by `each`. */
+static double end_each(struct ff_trial *e, struct timed_task *t)
+{
+	const struct ff_memo_move *mv = t->move;
+	uint32_t first = mv->lane[0].first, n = mv->lane[0].n;
+
+	if (first < e->m->n_devices)
+		idle_each(n, e->times.lane + first, t->each, e->times.idle + first);
+	move_each(n, mv->us, e->times.lane + first, t->each);
+	if (mv->beside_us > 0)
+		delay_each(n, mv->beside_us, e->times.lane + mv->move->device[0]);
+	return 0;
+}
+
 /* It starts when its lanes are free, too. */
 static inline double sink_end_move(struct ff_trial *e, struct timed_task *t)
 {
@@ -220,6 +249,8 @@ static inline double sink_end_move(struct ff_trial *e, struct timed_task *t)
 	uint32_t near = mv->n_lanes < 2 ? mv->n_lanes : 2;
 	double from = t->from, at;
 
+	if (t->each)
+		return end_each(e, t);
 	for (uint32_t k = 0; k < near; k++)
 		from = latest(mv->lane[k].n, e->times.lane + mv->lane[k].first, from);
 	for (uint32_t k = 2; k < mv->n_lanes; k++)
@@ -239,7 +270,9 @@ static inline void sink_arrive(struct ff_trial *e, double done, enum ff_phase ph
 {
 	double *ready = ff_time_expect(e, &e->times.node[phase][node], micro);
 
-	if (mv->sink_range)
+	if (mv->each)
+		wait_each(mv->n_sinks, e->times.each, ready + mv->first_sink);
+	else if (mv->sink_range)
 		wait_range(done, mv->n_sinks, ready + mv->first_sink);
 	else
 		wait_list(done, mv->n_sinks, mv->move->sink, ready);
@@ -275,7 +308,9 @@ static inline void sink_replace(struct ff_trial *e, double done, const struct ff
 	ready = ff_time_expect(e, t, s->micro);
 	for (uint32_t k = 0; k < t->n; k++)
 		if (me->alias[k] != FF_NONE && takes_from(mv, me->alias[k]))
-			ready[k] = later(ready[k], done);
+			ready[k] = later(ready[k],
+					mv->each ? e->times.each[me->alias[k] - mv->first_source]
+						 : done);
 }
 
 static void forget_all(struct ff_trial *e)
@@ -310,77 +345,11 @@ static int64_t run_anywhere(struct ff_trial *e, const struct ff_timed_node *t, c
 	return late;
 }
 
-/* What a part of step `s` adds to gradients that are there already, in bytes. */
-static int64_t added_bytes(const struct ff_trial *e, const struct ff_step *s, uint32_t p)
-{
-	const struct ff_node *n = &e->g->nodes[s->id];
-	enum ff_grads grads = ff_node_grads(&e->order.program, s->phase, s->id);
-	int64_t bytes = 0;
-
-	for (uint32_t i = 0; i < n->n_in; i++) {
-		if (!ff_grads_make(grads, i >= n->n_data))
-			continue;
-		if (i < n->n_data ? ff_trial_sums(e, n->in + i)
-				  : ff_trial_adds(e, n->in + i, s->micro))
-			bytes += ff_placement_gradient_bytes(
-					&e->placed.node[s->id]->block->in[i], p);
-	}
-	return bytes;
-}
-
-static bool adds_all(const struct ff_trial *e, uint32_t node, uint32_t micro)
-{
-	const struct ff_node *n = &e->g->nodes[node];
-	bool all = !e->placed.n_added[node], known = micro > 0 && !sink_buckets(e)->n_dropped;
-
-	for (uint32_t i = n->n_data; i < n->n_in && !known; i++)
-		all = all && ff_trial_adds(e, n->in + i, micro);
-	return all;
-}
-
-/* Whether it may add to any, of its parameters or of its data. */
-static bool adds_any(const struct ff_trial *e, uint32_t node, uint32_t micro)
-{
-	const struct ff_node *n = &e->g->nodes[node];
-	bool later = micro > 0 && n->n_in > n->n_data;
-
-	if (ff_trial_gathered(e)->adds[node] || (e->placed.n_sums && e->placed.n_added[node]))
-		return true;
-	if (!later || !sink_buckets(e)->n_dropped)
-		return later;
-	for (uint32_t i = n->n_data; i < n->n_in; i++)
-		if (ff_trial_adds(e, n->in + i, micro))
-			return true;
-	return false;
-}
-
-/* Backward that adds to some gradients of its parameters, but not to all, or of its data. */
-static int price_adding(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
-{
-	const struct ff_timed_node *t = &e->times.node[s->phase][s->id];
-	double *us;
-
-	e->times.adding = ff_arena_mark(&e->scratch);
-	us = ff_arena_array(&e->scratch, t->n, sizeof(*us));
-	if (!us)
-		return ff_fail_memory(err);
-	for (uint32_t p = 0; p < t->n; p++)
-		us[p] = t->us[p] + ff_price_add(e->p, e->g, t->device[p], added_bytes(e, s, p));
-	e->times.us = us;
-	e->times.adds_some = true;
-	return FF_OK;
-}
-
 /* How long the parts of step `s` take: backward longer by the adding, if it adds to gradients. */
 static inline int price_parts(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
 	e->times.us = e->times.node[s->phase][s->id].us;
-	if (ff_phase_pass(s->phase) != FF_BACKWARD || !adds_any(e, s->id, s->micro))
-		return FF_OK;
-	if (e->order.program.halved[s->id] || !adds_all(e, s->id, s->micro))
-		return price_adding(e, s, err);
-	e->times.us = ff_memo_adding(e->memo, s->id, e->placed.node[s->id]);
-	return e->times.us ? FF_OK : ff_fail_memory(err);
+	return ff_phase_pass(s->phase) == FF_BACKWARD ? ff_adding_price(e, s, err) : FF_OK;
 }
 
 static inline int sink_begin_compute(

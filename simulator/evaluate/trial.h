@@ -33,6 +33,7 @@ struct ff_times {
 	double *limited;     /* by device: ends of its last FF_PREFETCH_DISTANCE limited computes,
 			      * last first */
 	uint32_t *sync_lane; /* scratch */
+	double *each;        /* by device: scratch */
 	const double *us;    /* of the parts of what is computed; */
 	bool adds_some;      /* they are scratch from `adding` on */
 	struct ff_arena_mark adding;

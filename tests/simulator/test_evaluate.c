@@ -30,6 +30,7 @@ struct seen {
 	uint32_t reorders_rejected;
 	uint32_t reorders_resumed, reorders_recounted, snapshots_left;
 	uint32_t done;
+	uint32_t equal, equal_but_in_bytes, joined; /* edges where all devices of some do alike */
 };
 
 struct walk {
@@ -251,6 +252,47 @@ static void holds(struct walk *w, int64_t layout)
 		check_done(w);
 }
 
+/* Every operator is cut over all devices, along its first dim that has as many elements. */
+static void make_equal(struct walk *w)
+{
+	uint32_t n = w->h.m.n_devices;
+
+	for (uint32_t i = 0; i < w->micro.n_nodes; i++) {
+		const struct ff_node *node = &w->micro.nodes[i];
+		struct ff_config c = {.n_parts = n, .replicas = 1}, was = w->s.config[i];
+		struct ff_error err = {0};
+		uint32_t dim = 0;
+
+		while (dim < node->n_dims && (uint32_t)node->dim[dim].extent < n)
+			dim++;
+		if (ff_node_is_source(&w->micro, i) || dim == node->n_dims)
+			continue;
+		for (uint32_t d = 0; d < node->n_dims; d++)
+			c.degree[d] = d == dim ? (uint16_t)n : 1;
+		c.stride[dim] = 1;
+		w->s.config[i] = c;
+		if (ff_strategy_check(&w->micro, &w->s, n, &err) < 0)
+			w->s.config[i] = was;
+	}
+}
+
+static void look_at_equal(struct walk *w)
+{
+	const struct ff_trial *t = w->e->now;
+
+	for (uint32_t k = 0; k < t->g->n_edges; k++) {
+		const struct ff_memo_node *to = t->placed.node[t->ends[k].to];
+		const struct ff_memo_edge *me = t->placed.edge[k];
+
+		w->seen->joined += me && me->n_moves[FF_BACKWARD] == 1 &&
+				   me->move[FF_BACKWARD][0].each;
+		if (!me || !to || !me->stays[FF_FORWARD] || !to->in_line || to->n_parts < 3)
+			continue;
+		w->seen->equal += to->rest->shape->even;
+		w->seen->equal_but_in_bytes += !to->rest->shape->even;
+	}
+}
+
 static void set(struct walk *w)
 {
 	struct ff_evaluation v;
@@ -259,9 +301,12 @@ static void set(struct walk *w)
 	draw_strategy(w->r, &w->g, w->h.m.n_devices, &w->a, &w->s, &w->micro);
 	for (uint32_t i = 0; i < w->g.n_nodes; i++)
 		w->s.priority[i] = (int32_t)ff_random_below(w->r, 2);
+	if (ff_random_below(w->r, 3) == 0)
+		make_equal(w);
 	ck_assert_msg(ff_evaluator_set(w->e, &w->s, &v, &w->err) == FF_OK, "%s", w->err.text);
 	same(w, v, &layout);
 	holds(w, layout);
+	look_at_equal(w);
 	w->seen->sets++;
 }
 

@@ -62,6 +62,7 @@ uint32_t ff_edge_shared_from(const struct ff_graph *g, const struct ff_program *
 struct way {
 	const struct ff_placement *in, *out;
 	const struct ff_node_block *reader, *producer;
+	bool ascends[FF_MAX_RANK]; /* by axis: intervals of `in` */
 };
 
 /* How long intervals [lo, hi) of one axis are that both have. */
@@ -74,6 +75,44 @@ static int64_t common(
 	return hi > lo ? hi - lo : 0;
 }
 
+/* Whether intervals begin and end one behind the other. */
+static bool is_ascending(const struct ff_grid_axis *x)
+{
+	bool ascends = true;
+
+	for (uint32_t k = 1; k < x->n && ascends; k++)
+		ascends = x->lo[k - 1] <= x->lo[k] && x->hi[k - 1] <= x->hi[k];
+	return ascends;
+}
+
+/* Of intervals of `x` that ascend, the first that ends behind `lo`. */
+static uint32_t first_behind(const struct ff_grid_axis *x, int32_t lo)
+{
+	uint32_t from = 0, to = x->n;
+
+	while (from < to) {
+		uint32_t middle = (from + to) / 2;
+
+		if (x->hi[middle] > lo)
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	return from;
+}
+
+/* Elements that interval `k` of `y` and all intervals of `x` have in common. */
+static int64_t common_with_all(const struct way *w, uint32_t axis, uint32_t k)
+{
+	const struct ff_grid_axis *x = &w->in->axis[axis], *y = &w->out->axis[axis];
+	uint32_t i = w->ascends[axis] ? first_behind(x, y->lo[k]) : 0;
+	int64_t sum = 0;
+
+	for (; i < x->n && !(w->ascends[axis] && x->lo[i] >= y->hi[k]); i++)
+		sum += common(x, i, y, k);
+	return sum;
+}
+
 /* Elements that producer's part `sink` gets of all readers' parts, one of each replica, and those
  * of them that part `home` has (FF_NONE: none is there). */
 static void meet(const struct way *w, uint32_t sink, uint32_t home, int64_t *all, int64_t *own)
@@ -83,18 +122,15 @@ static void meet(const struct way *w, uint32_t sink, uint32_t home, int64_t *all
 	for (uint32_t i = 0; i < w->in->rank; i++) {
 		const struct ff_grid_axis *x = &w->in->axis[i], *y = &w->out->axis[i];
 		uint32_t at = ff_placement_coordinate(w->out, i, sink);
-		int64_t sum = 0;
 
-		for (uint32_t k = 0; k < x->n; k++)
-			sum += common(x, k, y, at);
-		*all *= sum;
+		*all *= common_with_all(w, i, at);
 		if (home != FF_NONE)
 			*own *= common(x, ff_placement_coordinate(w->in, i, home), y, at);
 	}
 }
 
 /* Whether at least as much of a gradient leaves the devices where it is made as stays there. */
-static bool leaves(const struct way *w)
+static bool leaves(struct way *w)
 {
 	struct ff_side in = {w->in, w->reader->device, true};
 	struct ff_side out = {w->out, w->producer->device, true};
@@ -105,6 +141,8 @@ static bool leaves(const struct way *w)
 		return true; /* no device has two of them */
 	if (ff_side_is_same(&in, &out))
 		return false;
+	for (uint32_t i = 0; i < w->in->rank; i++)
+		w->ascends[i] = is_ascending(&w->in->axis[i]);
 	memset(at, 0xff, sizeof(at));
 	for (uint32_t p = 0; p < w->reader->n_parts; p++)
 		at[w->reader->device[p]] = p;
@@ -141,7 +179,10 @@ static void join(const struct ff_graph *g, const uint32_t *position,
 	const struct ff_edge *x = &g->edges[edge];
 	const struct ff_value *v = &g->values[x->value];
 	const struct ff_node_block *reader = block[x->node], *producer = block[v->producer];
-	struct way w = {&reader->in[x->slot], &producer->out[v->port], reader, producer};
+	struct way w = {.in = &reader->in[x->slot],
+			.out = &producer->out[v->port],
+			.reader = reader,
+			.producer = producer};
 	uint64_t key = key_of(g, block, edge);
 	uint32_t first = edge;
 	bool alone = true;

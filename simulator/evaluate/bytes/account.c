@@ -15,6 +15,7 @@
 
 #include "columns.h"
 #include "ff/backward.h"
+#include "ff/clones.h"
 #include "ff/program_phases.h"
 #include "ff/saturate.h"
 
@@ -219,14 +220,12 @@ static void count_moved(const struct counted *c, uint32_t edge)
 	count_stages(c, r, first);
 }
 
-/* The last step that reads the producer's shards, by part. */
-static void last_uses(const struct counted *c, uint32_t *last)
+/* The last step in which the producer itself uses its shards. */
+static uint32_t last_own(const struct counted *c)
 {
-	const struct ff_trial *e = c->e;
-	const struct ff_graph *g = e->g;
-	const struct ff_program *p = &e->order.program;
+	const struct ff_graph *g = c->e->g;
+	const struct ff_program *p = &c->e->order.program;
 	const struct ff_value *v = &g->values[c->value];
-	const struct ff_memo_node *mn = e->placed.node[v->producer];
 	bool kept = v->kind == FF_VALUE_SAVED ||
 		    (ff_op_flags_of(g, v->producer) & FF_OP_BACKWARD_OUT);
 	enum ff_phase own = kept && ff_node_needs_grad(g, v->producer) &&
@@ -234,10 +233,20 @@ static void last_uses(const struct counted *c, uint32_t *last)
 					    ? FF_PHASE_BACKWARD
 					    : made_in(c);
 
-	for (uint32_t k = 0; k < mn->block->n_parts; k++)
-		last[k] = ff_node_is_loss(g, v->producer)
-					  ? p->n - 1
-					  : ff_program_compute(p, own, c->micro, v->producer);
+	return ff_node_is_loss(g, v->producer) ? p->n - 1
+					       : ff_program_compute(p, own, c->micro, v->producer);
+}
+
+/* The last step that reads the producer's shards, by part. */
+static void last_uses(const struct counted *c, uint32_t *last)
+{
+	const struct ff_trial *e = c->e;
+	const struct ff_graph *g = e->g;
+	const struct ff_value *v = &g->values[c->value];
+	uint32_t own = last_own(c);
+
+	for (uint32_t k = 0; k < e->placed.node[v->producer]->n_parts; k++)
+		last[k] = own;
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = g->uses[v->first_use + u];
 		const struct ff_redistribution *r = ff_trial_forward(e, edge);
@@ -366,23 +375,111 @@ static void count_instance(const struct counted *c)
 		count_own(c, last, first);
 }
 
+/* Whether each device's gradient at `edge`, of so many parts, is its own, or added by itself to
+ * what it has. */
+static bool is_gradient_alike(const struct ff_trial *e, uint32_t edge, uint32_t n_parts)
+{
+	const struct ff_memo_edge *me = e->placed.edge[edge];
+	const struct ff_memo_node *to = e->placed.node[e->ends[edge].to];
+	const struct ff_memo_move *mv = me->move[FF_BACKWARD];
+
+	if (ff_trial_sent(e, edge) != edge || ff_trial_sums(e, edge))
+		return false;
+	return me->stays[FF_BACKWARD] ||
+	       (me->none_alike && me->n_moves[FF_BACKWARD] == 1 && mv->each &&
+			       mv->n_sinks == n_parts && to->n_parts == n_parts && to->in_line &&
+			       to->rest->shape->even);
+}
+
+/* Whether all devices of a value do alike: its producer's parts have equal bytes on neighbours, and
+ * so have its readers', which each read what their own device made. */
+static bool is_alike(const struct ff_trial *e, uint32_t value)
+{
+	const struct ff_value *v = &e->g->values[value];
+	const struct ff_memo_node *mn = e->placed.node[v->producer];
+	bool alike = ff_node_is_computed(e->g, v->producer) && mn->in_line && mn->rest->shape->even;
+
+	for (uint32_t u = 0; u < v->n_uses && alike; u++) {
+		uint32_t edge = e->g->uses[v->first_use + u];
+		uint32_t from = e->placed.shared_from[edge];
+
+		alike = e->placed.edge[from == FF_NONE ? edge : from]->stays[FF_FORWARD] &&
+			(!ff_edge_needs_grad(e->g, edge) ||
+					is_gradient_alike(e, edge, mn->n_parts));
+	}
+	return alike;
+}
+
+/* So many bytes on all devices at once. */
+static void count_row(const struct counted *c, int64_t bytes, uint32_t from, uint32_t to)
+{
+	uint32_t producer = c->e->g->values[c->value].producer;
+	const struct ff_memo_node *mn = c->e->placed.node[producer];
+
+	if (to != FF_NONE)
+		ff_columns_add_row(c->e, mn->first, mn->n_parts, c->sign * bytes,
+				from < to ? from : to, from < to ? to : from);
+}
+
+/* count_gradient likewise.  The step in which the producer's gradient begins; `first`: of the edges
+ * before. */
+static uint32_t count_gradient_alike(const struct counted *c, uint32_t edge, uint32_t first)
+{
+	const struct ff_trial *e = c->e;
+	const struct ff_program *p = &e->order.program;
+	const struct ff_edge *x = &e->g->edges[edge];
+	const struct ff_memo_edge *me = e->placed.edge[edge];
+	enum ff_phase phase = ff_edge_made_in(e->g, p, edge);
+	uint32_t made = ff_program_compute(p, phase, c->micro, x->node), moved;
+
+	if (me->stays[FF_BACKWARD])
+		return made;
+	moved = ff_program_moves(p, phase, c->micro, edge);
+	count_row(c, e->placed.node[x->node]->rest->shape->din_bytes[x->slot][0], made, moved);
+	count_row(c, me->moved[FF_BACKWARD].move[0].stage_bytes[0], moved, moved);
+	return first > moved ? moved : first;
+}
+
+/* count_instance where all devices do alike. */
+static void count_alike(const struct counted *c)
+{
+	const struct ff_trial *e = c->e;
+	const struct ff_program *p = &e->order.program;
+	const struct ff_value *v = &e->g->values[c->value];
+	const struct ff_memo_shape *s = e->placed.node[v->producer]->rest->shape;
+	uint32_t last = last_own(c), first = FF_NONE;
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = e->g->uses[v->first_use + u], read = last_read(c, edge);
+
+		last = read != FF_NONE && last < read ? read : last;
+		if (ff_edge_needs_grad(e->g, edge) && !c->again)
+			first = count_gradient_alike(c, edge, first);
+	}
+	count_row(c, s->out_bytes[v->port][0],
+			ff_program_compute(p, made_in(c), c->micro, v->producer), last);
+	count_row(c, s->out_bytes[v->port][0], last_gradient(c), first);
+}
+
 void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign)
 {
 	uint32_t from = e->g->values[value].producer;
 	struct counted c = {.e = e, .value = value, .sign = sign};
+	void (*count_one)(const struct counted *);
 
 	if (e->placed.synced[from] || ff_value_is_kept(e->g, value))
 		return; /* all of it lies in buckets, or stays */
+	count_one = is_alike(e, value) ? count_alike : count_instance;
 	for (c.micro = 0; c.micro < e->order.program.micro_batches; c.micro++) {
 		if (ff_program_instance(e->g, &e->order.program, from, c.micro) != c.micro)
 			break;
 		if (!e->order.account.counted[c.micro])
 			continue;
 		c.again = false;
-		count_instance(&c);
+		count_one(&c);
 		c.again = e->order.program.again[from];
 		if (c.again)
-			count_instance(&c);
+			count_one(&c);
 	}
 }
 
@@ -399,9 +496,19 @@ static int64_t backward_scratch(const struct ff_trial *e, uint32_t node, uint32_
 	return bytes;
 }
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t part_scratch(const struct ff_trial *e, uint32_t node, uint32_t p)
 {
-	return a > b ? a : b;
+	int64_t forward = e->placed.node[node]->rest->shape->workspace[FF_FORWARD][p];
+	int64_t backward = backward_scratch(e, node, p);
+
+	return forward > backward ? forward : backward;
+}
+
+/* So much on each of some neighbours, at least. */
+FF_CLONES static void raise_row(uint32_t n, int64_t bytes, int64_t *most)
+{
+	for (uint32_t i = 0; i < n; i++)
+		most[i] = most[i] > bytes ? most[i] : bytes;
 }
 
 /* What its parts keep from step to step, maybe of every micro-batch. */
@@ -435,12 +542,12 @@ static void count_pinned(struct ff_trial *e)
 			i++) {
 		const struct ff_memo_node *mn = may_have_scratch(e, i) ? e->placed.node[i] : NULL;
 
-		for (uint32_t p = 0; mn && p < mn->block->n_parts; p++) {
-			int64_t *most = &e->tally.pinned[mn->block->device[p]];
-
-			*most = larger(*most, mn->rest->shape->workspace[FF_FORWARD][p]);
-			*most = larger(*most, backward_scratch(e, i, p));
-		}
+		if (mn && mn->in_line && mn->rest->shape->even)
+			raise_row(mn->n_parts, part_scratch(e, i, 0), e->tally.pinned + mn->first);
+		else
+			for (uint32_t p = 0; mn && p < mn->n_parts; p++)
+				raise_row(1, part_scratch(e, i, p),
+						e->tally.pinned + mn->device[p]);
 	}
 	ff_updates_scratch(e, e->tally.pinned);
 	for (uint32_t i = 0; i < e->g->n_nodes && e->tally.has_kept; i++)

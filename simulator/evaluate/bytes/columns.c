@@ -106,6 +106,21 @@ void ff_columns_add(struct ff_trial *e, uint32_t first, uint32_t last)
 	t->last = 0;
 }
 
+void ff_columns_add_row(struct ff_trial *e, uint32_t device, uint32_t n, int64_t bytes,
+		uint32_t first, uint32_t last)
+{
+	uint32_t comes = e->order.account.row[first], goes = e->order.account.row[last + 1];
+
+	if (!bytes)
+		return;
+	add(e, device, comes, bytes);
+	add(e, device, goes, -bytes);
+	if (device + n == e->m->n_devices)
+		return;
+	add(e, device + n, comes, -bytes);
+	add(e, device + n, goes, bytes);
+}
+
 void ff_columns_note(struct ff_trial *e, bool on)
 {
 	e->tally.notes = on;

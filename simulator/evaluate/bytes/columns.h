@@ -12,6 +12,9 @@ int ff_columns_reset(struct ff_trial *e, struct ff_error *err);
  * behind step `last`. */
 void ff_columns_put(struct ff_trial *e, uint32_t device, int64_t bytes);
 void ff_columns_add(struct ff_trial *e, uint32_t first, uint32_t last);
+/* The same of buffers of equal bytes on `n` neighbours, while the bundle is empty. */
+void ff_columns_add_row(struct ff_trial *e, uint32_t device, uint32_t n, int64_t bytes,
+		uint32_t first, uint32_t last);
 /* From when it is `on` until it is not all that is added is noted; and takes that away.  False:
  * it is too much to have been noted. */
 void ff_columns_note(struct ff_trial *e, bool on);
