@@ -349,6 +349,7 @@ def test_oracle():
                           "data + spatial", "zero-3"], f"{graph}: strategies", list(got))
         r = json.loads(pathlib.Path("o.json").read_text())
         conforms(r, "oracle-report")
+        points = {s["name"]: s["points"] for s in r["strategies"]}
         say({s["name"]: {p["devices"]: (time_text(p["predicted_us"]), f"{100 * p['computing_us'] / p['predicted_us']:.1f}",
                                         f"{100 * p['communication_us'] / p['predicted_us']:.1f}",
                                         bytes_text(p["memory_bytes"]), "yes" if p["fits"] else "no")
@@ -371,6 +372,14 @@ def test_oracle():
                any(abs(float(r[1]) + float(r[2]) - 100) > 0.11 for r in v[0].values()) or
                v[0].get(1, [0, "100.0"])[1] != "100.0"]
         say(not bad, f"{graph}: parts and reasons", bad)
+        held = {k: [q["memory_bytes"] for q in points[k]] for k in ("spatial", "data + spatial", "data + filter")}
+        say(all(b <= 1.1 * a for h in held.values() for a, b in zip(h, h[1:])), f"{graph}: more devices hold no more each", held)
+    # places are cut, not channels: neighbours exchange halos
+    run(FFZOO, "mobilenet_v2", "-o", "mobilenet.json")
+    oracle("mobilenet.json", "--machine", "dgx-a100-40:2", "--costs", "analytic")
+    points = {s["name"]: s["points"] for s in json.loads(pathlib.Path("o.json").read_text())["strategies"]}
+    steps = {q["devices"]: q["predicted_us"] for q in points["spatial"]}
+    say(steps[16] < 1.5 * steps[8], "halos between nodes", steps)
     p = run(FFSEARCH, "gpt.json", *ON_64, "--oracle", "-o", "x.json", status=2)
     say("a table of its own" in p.stderr, "it has no plan", p.stderr)
     p = run(FFSEARCH, "gpt.json", *on, "--devices", "2", "--oracle", "--report", "-")
