@@ -126,7 +126,7 @@ function summary() {
     const h = report.shape;
     make("p", s, "Shape: " + shapeWords(h) + "; " +
       h.updated_flat + " of " + h.parameters + " parameters updated in shares; " + h.recomputed + " of " + h.operators +
-      " operators computed again" + (report.bound_by ? "; bound by " + report.bound_by : "") + ".");
+      " operators computed again" + (report.bound_by ? "; most of the step is " + report.bound_by : "") + ".");
   }
   if (report.baselines) rivals(s);
 }
