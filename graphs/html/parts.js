@@ -204,7 +204,8 @@ function why() {
   make("p", s, "A device's time in the mean, beside data parallelism's:", "quiet");
   table(s, ["time", "data-parallel", "this plan", "difference"], rows.concat([["step", step, sum(now)]]).map(r =>
     [r[0], time(r[1]), time(r[2]), signed(r[2] - r[1], time)]));
-  make("p", s, "What more of something would bring. Binding: " + e.binds + ".", "quiet");
+  make("p", s, "What more of something would bring. " + (e.binds === report.bound_by
+    ? "None saves more than 1 %; most of the step is " + e.binds + "." : "Saves most: " + e.binds + "."), "quiet");
   table(s, ["with", "the same plan", "searched again", "saves"], MORE.map(([key, name]) => {
     const m = e[key], best = Math.min(...[m.carried_us, m.searched_us].filter(known));
     return [name, time(m.carried_us), time(m.searched_us),
