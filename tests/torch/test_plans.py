@@ -220,6 +220,14 @@ def test_modules_cut(folder):
     tap.say(found == want, "layers are cut, stored in parts, computed again, tied", [found])
 
 
+def test_modules_turned(folder):
+    """Where what is cut meets what is not: a buffer, and a parameter, whose gradients are summands."""
+    model = planned.Model("turned", folder)
+    plan = model.plan(ffsearch, "--simulate", "megatron:2,2,1,1")
+    found = model.four([plan], 2, strict=False, mode="modules")
+    compare("heads times a buffer and a parameter", found if isinstance(found, str) else found[0], ("one process", model.one(2)))
+
+
 def test_loss_behind(folder):
     """Layers of a module that returns no loss."""
     torch.manual_seed(1)
@@ -335,6 +343,7 @@ def test_meshes():
 PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers, "mixed": test_mixed, "trained": test_trained,
          "gathered": test_gathered, "refused": test_refused, "searched": test_searched,
          "modules": test_modules, "modules_cut": test_modules_cut,
+         "modules_turned": test_modules_turned,
          "loss_behind": test_loss_behind, "modules_refused": test_modules_refused}
 for part in sys.argv[3:] or PARTS:
     with tempfile.TemporaryDirectory(prefix="ffplans") as keep:
