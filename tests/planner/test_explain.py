@@ -260,7 +260,8 @@ def test_why():
         pathlib.Path("m.json").write_text(json.dumps(machine))
         limit = ["--memory", memory] if memory else []
         text, r = search(graph, *on, *limit, "--proposals", "150", "--explain", "-o", "plan.json")
-        say("critical path" in text and re.search("(saves most: |most of the step is )" + r["explain"]["binds"] + "$", text, re.M), f"{graph} on {devices}: why", text)
+        binds = re.search("(saves most: |most of the step is )" + r["explain"]["binds"] + "$", text, re.M)
+        say("critical path" in text and binds, f"{graph} on {devices}: why", text)
         for what in ("memory_1_gib", "inside_10_percent", "network_10_percent"):
             told = min(us for us in r["explain"][what].values() if us is not None)
             changed = json.loads(json.dumps(machine))
@@ -373,7 +374,8 @@ def test_oracle():
                v[0].get(1, [0, "100.0"])[1] != "100.0"]
         say(not bad, f"{graph}: parts and reasons", bad)
         held = {k: [q["memory_bytes"] for q in points[k]] for k in ("spatial", "data + spatial", "data + filter")}
-        say(all(b <= 1.1 * a for h in held.values() for a, b in zip(h, h[1:])), f"{graph}: more devices hold no more each", held)
+        say(all(b <= 1.1 * a for h in held.values() for a, b in zip(h, h[1:])),
+            f"{graph}: more devices hold no more each", held)
     # places are cut, not channels: neighbours exchange halos
     run(FFZOO, "mobilenet_v2", "-o", "mobilenet.json")
     oracle("mobilenet.json", "--machine", "dgx-a100-40:2", "--costs", "analytic")

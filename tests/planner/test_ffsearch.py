@@ -466,7 +466,8 @@ def test_regular():
     assert alike["predicted_us"] <= 1.2 * alike["irregular_us"] and "Equal layers were made alike" in p.stdout
     # a strategy by hand that is as good as what was made alike does not hide what that cost
     zoo("mlp", "--batch", "128", "--set", "hidden=4096", "--set", "layers=2", "-o", "two.json")
-    at = ["two.json", "--machine", "cpu2", "--costs", "analytic", "--proposals", "20000", "-o", "l.plan", "--report", "r.json"]
+    at = ["two.json", "--machine", "cpu2", "--costs", "analytic", "--proposals", "20000", "-o", "l.plan", "--report",
+          "r.json"]
     run(*at, "--regular", "0")
     least = conforms("r.json", "search-report")["predicted_us"]
     run(*at)

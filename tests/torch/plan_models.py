@@ -37,7 +37,7 @@ class Block(nn.Module):
 
 
 class TurnedBlock(Block):
-    """What is cut by heads meets a buffer and a parameter that are not, as rotary places and norms of queries have it."""
+    """What is cut by heads meets a buffer and a parameter that are not, as in rotary places and norms of queries."""
 
     def __init__(self, *given):
         super().__init__(*given)

@@ -225,7 +225,8 @@ def test_modules_turned(folder):
     model = planned.Model("turned", folder)
     plan = model.plan(ffsearch, "--simulate", "megatron:2,2,1,1")
     found = model.four([plan], 2, strict=False, mode="modules")
-    compare("heads times a buffer and a parameter", found if isinstance(found, str) else found[0], ("one process", model.one(2)))
+    compare("heads times a buffer and a parameter", found if isinstance(found, str) else found[0],
+            ("one process", model.one(2)))
 
 
 def test_loss_behind(folder):

@@ -115,7 +115,7 @@ class Modules(torch.nn.Module):
 
     @contextlib.contextmanager
     def together(self):
-        """What is no DTensor (a buffer, a parameter that is not cut) is the same on all devices of the tensor's mesh."""
+        """What is no DTensor (buffers, parameters that are not cut) is the same on all devices of the tensor's mesh."""
         with contextlib.ExitStack() as held:
             if self.uniform.layers:
                 held.enter_context(implicit_replication())

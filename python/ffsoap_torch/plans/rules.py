@@ -250,7 +250,8 @@ def rows_of():
     put(permuted(lambda node, rank: node.args[1]), "aten.permute")
     put(elementwise, "aten.expand")
     put(along(2), "aten.split", "aten.chunk", "aten.split_with_sizes")
-    put(along(1), "aten.slice", "aten.cat", "aten.flip", "aten.softmax", "aten.log_softmax", "aten._softmax", "aten._log_softmax")
+    put(along(1), "aten.slice", "aten.cat", "aten.flip", "aten.softmax", "aten.log_softmax", "aten._softmax",
+        "aten._log_softmax")
     put(along(1, drops=True), "aten.select", "aten.unbind", "aten.mean", "aten.sum", "aten.amax", "aten.amin")
     put(linear, "aten.linear")
     put(matmul, "aten.matmul", "aten.bmm", "aten.mm")

@@ -184,7 +184,8 @@ def a_loss_that_grows_stays_in_its_column():
              {"name": "loss", "op": "mse", "in": ["g", "y"]}]
     with open("grows.json", "w", encoding="utf-8") as f:
         json.dump({"format": "ffsoap-graph", "version": 2, "name": "grows", "nodes": nodes}, f)
-    out, _ = run(FFRUN, "grows.json", "single", "--data", "synthetic", "--rate", "1.5", "--steps", "5", "--report", "grows.report")
+    out, _ = run(FFRUN, "grows.json", "single", "--data", "synthetic", "--rate", "1.5", "--steps", "5", "--report",
+                 "grows.report")
     told = re.search(r"^  loss, last steps *(\S+) *$", out, re.M)[1]
     losses = read_report("grows.report")["loss"]
     assert max(losses) > 1e12 and len(told) <= 10, (told, losses)
