@@ -119,7 +119,8 @@ void ff_job_take(struct ff_job *j, const struct ff_plan *p)
 	s->plan = *p;
 	s->plan.schedule.strategy = &s->plan.strategy;
 	s->is_data_parallel = p == &s->data_parallel;
-	s->found.ragged_us = 0;
+	if (s->found.ragged_us >= p->simulation.step_us)
+		s->found.ragged_us = 0;
 	s->found.n_ragged = 0;
 }
 

@@ -323,7 +323,7 @@ static void print_times(const struct ff_summary *s, FILE *to)
 			100 * t->us[FF_TIME_IDLE] / step,
 			s->facts.shape.pipeline > 1 ? " (bubbles, and waits)" : "");
 	ff_text_wrap("        ", line, to);
-	snprintf(line, LINE, "bound by %s", s->facts.bound);
+	snprintf(line, LINE, "most of the step is %s", s->facts.bound);
 	ff_text_wrap("        ", line, to);
 }
 

@@ -199,7 +199,11 @@ static void print_more(const struct ff_summary *s, FILE *to)
 		snprintf(share_text, FF_TEXT, "%.1f %%", 100 * gain(s, i) / s->facts.step_us);
 		fprintf(to, "%-34s %14s %14s %s\n", m->name, carried, searched, share_text);
 	}
-	fprintf(to, "binding: %s\n", s->why.binds);
+	if (s->why.binds != s->facts.bound)
+		fprintf(to, "saves most: %s\n", s->why.binds);
+	else
+		fprintf(to, "none saves more than %g %%; most of the step is %s\n", 100 * GAIN,
+				s->facts.bound);
 	if (s->measured)
 		ff_text_wrap("", "Links were measured, so that faster ones cannot be priced.", to);
 }

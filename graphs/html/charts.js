@@ -279,8 +279,7 @@ function scalingChart(parent, title, value, axis, log, limit, ideal) {
     if (ideal) {
       draw("line", svg, {x1: x(1), x2: x(most), y1: y(ideal(1)), y2: y(ideal(most)),
         style: "stroke:var(--quiet);stroke-dasharray:2 4"});
-      const middle = Math.sqrt(most / 2);
-      say(svg, x(middle) - 8, y(ideal(middle)) + 14, "half the time on twice as many", "end");
+      say(svg, x(most) - 16, y(ideal(most)), "half the time on twice as many", "end"); // below it, also on a phone
     }
     report.strategies.forEach((r, i) => curveOf(svg, r, i, x, p => y(Math.max(value(p), low)), value, axis));
   });

@@ -126,7 +126,7 @@ function summary() {
     const h = report.shape;
     make("p", s, "Shape: " + shapeWords(h) + "; " +
       h.updated_flat + " of " + h.parameters + " parameters updated in shares; " + h.recomputed + " of " + h.operators +
-      " operators computed again" + (report.bound_by ? "; bound by " + report.bound_by : "") + ".");
+      " operators computed again" + (report.bound_by ? "; most of the step is " + report.bound_by : "") + ".");
   }
   if (report.baselines) rivals(s);
 }
@@ -204,7 +204,8 @@ function why() {
   make("p", s, "A device's time in the mean, beside data parallelism's:", "quiet");
   table(s, ["time", "data-parallel", "this plan", "difference"], rows.concat([["step", step, sum(now)]]).map(r =>
     [r[0], time(r[1]), time(r[2]), signed(r[2] - r[1], time)]));
-  make("p", s, "What more of something would bring. Binding: " + e.binds + ".", "quiet");
+  make("p", s, "What more of something would bring. " + (e.binds === report.bound_by
+    ? "None saves more than 1 %; most of the step is " + e.binds + "." : "Saves most: " + e.binds + "."), "quiet");
   table(s, ["with", "the same plan", "searched again", "saves"], MORE.map(([key, name]) => {
     const m = e[key], best = Math.min(...[m.carried_us, m.searched_us].filter(known));
     return [name, time(m.carried_us), time(m.searched_us),

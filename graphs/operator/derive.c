@@ -40,14 +40,16 @@ int ff_derive_input(const struct ff_derive *d, uint32_t slot, enum ff_dtype dtyp
 {
 	const struct ff_value *t = ff_derive_in(d, slot);
 	const char *name = d->graph->nodes[t->producer].name;
+	char few[16] = "";
 
 	if (t->dtype != dtype)
 		return ff_derive_fail(d, err, "input %u (\"%s\") is %s, expected %s", slot, name,
 				ff_dtype_name(t->dtype), ff_dtype_name(dtype));
+	if (min_rank < max_rank)
+		snprintf(few, sizeof(few), "%u to ", min_rank);
 	if (t->rank < min_rank || t->rank > max_rank)
-		return ff_derive_fail(d, err,
-				"input %u (\"%s\") has shape %s, expected %u to %u axes", slot,
-				name, ff_shape_text(t->rank, t->shape).text, min_rank, max_rank);
+		return ff_derive_fail(d, err, "input %u (\"%s\") has shape %s, expected %s%u axes",
+				slot, name, ff_shape_text(t->rank, t->shape).text, few, max_rank);
 	*ret = t;
 	return FF_OK;
 }

@@ -34,13 +34,76 @@ const struct ff_pure *ff_pure_row(uint32_t i)
 	return i < N_ROWS ? &rows[i].pure : NULL;
 }
 
-static bool has_label(const struct ff_node *n, enum ff_label label)
+/* ---- channels and places ---- */
+
+/* An operator of one element at a time calls all its axes attributes.  Those along which what it
+ * reads is made by parameter, or whole, are channels.  A bit for each dim. */
+struct channels {
+	uint32_t here;
+	uint32_t moved; /* of these: elements change their places, as in a concat */
+};
+
+static bool is_of(const struct ff_node *n, struct channels c, uint32_t dim, enum ff_label label)
+{
+	if (!(c.here >> dim & 1))
+		return n->dim[dim].label == label;
+	return label == FF_DIM_PARAMETER && !(c.moved >> dim & 1);
+}
+
+static bool is_channel(const struct ff_node *n, struct channels c, const struct ff_axis_map *axis)
+{
+	for (uint32_t t = 0; t < axis->n_terms; t++) {
+		uint32_t d = (uint32_t)axis->term[t].dim;
+
+		if (n->dim[d].label == FF_DIM_PARAMETER || c.here >> d & 1)
+			return true;
+	}
+	return axis->n_terms == 0;
+}
+
+static bool has_label(const struct ff_node *n, struct channels channels, enum ff_label label)
 {
 	for (uint32_t d = 0; d < n->n_dims; d++)
-		if (n->dim[d].label == label)
+		if (is_of(n, channels, d, label))
 			return true;
 	return false;
 }
+
+/* What of the axes of an input are channels. */
+static void mark_axes(const struct ff_graph *g, uint32_t node, uint32_t input, struct channels *c)
+{
+	const struct ff_node *n = &g->nodes[node];
+	const struct ff_value *v = &g->values[g->edges[n->in + input].value];
+	const struct ff_operand *in = &n->in_map[input];
+	const struct ff_operand *out = &g->nodes[v->producer].out_map[v->port];
+
+	for (uint32_t a = 0; a < in->rank; a++) {
+		if (!is_channel(&g->nodes[v->producer], c[v->producer], &out->axis[a]))
+			continue;
+		for (uint32_t t = 0; t < in->axis[a].n_terms; t++) {
+			uint32_t d = (uint32_t)in->axis[a].term[t].dim;
+
+			if (n->dim[d].label != FF_DIM_ATTRIBUTE)
+				continue;
+			c[node].here |= 1u << d;
+			if (in->axis[a].n_terms == 1 && in->shape[a] != n->dim[d].extent)
+				c[node].moved |= 1u << d;
+		}
+	}
+}
+
+static void mark_channels(const struct ff_graph *g, uint32_t node, struct channels *c)
+{
+	const struct ff_node *n = &g->nodes[node];
+
+	if (has_label(n, c[node], FF_DIM_PARAMETER)) /* which says what its attributes are */
+		return;
+	for (uint32_t k = 0; k < ff_node_inputs(n); k++)
+		if (ff_node_needs_config(g, g->values[g->edges[n->in + k].value].producer))
+			mark_axes(g, node, k, c);
+}
+
+/* ---- splits ---- */
 
 static uint32_t smallest_factor(uint32_t n)
 {
@@ -52,8 +115,8 @@ static uint32_t smallest_factor(uint32_t n)
 
 /* Cuts dims of `label` into up to `want` parts, factor by factor the one whose parts are largest.
  */
-static uint32_t cut(
-		const struct ff_node *n, enum ff_label label, uint32_t want, struct ff_config *c)
+static uint32_t cut(const struct ff_node *n, struct channels channels, enum ff_label label,
+		uint32_t want, struct ff_config *c)
 {
 	uint32_t parts = 1;
 
@@ -61,7 +124,7 @@ static uint32_t cut(
 		uint32_t factor = smallest_factor(want), best = FF_NONE;
 
 		for (uint32_t d = 0; d < n->n_dims; d++)
-			if (n->dim[d].label == label &&
+			if (is_of(n, channels, d, label) &&
 					c->degree[d] * factor <= (uint32_t)n->dim[d].extent &&
 					(best == FF_NONE ||
 							n->dim[d].extent / c->degree[d] >
@@ -78,33 +141,33 @@ static uint32_t cut(
 }
 
 /* The dims of `label` stride over neighbours, from `stride` on; what they reach. */
-static uint32_t lay(
-		const struct ff_node *n, enum ff_label label, uint32_t stride, struct ff_config *c)
+static uint32_t lay(const struct ff_node *n, struct channels channels, enum ff_label label,
+		uint32_t stride, struct ff_config *c)
 {
 	for (uint32_t d = n->n_dims; d-- > 0;)
-		if (n->dim[d].label == label && c->degree[d] > 1) {
+		if (is_of(n, channels, d, label) && c->degree[d] > 1) {
 			c->stride[d] = (uint16_t)stride;
 			stride *= c->degree[d];
 		}
 	return stride;
 }
 
-static void split(const struct row *r, const struct ff_node *n, uint32_t devices, uint32_t in_node,
-		struct ff_config *c)
+static void split(const struct row *r, const struct ff_node *n, struct channels channels,
+		uint32_t devices, uint32_t in_node, struct ff_config *c)
 {
-	enum ff_label label = has_label(n, r->inner) ? r->inner : r->otherwise;
+	enum ff_label label = has_label(n, channels, r->inner) ? r->inner : r->otherwise;
 	uint32_t inner, outer = 1, reach;
 
 	*c = (struct ff_config){.replicas = 1};
 	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
 		c->degree[d] = 1;
-	inner = cut(n, label, r->alone ? devices : in_node, c);
-	if (!r->alone)
-		outer = cut(n, FF_DIM_SAMPLE, devices / in_node, c);
-	reach = lay(n, label, 1, c);
+	inner = cut(n, channels, label, r->alone ? devices : in_node, c);
+	if (!r->alone) /* what has too few parts for a node shares its samples there, too */
+		outer = cut(n, channels, FF_DIM_SAMPLE, devices / inner, c);
+	reach = lay(n, channels, label, 1, c);
 	c->replicas = (uint16_t)(devices / inner / outer);
 	c->replica_stride = c->replicas > 1 ? (uint16_t)reach : 0;
-	lay(n, FF_DIM_SAMPLE, label == FF_DIM_SAMPLE ? 1 : reach * c->replicas, c);
+	lay(n, channels, FF_DIM_SAMPLE, label == FF_DIM_SAMPLE ? 1 : reach * c->replicas, c);
 	c->n_parts = devices;
 }
 
@@ -112,14 +175,17 @@ static int split_all(const struct row *r, const struct ff_graph *g, const struct
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
 {
 	uint32_t in_node = m->nodes[0].count;
-	int code = ff_strategy_create(g, a, ret, err);
+	struct channels *channels = ff_arena_array(a, g->n_nodes, sizeof(*channels));
+	int code = channels ? ff_strategy_create(g, a, ret, err) : ff_fail_memory(err);
 
 	if (code == FF_OK && !r->alone && (m->n_devices <= in_node || m->n_devices % in_node))
 		return ff_fail(err, FF_E_INPUT, "%s: expected several nodes of %u devices",
 				r->pure.name, in_node);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
-		if (ff_node_needs_config(g, i))
-			split(r, &g->nodes[i], m->n_devices, in_node, &ret->config[i]);
+		if (ff_node_needs_config(g, i)) {
+			mark_channels(g, i, channels);
+			split(r, &g->nodes[i], channels[i], m->n_devices, in_node, &ret->config[i]);
+		}
 	return code;
 }
 

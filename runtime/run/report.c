@@ -1,5 +1,6 @@
 /* What ffrun tells: a table for people, JSON for programs.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "figure.h"
 #include "weights.h"
 
 #include <inttypes.h>
@@ -184,7 +185,8 @@ static void print_steps(
 			if (isnan(v))
 				printf("%10s    ", "-");
 			else
-				printf("%10.*f%s", rows[row].decimals, v, rows[row].unit);
+				printf("%10s%s", ff_figure_text(v, rows[row].decimals).text,
+						rows[row].unit);
 		}
 		printf("\n");
 	}
@@ -209,9 +211,10 @@ static void print_losses(const struct ff_plan *p, const struct ff_outcome *o)
 
 		for (uint64_t k = p->steps - tail; k < p->steps; k++)
 			loss += o->loss_of[i][k] / (double)tail;
-		printf("  %s, weight %g: %.4f", n->name, n->attrs.loss.weight, loss);
+		printf("  %s, weight %g: %s", n->name, n->attrs.loss.weight,
+				ff_figure_text(loss, 4).text);
 		if (!isnan(o->at_end.all.loss))
-			printf("; tested %.4f", f->loss);
+			printf("; tested %s", ff_figure_text(f->loss, 4).text);
 		if (!isnan(o->at_end.all.loss) && !isnan(f->accuracy))
 			printf(", accuracy %.2f %%", 100 * f->accuracy);
 		if (!isnan(o->at_end.all.loss) && !isnan(f->top))
@@ -222,13 +225,14 @@ static void print_losses(const struct ff_plan *p, const struct ff_outcome *o)
 
 static void print_test(const struct ff_plan *p, const struct ff_test *t)
 {
-	printf("  after %" PRIu64 " steps: test loss %.4f", t->step, t->all.loss);
+	printf("  after %" PRIu64 " steps: test loss %s", t->step,
+			ff_figure_text(t->all.loss, 4).text);
 	if (!isnan(t->all.accuracy))
 		printf(", accuracy %.2f %%", 100 * t->all.accuracy);
 	if (!isnan(t->all.top))
 		printf(", top-%u %.2f %%", p->top, 100 * t->all.top);
 	if (!isnan(t->all.perplexity))
-		printf(", perplexity %.3f", t->all.perplexity);
+		printf(", perplexity %s", ff_figure_text(t->all.perplexity, 3).text);
 	printf("\n");
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "ff/cli.h"
+#include "figure.h"
 #include "metrics.h"
 #include "process/agree.h"
 #include "process/pulse.h"
@@ -228,7 +229,7 @@ static void show(struct training *t, uint64_t step, double start_us)
 		return;
 	for (uint64_t k = from; k < known; k++)
 		loss += t->outcome[0].loss[k] / (double)(known - from);
-	at = known ? snprintf(text, sizeof(text), "  loss %.4f", loss) : 0;
+	at = known ? snprintf(text, sizeof(text), "  loss %s", ff_figure_text(loss, 4).text) : 0;
 	at += snprintf(text + at, sizeof(text) - (size_t)at, "  rate %.3g", shown_rate(t, step));
 	if (t->outcome[0].n_tests)
 		snprintf(text + at, sizeof(text) - (size_t)at, "  accuracy %.2f %%",

@@ -193,7 +193,7 @@ static const struct bad others[] = {
 				"nodes[2]", "is int32, expected float32"},
 		{GRAPH(X "," Y "," FLAT "," NODE("c", "conv2d", "\"f\"",
 				 ",\"out_channels\":2,\"kernel\":1") TAIL("c")),
-				"nodes[3]", "has shape [4, 192], expected 4 to 4 axes"},
+				"nodes[3]", "has shape [4, 192], expected 4 axes"},
 		{GRAPH(X "," Y "," FLAT
 			 "," NODE("l", "linear", "\"f\"", ",\"out_features\":0") "," LOSS),
 				"nodes[3].out_features", ""},

@@ -15,9 +15,13 @@ class Block(nn.Module):
         self.out, self.up, self.down = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
         self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
 
+    def turned(self, q):
+        return q
+
     def attend(self, x):
         n, t, _ = x.shape
         q, k, v = (f(x).view(n, t, HEADS, -1).transpose(1, 2) for f in (self.query, self.key, self.value))
+        q = self.turned(q)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=self.before)
         return self.out(y.transpose(1, 2).reshape(n, t, -1))
 
@@ -32,13 +36,26 @@ class Block(nn.Module):
         return self.norm2(x + self.feed(x))
 
 
+class TurnedBlock(Block):
+    """What is cut by heads meets a buffer and a parameter that are not, as in rotary places and norms of queries."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.register_buffer("turn", torch.linspace(0.5, 1.5, PLACES * WIDTH // HEADS).view(PLACES, -1))
+        self.scale = nn.Parameter(torch.linspace(0.8, 1.2, WIDTH // HEADS))
+
+    def turned(self, q):
+        return q * self.turn * self.scale
+
+
 class GPT(nn.Module):
     """Its embedding is also its last layer."""
+    BLOCK = Block
 
     def __init__(self):
         super().__init__()
         self.words, self.places = nn.Embedding(WORDS, WIDTH), nn.Embedding(PLACES, WIDTH)
-        self.blocks = nn.ModuleList(Block(True, "tanh") for _ in range(2))
+        self.blocks = nn.ModuleList(self.BLOCK(True, "tanh") for _ in range(2))
         self.norm = nn.LayerNorm(WIDTH)
 
     def forward(self, ids, labels):
@@ -61,6 +78,10 @@ class GPTWithHead(GPT):
 
     def logits(self, x):
         return self.head(x)
+
+
+class TurnedGPT(GPTWithHead):
+    BLOCK = TurnedBlock
 
 
 class BERT(nn.Module):
@@ -108,9 +129,11 @@ class Convolutions(nn.Module):
         super().__init__()
         self.first, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
         self.second, self.out = nn.Conv2d(8, 6, 3, padding=1), nn.Linear(6, 8)
+        self.up = nn.ConvTranspose2d(6, 6, 2, 2)
 
     def forward(self, images, labels):
         x = self.second(F.relu(self.norm(self.first(images))))
+        x = F.interpolate(F.softplus(F.pad(self.up(x), (1, 1, 1, 1))), scale_factor=0.5, mode="bilinear")
         return F.cross_entropy(self.out(x.mean((2, 3))), labels)
 
 
@@ -126,6 +149,11 @@ def gpt():
 def gpt_head():
     torch.manual_seed(1)
     return GPTWithHead(), (ids(BATCH, PLACES), ids(BATCH, PLACES))
+
+
+def turned():
+    torch.manual_seed(1)
+    return TurnedGPT(), (ids(BATCH, PLACES), ids(BATCH, PLACES))
 
 
 def bert():
@@ -148,4 +176,4 @@ def convolutions():
     return Convolutions(), (torch.randn(BATCH, 3, 8, 8), ids(BATCH, classes=8))
 
 
-MODELS = {f.__name__: f for f in (gpt, gpt_head, bert, lstm, resnet18, convolutions)}
+MODELS = {f.__name__: f for f in (gpt, gpt_head, turned, bert, lstm, resnet18, convolutions)}

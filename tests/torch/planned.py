@@ -127,7 +127,7 @@ class Model:
 
     def planned(self, plan, steps, strict, named=True, mode="graph"):
         module, inputs = self.make()
-        names = read_map(self) if named else None
+        names = (read_map(self) if mode == "graph" else self.path("map.json")) if named else None  # or the file's path
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             planned = apply(module, plan, *inputs, map=names, strict=strict, mode=mode)

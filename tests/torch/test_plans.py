@@ -220,6 +220,15 @@ def test_modules_cut(folder):
     tap.say(found == want, "layers are cut, stored in parts, computed again, tied", [found])
 
 
+def test_modules_turned(folder):
+    """Where what is cut meets what is not: a buffer, and a parameter, whose gradients are summands."""
+    model = planned.Model("turned", folder)
+    plan = model.plan(ffsearch, "--simulate", "megatron:2,2,1,1")
+    found = model.four([plan], 2, strict=False, mode="modules")
+    compare("heads times a buffer and a parameter", found if isinstance(found, str) else found[0],
+            ("one process", model.one(2)))
+
+
 def test_loss_behind(folder):
     """Layers of a module that returns no loss."""
     torch.manual_seed(1)
@@ -307,6 +316,8 @@ def test_searched(folder):
         tap.say(len(plans) > 2 and not said, f"{name}: plans of {len(plans)} shapes are exact", said)
         if name == "convolutions":
             plan = by_samples(model)
+            said = laid_out(*MODELS[name]()[:1], plan, read_map(model), MODELS[name]()[1])[2].said
+            tap.say(not any(said.values()), f"{name}: so is every operator by samples", [str(said)])
             cases = [changed(plan, "first", degrees={"height": 4}), changed(plan, "second", degrees={"out_channel": 4}),
                      changed(plan, "first", degrees={"out_channel": 3}, devices=[0, 1, 2]),
                      changed(plan, "first", degrees={"sample": 2}, devices=[0, 1]),
@@ -333,6 +344,7 @@ def test_meshes():
 PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers, "mixed": test_mixed, "trained": test_trained,
          "gathered": test_gathered, "refused": test_refused, "searched": test_searched,
          "modules": test_modules, "modules_cut": test_modules_cut,
+         "modules_turned": test_modules_turned,
          "loss_behind": test_loss_behind, "modules_refused": test_modules_refused}
 for part in sys.argv[3:] or PARTS:
     with tempfile.TemporaryDirectory(prefix="ffplans") as keep:

@@ -129,7 +129,7 @@ class Layout:
 
     def placed(self, node, axes, cut, operands, count):
         step = Step(node, [], [], [], cut)
-        bias = rules.kind_of(node) in ("aten.linear", "aten.conv1d", "aten.conv2d", "aten.conv3d")
+        bias = rules.kind_of(node).startswith(("aten.linear", "aten.conv"))
         for i, names in enumerate(axes.operands):
             at, back = [], []
             for axis, dim in enumerate(cut):

@@ -10,7 +10,7 @@ from torch import distributed
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
-from torch.distributed.tensor.experimental import register_sharding
+from torch.distributed.tensor.experimental import implicit_replication, register_sharding
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, loss_parallel, parallelize_module
 from torch.utils.checkpoint import checkpoint
 
@@ -113,8 +113,15 @@ class Modules(torch.nn.Module):
         for part in zip(*(x.chunk(self.micro_batches) for x in inputs)):
             yield [x.chunk(n)[i] for x in part]
 
+    @contextlib.contextmanager
     def together(self):
-        return loss_parallel() if self.uniform.by_class else contextlib.nullcontext()
+        """What is no DTensor (buffers, parameters that are not cut) is the same on all devices of the tensor's mesh."""
+        with contextlib.ExitStack() as held:
+            if self.uniform.layers:
+                held.enter_context(implicit_replication())
+            if self.uniform.by_class:
+                held.enter_context(loss_parallel())
+            yield
 
     def step(self, *inputs):
         """The loss, whole; gradients are added to the parameters'."""
@@ -129,6 +136,8 @@ class Modules(torch.nn.Module):
             losses = losses + loss.detach() / self.micro_batches
         for p, old in zip(self.alike, before):
             if p.grad is not None:
+                if isinstance(p.grad, DTensor) and not isinstance(p, DTensor):
+                    p.grad = p.grad.full_tensor()  # it met a value that is cut: each has a summand
                 self.mean(p.grad)
                 p.grad += 0 if old is None else old
         return self.mean(losses)

@@ -79,12 +79,12 @@ class Names:
     """Of the file that `export` writes beside a graph; without one, operators are called as the graph's nodes."""
 
     def __init__(self, graph, signature, file=None):
-        self.file = file
+        self.file = None if file is None else document(file, "ffsoap-torch-map")
         self.nodes = {n.name for n in graph.nodes if n.op == "call_function"}
         self.modules = set(signature.inputs_to_parameters.values())
         self.by_node, self.by_parameter, self.others, self.made = {}, {}, set(), self.nodes
-        if file is not None:
-            self.read(document(file, "ffsoap-torch-map"))
+        if self.file is not None:
+            self.read(self.file)
 
     def read(self, file):
         for operator, what in file["operators"].items():

@@ -144,6 +144,22 @@ def convolution(node, shapes, result):
     return Axes(operands[:len(shapes)], [["sample", out] + space]) if rank > 2 else None
 
 
+def conv_transpose(node, shapes, result):
+    rank, space = len(result), [None] * (len(result) - 2)
+    groups = node.args[6] if len(node.args) > 6 else 1
+    out, inner = ("out_channel", "in_channel") if groups == 1 else (None, None)
+    operands = [["sample", inner] + space, [inner, out] + space, [out]]
+    return Axes(operands[:len(shapes)], [["sample", out] + space]) if rank > 2 else None
+
+
+def padded(node, shapes, result):
+    """All axes but those behind, which grow."""
+    names = named(len(result))
+    kept = len(result) - len(node.args[1]) // 2
+    names = names[:kept] + [None] * (len(result) - kept)
+    return Axes([names], [names])
+
+
 def windows(node, shapes, result):
     names = ["sample", "channel"] + [None] * (len(result) - 2)
     return Axes([names], [names])
@@ -224,7 +240,8 @@ def rows_of():
         "aten.rsqrt", "aten.pow", "aten.abs", "aten.erf", "aten.clamp", "aten.add", "aten.sub", "aten.mul",
         "aten.div", "aten.minimum", "aten.maximum", "aten.where", "aten.masked_fill", "aten.cos", "aten.sin",
         "aten.eq", "aten.ne", "aten.lt", "aten.le", "aten.gt", "aten.ge", "aten.logical_and", "aten.logical_or",
-        "aten.logical_not", "aten.bitwise_not", "aten.square", "aten.reciprocal", "aten.relu6")
+        "aten.logical_not", "aten.bitwise_not", "aten.square", "aten.reciprocal", "aten.relu6",
+        "aten.softplus", "aten.celu", "aten.log1p", "aten.expm1")
     put(unary_linear, "aten.clone", "aten.contiguous", "aten.detach", "aten.alias", "aten._to_copy", "aten.to",
         "aten.neg", "aten.lift_fresh_copy")
     put(reshape, "aten.view", "aten.reshape", "aten._unsafe_view", "aten.flatten", "aten.unflatten",
@@ -233,14 +250,19 @@ def rows_of():
     put(permuted(lambda node, rank: node.args[1]), "aten.permute")
     put(elementwise, "aten.expand")
     put(along(2), "aten.split", "aten.chunk", "aten.split_with_sizes")
-    put(along(1), "aten.slice", "aten.cat", "aten.softmax", "aten.log_softmax", "aten._softmax", "aten._log_softmax")
+    put(along(1), "aten.slice", "aten.cat", "aten.flip", "aten.softmax", "aten.log_softmax", "aten._softmax",
+        "aten._log_softmax")
     put(along(1, drops=True), "aten.select", "aten.unbind", "aten.mean", "aten.sum", "aten.amax", "aten.amin")
     put(linear, "aten.linear")
     put(matmul, "aten.matmul", "aten.bmm", "aten.mm")
     put(embedding, "aten.embedding")
     put(convolution, "aten.conv1d", "aten.conv2d", "aten.conv3d")
+    put(conv_transpose, "aten.conv_transpose1d", "aten.conv_transpose2d", "aten.conv_transpose3d")
+    put(padded, "aten.pad", "aten.constant_pad_nd")
     put(windows, "aten.max_pool1d", "aten.max_pool2d", "aten.max_pool3d", "aten.avg_pool1d", "aten.avg_pool2d",
-        "aten.avg_pool3d", "aten.adaptive_avg_pool1d", "aten.adaptive_avg_pool2d", "aten.adaptive_avg_pool3d")
+        "aten.avg_pool3d", "aten.adaptive_avg_pool1d", "aten.adaptive_avg_pool2d", "aten.adaptive_avg_pool3d",
+        "aten.upsample_nearest1d", "aten.upsample_nearest2d", "aten.upsample_nearest3d", "aten.upsample_linear1d",
+        "aten.upsample_bilinear2d", "aten.upsample_trilinear3d")
     put(normalised, "aten.layer_norm", "aten.rms_norm")
     put(group_norm, "aten.group_norm")
     put(batch_norm, "aten._native_batch_norm_legit_functional")

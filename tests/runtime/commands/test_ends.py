@@ -177,6 +177,21 @@ def a_loss_that_is_no_number_is_told_and_not_kept():
         assert re.fullmatch(r"ffrun: data-parallel: the loss is (no number|infinite) at step [^\n]+\n", err), err
 
 
+def a_loss_that_grows_stays_in_its_column():
+    nodes = [{"name": "x", "op": "input", "shape": [8, 16]}, {"name": "y", "op": "input", "shape": [8, 4]},
+             {"name": "f", "op": "linear", "in": ["x"], "out_features": 4},
+             {"name": "g", "op": "linear", "in": ["f"], "out_features": 4},
+             {"name": "loss", "op": "mse", "in": ["g", "y"]}]
+    with open("grows.json", "w", encoding="utf-8") as f:
+        json.dump({"format": "ffsoap-graph", "version": 2, "name": "grows", "nodes": nodes}, f)
+    out, _ = run(FFRUN, "grows.json", "single", "--data", "synthetic", "--rate", "1.5", "--steps", "5", "--report",
+                 "grows.report")
+    told = re.search(r"^  loss, last steps *(\S+) *$", out, re.M)[1]
+    losses = read_report("grows.report")["loss"]
+    assert max(losses) > 1e12 and len(told) <= 10, (told, losses)
+    assert abs(float(told) * len(losses) / sum(losses) - 1) < 1e-3, (told, losses)
+
+
 def outputs_are_looked_at_first():
     for option in "--report", "--trace", "--html", "--dump", "--save":
         _, err = run(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, option, "no/file", status=1)
@@ -238,9 +253,9 @@ def two_profiles_of_one_file():
 
 TESTS = [a_killed_rank_is_named, ends_are_told_beside_compute, a_rank_that_comes_no_further_is_named,
          a_rank_that_nobody_can_name_is_missed, one_process_stops, ranks_stop, ranks_stop_at_ctrl_c,
-         a_loss_that_is_no_number_is_told_and_not_kept, outputs_are_looked_at_first, too_many_ranks_are_not_started,
-         a_report_may_go_to_standard_output, a_profile_is_of_its_machine,
-         machines_have_as_many_nodes_as_asked_for, two_profiles_of_one_file]
+         a_loss_that_is_no_number_is_told_and_not_kept, a_loss_that_grows_stays_in_its_column,
+         outputs_are_looked_at_first, too_many_ranks_are_not_started, a_report_may_go_to_standard_output,
+         a_profile_is_of_its_machine, machines_have_as_many_nodes_as_asked_for, two_profiles_of_one_file]
 
 subprocess.run([FFZOO, "mlp", "--batch", "8", "--set", "image=4", "--set", "hidden=8", "--set", "layers=1", "-o",
                 "mlp.json"], check=True)
