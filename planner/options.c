@@ -304,7 +304,8 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT,
 				"option --certificate: expected no --framework beside it, as plans "
 				"that are searched are for our runtime");
-	if (check_words(&j->opt, err) < 0 || ff_variations_parse(&j->opt.vary, v, &n, err) < 0)
+	if (check_words(&j->opt, err) < 0 || ff_job_check_rewrite(&j->opt, err) < 0 ||
+			ff_variations_parse(&j->opt.vary, v, &n, err) < 0)
 		return err->code;
 	if (j->opt.oracle)
 		return check_oracle(j, err);
@@ -370,6 +371,11 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"with --space torch: the module's, beside its graph"},
 			{"--memory", FF_OPTION_BYTES, &o->memory, "BYTES",
 					"limit for each device (preset: what the machine says)"},
+			{"--rewrite", FF_OPTION_TEXTS, &o->rewrite, "PATTERN",
+					"merge products that read one value (query, key and value; "
+					"branches of convolutions): all; auto: those by which data "
+					"parallelism gains; those whose first one's name matches, "
+					"may be repeated; or none (preset)"},
 			{"--init", FF_OPTION_TEXTS, &o->init, "NAME",
 					"start from a plan, also one for another batch, machine or "
 					"number of devices, or from data-parallel, expert, single, "

@@ -162,7 +162,11 @@ static int load_candidate(
 	c->name = name;
 	if (is_rule(name))
 		return FF_OK;
-	code = ff_strategy_load(name, &p->graph, devices, &p->arena, &c->strategy, &c->info, err);
+	/* the first says what the graph is */
+	code = (c == p->candidate ? ff_strategy_load_rewritten(name, &p->graph, devices, &p->arena,
+						    &c->strategy, &c->info, err)
+				  : ff_strategy_load(name, &p->graph, devices, &p->arena,
+						    &c->strategy, &c->info, err));
 	if (code == FF_OK && 1 - c->info.disturbed_share < FF_STEADY)
 		ff_error_write(&p->note[1], FF_OK,
 				"%.200s: %.0f %% of the costs behind its prediction rest on "
