@@ -334,6 +334,15 @@ static int open_data(const struct ff_run_options *opt, struct ff_plan *p, struct
 	return code;
 }
 
+/* A plan may rewrite it. */
+static int load_graph(const char *path, struct ff_plan *p, struct ff_error *err)
+{
+	int code = ff_graph_load(path, &p->arena, &p->graph, err);
+
+	p->given = p->graph;
+	return code;
+}
+
 static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
 		struct ff_plan *p, struct ff_error *err)
 {
@@ -341,7 +350,7 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 
 	if ((code = ff_run_check(opt, err)) < 0 ||
 			(code = ff_run_check_shared(opt, ranks, err)) < 0 ||
-			(code = ff_graph_load(opt->what.graph, &p->arena, &p->graph, err)) < 0 ||
+			(code = load_graph(opt->what.graph, p, err)) < 0 ||
 			(code = load_candidate(p, opt->what.strategy, FF_MAX_DEVICES, err)) < 0 ||
 			(code = load_machine(&opt->what, ranks, here, p, err)) < 0)
 		return code;
@@ -401,14 +410,14 @@ void ff_plan_communicate(struct ff_plan *p, const char *name)
 	}
 }
 
-int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
+static int lower(struct ff_plan *p, const struct ff_graph *g, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
 {
 	struct ff_workspace_query query = {.backend = p->backend};
 	struct ff_lower_options opt = {.optimizer = p->optimizer,
 			.clip = p->clip > 0,
 			.travel = p->travel,
-			.group = p->groups.of,
+			.group = g == &p->graph ? p->groups.of : NULL,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};
 	struct ff_schedule s;
@@ -416,7 +425,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 
 	if (code < 0)
 		return code;
-	code = ff_lower(&p->graph, machine, strategy, &opt, &p->arena, &s, err);
+	code = ff_lower(g, machine, strategy, &opt, &p->arena, &s, err);
 	p->backend->device.close(query.device);
 	ff_workspace_finish(&query);
 	if (query.err.code < 0) {
@@ -426,6 +435,18 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 	if (code == FF_OK)
 		*ret = s;
 	return code;
+}
+
+int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
+		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
+{
+	return lower(p, &p->graph, machine, strategy, ret, err);
+}
+
+int ff_plan_lower_given(struct ff_plan *p, const struct ff_machine *machine,
+		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
+{
+	return lower(p, p->graph.rewritten ? &p->given : &p->graph, machine, strategy, ret, err);
 }
 
 /* Bytes by which a device's scratch is beyond what planners that have measured nothing take it for:

@@ -399,15 +399,15 @@ static int read_tensor(struct ff_plan *p, const struct ff_tensor *t, int64_t n, 
 	return FF_OK;
 }
 
-static int load_array(struct ff_plan *p, struct ff_executor *x, uint32_t node, uint32_t array,
-		struct ff_error *err)
+static int load_array(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
+		uint32_t node, uint32_t array, struct ff_error *err)
 {
-	int64_t n = volume(&p->graph.values[p->graph.nodes[node].out]);
+	int64_t n = volume(&g->values[g->nodes[node].out]);
 	float *whole = calloc((size_t)n, sizeof(*whole));
 	int code = whole ? FF_OK : ff_fail_memory(err);
 
-	for (uint32_t k = 0; k < ff_parameter_pieces(&p->graph, node) && code == FF_OK; k++) {
-		const struct part part = part_of(&p->graph, node, k);
+	for (uint32_t k = 0; k < ff_parameter_pieces(g, node) && code == FF_OK; k++) {
+		const struct part part = part_of(g, node, k);
 		const struct ff_tensor *t;
 		char name[FF_TENSOR_NAME];
 
@@ -422,20 +422,21 @@ static int load_array(struct ff_plan *p, struct ff_executor *x, uint32_t node, u
 	return code;
 }
 
-static int load_kept(struct ff_plan *p, struct ff_executor *x, struct ff_error *err)
+static int load_kept(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
+		struct ff_error *err)
 {
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < p->graph.n_values && code == FF_OK; i++) {
-		const struct ff_tensor *t = find_kept(p->weights, &p->graph, i);
+	for (uint32_t i = 0; i < g->n_values && code == FF_OK; i++) {
+		const struct ff_tensor *t = find_kept(p->weights, g, i);
 		float *whole;
 
 		if (!t)
 			continue;
-		whole = malloc((size_t)p->graph.values[i].shape[0] * sizeof(*whole));
+		whole = malloc((size_t)g->values[i].shape[0] * sizeof(*whole));
 		if (!whole)
 			return ff_fail_memory(err);
-		code = read_tensor(p, t, p->graph.values[i].shape[0], whole, err);
+		code = read_tensor(p, t, g->values[i].shape[0], whole, err);
 		if (code == FF_OK)
 			code = ff_executor_put_kept(x, i, whole, err);
 		free(whole);
@@ -444,37 +445,38 @@ static int load_kept(struct ff_plan *p, struct ff_executor *x, struct ff_error *
 }
 
 /* Without it nothing is left to be sent: gradients were not compressed when it was written. */
-static bool has_residual(const struct ff_plan *p, uint32_t node)
+static bool has_residual(const struct ff_plan *p, const struct ff_graph *g, uint32_t node)
 {
 	bool has = false;
 
-	for (uint32_t k = 0; p->first && k < ff_parameter_pieces(&p->graph, node); k++) {
+	for (uint32_t k = 0; p->first && k < ff_parameter_pieces(g, node); k++) {
 		char name[FF_TENSOR_NAME];
 
-		array_name(FF_ARRAY_RESIDUALS, ff_parameter_piece(&p->graph, node, k).name, name);
+		array_name(FF_ARRAY_RESIDUALS, ff_parameter_piece(g, node, k).name, name);
 		has = has || ff_tensors_find(p->weights, name);
 	}
 	return has;
 }
 
-int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *err)
+int ff_weights_load(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
+		struct ff_error *err)
 {
 	uint32_t states = p->first ? p->optimizer->states : 0;
 	int code = FF_OK;
 
 	p->weights_hash = 0;
-	for (uint32_t i = 0; p->weights && i < p->graph.n_nodes && code == FF_OK; i++) {
-		if (!ff_node_is_parameter(&p->graph, i))
+	for (uint32_t i = 0; p->weights && i < g->n_nodes && code == FF_OK; i++) {
+		if (!ff_node_is_parameter(g, i))
 			continue;
-		code = load_array(p, x, i, FF_ARRAY_WEIGHTS, err);
+		code = load_array(p, g, x, i, FF_ARRAY_WEIGHTS, err);
 		for (uint32_t k = 0; k < states && code == FF_OK; k++)
-			code = load_array(p, x, i, FF_ARRAY_STATES + k, err);
+			code = load_array(p, g, x, i, FF_ARRAY_STATES + k, err);
 		for (uint32_t k = 0; p->first && k < p->travel.staleness && code == FF_OK; k++)
-			code = load_array(p, x, i, FF_ARRAY_WAITING + k, err);
-		if (code == FF_OK && p->travel.codec && has_residual(p, i))
-			code = load_array(p, x, i, FF_ARRAY_RESIDUALS, err);
+			code = load_array(p, g, x, i, FF_ARRAY_WAITING + k, err);
+		if (code == FF_OK && p->travel.codec && has_residual(p, g, i))
+			code = load_array(p, g, x, i, FF_ARRAY_RESIDUALS, err);
 	}
-	return code == FF_OK && p->weights ? load_kept(p, x, err) : code;
+	return code == FF_OK && p->weights ? load_kept(p, g, x, err) : code;
 }
 
 /* On the first rank: the file up to its first tensor. */
