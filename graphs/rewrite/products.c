@@ -115,14 +115,15 @@ int ff_products_merge(struct ff_rewriting *r, const char *merged, const uint32_t
 	const struct product *p = find(first->op);
 	uint32_t axis = p->axis ? p->axis : r->g->values[first->out].rank - 1, whole;
 	union ff_attrs attrs = first->attrs;
-	int32_t rows = 0;
+	int64_t rows = 0;
 	bool equal = true;
 
 	for (uint32_t k = 0; k < n; k++) {
 		rows += ff_product_rows(r->g, node[k]);
 		equal = equal && ff_product_rows(r->g, node[k]) == ff_product_rows(r->g, node[0]);
 	}
-	*at(&attrs, p->features) = rows;
+	/* 0: too many, as who adds the node says */
+	*at(&attrs, p->features) = rows > INT32_MAX ? 0 : (int32_t)rows;
 	whole = ff_builder_add(
 			r->b, first->op, merged, &attrs, &r->made[r->g->edges[first->in].value], 1);
 	if (equal)
