@@ -123,14 +123,14 @@ int ff_job_rewrite(struct ff_job *j, struct ff_error *err)
 	if (!words->n || (words->n == 1 && !strcmp(words->text[0], "none")))
 		return FF_OK;
 	code = price(j, &j->in.graph, &before_us, automatic ? err : &inner);
-	if (automatic && code == FF_OK)
+	if (automatic && code == FF_OK) {
 		code = choose(j, before_us, &made, err);
-	else if (!automatic) /* without a price of the graph before there is no gain to tell */
-		code = ff_graph_rewrite_matching(&j->in.graph, words->text, words->n, &j->arena,
-				       &made, &inner) < 0
-				       ? ff_fail(err, FF_E_INPUT, "option --rewrite: %s",
-							 inner.text)
-				       : FF_OK;
+	} else if (!automatic) { /* without a price of the graph before there is no gain to tell */
+		code = ff_graph_rewrite_matching(
+				&j->in.graph, words->text, words->n, &j->arena, &made, &inner);
+		if (code < 0)
+			return ff_fail(err, code, "option --rewrite: %s", inner.text);
+	}
 	if (code == FF_OK)
 		code = price(j, &made, &with_us, err);
 	if (code < 0)
