@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Whether merged products pay: predicted for GPUs that are not here, predicted and measured on this host.
 
-usage: bench/rewrites.py [--build build] [--out out/rewrites] [--rounds 5] [--steps 8] [--predict]
+usage: bench/rewrites.py [--build build] [--out out/rewrites] [--rounds 5] [--steps 8] [--predict | --unprofiled]
 
 Small networks and small batches, data parallelism of one and two devices, without rewrites and with all
 (`ffsearch --rewrite all`): the step of the first over the step of the second, above 1 where merging gains.
 Measured: CPU time of so many steps less that of one, in turns, the median of so many rounds.  --predict leaves out
-what runs.
+what runs, --unprofiled the predictions for this host, for which kernels are measured.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -68,19 +68,23 @@ class Rewrites:
             print(f"A100 {network} batch {batch} {' '.join(sets)}: {apart:.2f} ms, merged {merged:.2f} "
                   f"({apart / merged:.3f}x), auto {auto:.2f} ({apart / auto:.3f}x)", flush=True)
 
+    def profiled(self, graph, plans, devices):
+        """Predicted by costs that were measured here."""
+        costs = f"{self.o.out}/costs-{devices}.json"
+        for plan in plans:
+            run(*self.command("ffprof", graph, "--machine", "cpu2", "--devices", devices, "--strategy", plan, "-o",
+                              costs))
+        apart, merged = (self.predicted(graph, "cpu2", devices, costs, *w)[0] for w in ([], ["--rewrite", "all"]))
+        return f"predicted {apart:.1f} ms, merged {merged:.1f} ({apart / merged:.3f}x), "
+
     def here(self):
         for network, batch, sets in HERE:
             graph = self.graph(network, batch, sets)
             for devices in (1, 2):
-                costs = f"{self.o.out}/{network}-{devices}.costs.json"
                 plans = [self.predicted(graph, "cpu2", devices, "peak", *w)[1] for w in ([], ["--rewrite", "all"])]
-                for plan in plans:
-                    run(*self.command("ffprof", graph, "--machine", "cpu2", "--devices", devices, "--strategy", plan,
-                                      "-o", costs))
-                apart, merged = (self.predicted(graph, "cpu2", devices, costs, *w)[0]
-                                 for w in ([], ["--rewrite", "all"]))
-                print(f"cpu {network} batch {batch}, {devices} ranks: predicted {apart:.1f} ms, merged {merged:.1f} "
-                      f"({apart / merged:.3f}x), measured {self.measured(graph, plans):.3f}x", flush=True)
+                text = "" if self.o.unprofiled else self.profiled(graph, plans, devices)
+                print(f"cpu {network} batch {batch}, {devices} ranks: {text}measured "
+                      f"{self.measured(graph, plans):.3f}x", flush=True)
 
 
 def main():
@@ -90,6 +94,7 @@ def main():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--steps", type=int, default=8)
     p.add_argument("--predict", action="store_true")
+    p.add_argument("--unprofiled", action="store_true")
     options = p.parse_args()
     os.makedirs(options.out, exist_ok=True)
     bench = Rewrites(options)

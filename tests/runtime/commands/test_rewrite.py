@@ -169,9 +169,12 @@ with tempfile.TemporaryDirectory() as folder:
     for ask in (["show", plan], ["diff", plan, searched], ["rebase", plan, "-o", folder / "rebased.json"]):
         run(ffplan, *ask, "--graph", graph, "--machine", "cpu2", "--costs", "analytic")
     say(json.loads((folder / "rebased.json").read_text())["rewrites"] == rewrites, "ffplan carries rewrites over")
-    run(ffprof, graph, "--machine", "cpu2", "--strategy", plan, "--budget", "1s", "-o", folder / "costs.json")
-    keys = re.findall(r'"key": "([^"]*)', (folder / "costs.json").read_text())
-    say(any("split" in k for k in keys), "ffprof measures what the plan's graph needs", keys)
+    apart, missing = folder / "apart.json", []
+    run(ffsearch, graph, "--machine", "cpu2", "--costs", "peak", "--simulate", "data-parallel", "-o", apart)
+    for i, more in enumerate((["--strategy", apart], ["--strategy", plan], ["--rewrite", "all"], [])):
+        done = run(ffprof, graph, "--machine", "cpu2", *more, "--budget", "1s", "-o", folder / f"costs{i}.json")
+        missing.append(int(re.search(r"of (\d+) missing kernels", done.stdout + done.stderr)[1]))
+    say(missing[0] < missing[1] and missing[2] != missing[3], "ffprof measures what the rewritten graph needs", missing)
 
     # what cannot be
     bad = folder / "bad.json"
