@@ -139,22 +139,3 @@ int ff_job_rewrite(struct ff_job *j, struct ff_error *err)
 	s->rewriting = (struct ff_rewriting_gain){before_us, with_us};
 	return FF_OK;
 }
-
-int ff_job_check_rewrite(const struct ff_job_options *o, struct ff_error *err)
-{
-	if (!o->rewrite.n)
-		return FF_OK;
-	if (o->simulate && !ff_job_is_start(o->simulate))
-		return ff_fail(err, FF_E_INPUT,
-				"option --rewrite: a strategy file of --simulate says what is "
-				"rewritten");
-	if (o->limits.torch)
-		return ff_fail(err, FF_E_INPUT,
-				"option --rewrite: not with --space torch, as ffsoap_torch trains "
-				"no rewritten graph");
-	for (uint32_t i = 0; i < o->rewrite.n && o->rewrite.n > 1; i++)
-		if (!strcmp(o->rewrite.text[i], "auto") || !strcmp(o->rewrite.text[i], "none"))
-			return ff_fail(err, FF_E_INPUT, "option --rewrite: %s stands alone",
-					o->rewrite.text[i]);
-	return FF_OK;
-}

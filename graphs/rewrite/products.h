@@ -3,7 +3,6 @@
 #define FF_REWRITE_PRODUCTS_H
 
 #include "ff/builder.h"
-#include "ff/rewrite.h"
 
 /* What is being rewritten. */
 struct ff_rewriting {
