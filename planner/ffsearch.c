@@ -42,8 +42,8 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 
 	if (!j->opt.simulate || ff_job_is_start(j->opt.simulate))
 		return FF_OK;
-	code = ff_strategy_load(j->opt.simulate, &j->in.graph, j->in.machine.n_devices, &j->arena,
-			&j->in.planned, &j->in.planned_info, err);
+	code = ff_strategy_load_rewritten(j->opt.simulate, &j->in.graph, j->in.machine.n_devices,
+			&j->arena, &j->in.planned, &j->in.planned_info, err);
 	if (code == FF_OK && !j->in.optimizer)
 		j->in.optimizer = j->in.planned_info.optimizer;
 	j->opt.clip = j->opt.clip || (code == FF_OK && j->in.planned_info.clip);
@@ -64,6 +64,8 @@ static int load(struct ff_job *j, struct ff_error *err)
 		code = load_planned(j, err);
 	if (!j->in.optimizer)
 		j->in.optimizer = ff_optimizer_preset();
+	if (code == FF_OK)
+		code = ff_job_rewrite(j, err);
 	return code == FF_OK ? ff_job_open(j, err) : code;
 }
 

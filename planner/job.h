@@ -46,7 +46,7 @@ struct ff_job_options {
 			*framework_name;
 	const char *strategy_path, *report_path, *list;
 	struct ff_job_beside beside;
-	struct ff_texts init, vary;
+	struct ff_texts init, vary, rewrite;
 	uint64_t devices, proposals, seed, jobs;
 	struct ff_travel_options travel;
 	double seconds;
@@ -110,6 +110,8 @@ struct ff_job {
 extern const struct ff_command ff_job_command;
 int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err);
 int ff_job_check(struct ff_job *j, struct ff_error *err);
+/* rewriting.c: --rewrite, before anything is made of the graph. */
+int ff_job_rewrite(struct ff_job *j, struct ff_error *err);
 /* budget.c: seconds for the search, after what went before it and without what comes behind it (0:
  * there is no limit); those for lowering the plan; the share that is kept for questions about it;
  * and whether what is made of the plan has to end (for `ctx`, a job). */

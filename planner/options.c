@@ -257,6 +257,25 @@ static int check_oracle(struct ff_job *j, struct ff_error *err)
 	return FF_OK;
 }
 
+static int check_rewrite(const struct ff_job_options *o, struct ff_error *err)
+{
+	if (!o->rewrite.n)
+		return FF_OK;
+	if (o->simulate && !ff_job_is_start(o->simulate))
+		return ff_fail(err, FF_E_INPUT,
+				"option --rewrite: a strategy file of --simulate says what is "
+				"rewritten");
+	if (o->limits.torch)
+		return ff_fail(err, FF_E_INPUT,
+				"option --rewrite: not with --space torch, as ffsoap_torch trains "
+				"no rewritten graph");
+	for (uint32_t i = 0; i < o->rewrite.n && o->rewrite.n > 1; i++)
+		if (!strcmp(o->rewrite.text[i], "auto") || !strcmp(o->rewrite.text[i], "none"))
+			return ff_fail(err, FF_E_INPUT, "option --rewrite: %s stands alone",
+					o->rewrite.text[i]);
+	return FF_OK;
+}
+
 int ff_job_check(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_variation v[FF_MOST_VARIATIONS];
@@ -304,7 +323,8 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT,
 				"option --certificate: expected no --framework beside it, as plans "
 				"that are searched are for our runtime");
-	if (check_words(&j->opt, err) < 0 || ff_variations_parse(&j->opt.vary, v, &n, err) < 0)
+	if (check_words(&j->opt, err) < 0 || check_rewrite(&j->opt, err) < 0 ||
+			ff_variations_parse(&j->opt.vary, v, &n, err) < 0)
 		return err->code;
 	if (j->opt.oracle)
 		return check_oracle(j, err);
@@ -370,6 +390,11 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"with --space torch: the module's, beside its graph"},
 			{"--memory", FF_OPTION_BYTES, &o->memory, "BYTES",
 					"limit for each device (preset: what the machine says)"},
+			{"--rewrite", FF_OPTION_TEXTS, &o->rewrite, "PATTERN",
+					"merge products that read one value (query, key and value; "
+					"branches of convolutions): all; auto: those by which data "
+					"parallelism gains; those whose first one's name matches, "
+					"may be repeated; or none (preset)"},
 			{"--init", FF_OPTION_TEXTS, &o->init, "NAME",
 					"start from a plan, also one for another batch, machine or "
 					"number of devices, or from data-parallel, expert, single, "

@@ -1,5 +1,8 @@
 /* What ffsearch says about a plan, for programs.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "ff/block.h"
+#include "ff/rewrite.h"
 #include "summary.h"
 
 static void write_bytes(struct ff_out *o, const char *key, const int64_t *bytes, uint32_t n)
@@ -70,6 +73,16 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_string(o, "format", "ffsoap-search-report");
 	ff_out_int(o, "version", 1);
 	ff_out_string(o, "graph", s->graph->name);
+	if (s->graph->rewritten) {
+		ff_out_array(o, "rewrites");
+		for (uint32_t i = 0; i < s->graph->rewritten->n; i++)
+			ff_out_string(o, NULL, s->graph->rewritten->text[i]);
+		ff_out_close(o);
+	}
+	if (s->graph->rewritten && !isnan(s->rewriting.before_us)) {
+		ff_out_real(o, "data_parallel_before_us", s->rewriting.before_us);
+		ff_out_real(o, "data_parallel_rewritten_us", s->rewriting.with_us);
+	}
 	ff_out_string(o, "machine", s->machine->name);
 	ff_out_int(o, "devices", s->machine->n_devices);
 	ff_out_string(o, "costs", s->costs);

@@ -8,6 +8,7 @@
 
 #include "explain/text.h"
 #include "ff/nearest.h"
+#include "ff/rewrite.h"
 
 #define NAME_WIDTH 32
 #define LINE 512 /* bytes of a paragraph */
@@ -101,6 +102,29 @@ static void print_changes(const struct ff_summary *s, FILE *to)
 	}
 }
 
+/* What was rewritten, by its first, and what that gains. */
+static void print_rewriting(const struct ff_summary *s, FILE *to)
+{
+	const struct ff_rewritten *w = s->graph->rewritten;
+	const struct ff_rewriting_gain *g = &s->rewriting;
+	char line[2 * LINE], before[FF_TEXT], with[FF_TEXT], gain[3 * FF_TEXT] = "";
+
+	if (!w && isnan(g->before_us))
+		return;
+	ff_time_text(g->before_us, before);
+	ff_time_text(g->with_us, with);
+	if (w && !isnan(g->before_us))
+		snprintf(gain, sizeof(gain), "; by that data parallelism takes %s instead of %s",
+				with, before);
+	if (w)
+		snprintf(line, sizeof(line), "%u rewrite%s, the first %s%s", w->n,
+				w->n == 1 ? "" : "s", w->text[0], gain);
+	else
+		snprintf(line, sizeof(line),
+				"nothing is rewritten, as data parallelism gains by none");
+	ff_text_wrap("", line, to);
+}
+
 static void print_head(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_machine *m = s->machine;
@@ -119,6 +143,7 @@ static void print_head(const struct ff_summary *s, FILE *to)
 		snprintf(line, sizeof(line), "times are as %s would take", s->framework->summary);
 		ff_text_wrap("", line, to);
 	}
+	print_rewriting(s, to);
 	print_changes(s, to);
 	fprintf(to, "\n");
 }

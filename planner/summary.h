@@ -26,6 +26,11 @@ struct ff_why {
 	const char *binds; /* "computing", "memory", "links inside nodes", ... */
 };
 
+/* --rewrite: data parallelism without rewrites and with those that were chosen; NAN: not known. */
+struct ff_rewriting_gain {
+	double before_us, with_us;
+};
+
 struct ff_summary {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
@@ -46,6 +51,7 @@ struct ff_summary {
 	const char *space;              /* what --space was given */
 	double seconds, lower_bound_us; /* lower_bound_us NAN: there was no time for it */
 	int64_t memory_limit;           /* 0: each device's capacity */
+	struct ff_rewriting_gain rewriting;
 	struct ff_found found;
 	struct ff_facts facts; /* of the plan */
 	struct ff_rival rivals[FF_MOST_RIVALS];

@@ -62,6 +62,10 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 			{"--strategy", FF_OPTION_TEXTS, &o->strategies, "FILE",
 					"only what this strategy, and data parallelism, need\n"
 					"(may be repeated)"},
+			{"--rewrite", FF_OPTION_TEXTS, &o->rewrite, "PATTERN",
+					"what the graph needs with products merged, as ffsearch "
+					"has it: all, or "
+					"those whose first one's name matches (may be repeated)"},
 			{"--data", FF_OPTION_TEXT, &o->data, "D",
 					"data set whose loading is timed (synthetic)"},
 			{"--budget", FF_OPTION_SECONDS, &o->budget_s, "TIME",
@@ -233,8 +237,7 @@ static int load(struct ff_prof *p, struct ff_error *err)
 	char synthetic[32];
 	int code;
 
-	if ((code = check_paths(p, err)) < 0 ||
-			(code = ff_graph_load(p->opt->graph, &p->arena, &p->graph, err)) < 0 ||
+	if ((code = check_paths(p, err)) < 0 || (code = ff_prof_load_graph(p, err)) < 0 ||
 			(code = load_machine(p, err)) < 0 || (code = load_backend(p, err)) < 0 ||
 			(code = load_costs(p, err)) < 0)
 		return code;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/rewrite.h"
+
 struct rule {
 	const char *text; /* as it was told */
 	char *select;     /* what stands before the colon: words, each with its NUL */
@@ -122,7 +124,9 @@ static const char *first_name(const struct ff_graph *g, uint32_t param, bool *no
 	return ff_op_row(n->op)->param[e->slot - n->n_data];
 }
 
-static bool selects(const struct rule *r, const struct ff_graph *g, uint32_t param)
+/* `called`: its name before rewrites. */
+static bool selects(
+		const struct rule *r, const struct ff_graph *g, uint32_t param, const char *called)
 {
 	const char *word = r->select, *name;
 	bool norm, found = false;
@@ -131,13 +135,14 @@ static bool selects(const struct rule *r, const struct ff_graph *g, uint32_t par
 	for (uint32_t i = 0; i < r->n_words && !found; i++, word += strlen(word) + 1)
 		found = !strcmp(word, "bias")   ? !strcmp(name, word)
 			: !strcmp(word, "norm") ? norm
-						: !fnmatch(word, g->nodes[param].name, 0);
+						: !fnmatch(word, called, 0);
 	return found;
 }
 
 /* The settings of one parameter, by all rules. */
-static void settings_of(const struct ff_graph *g, uint32_t param, const double *setting,
-		struct rule *rule, uint32_t n_rules, double ret[FF_SETTING_COUNT])
+static void settings_of(const struct ff_graph *g, uint32_t param, const char *called,
+		const double *setting, struct rule *rule, uint32_t n_rules,
+		double ret[FF_SETTING_COUNT])
 {
 	double factor = 1;
 
@@ -145,7 +150,7 @@ static void settings_of(const struct ff_graph *g, uint32_t param, const double *
 	for (uint32_t i = 0; i < n_rules; i++) {
 		struct rule *r = &rule[i];
 
-		if (!selects(r, g, param))
+		if (!selects(r, g, param, called))
 			continue;
 		r->used = true;
 		factor = isnan(r->factor) ? factor : r->factor;
@@ -174,6 +179,28 @@ static int find_group(
 	return FF_OK;
 }
 
+/* Of one that holds several parameters they are those of all. */
+static int settings_of_all(const struct ff_graph *g, uint32_t param, const double *setting,
+		struct rule *rule, uint32_t n_rules, double ret[FF_SETTING_COUNT],
+		struct ff_error *err)
+{
+	const char *first = ff_parameter_piece(g, param, 0).name;
+
+	settings_of(g, param, first, setting, rule, n_rules, ret);
+	for (uint32_t k = 1; k < ff_parameter_pieces(g, param); k++) {
+		const char *name = ff_parameter_piece(g, param, k).name;
+		double own[FF_SETTING_COUNT];
+
+		settings_of(g, param, name, setting, rule, n_rules, own);
+		if (memcmp(own, ret, sizeof(own)) != 0)
+			return ff_fail(err, FF_E_INPUT,
+					"option --group: %.200s and %.200s are merged by the plan, "
+					"so they need the same settings",
+					first, name);
+	}
+	return FF_OK;
+}
+
 int ff_groups_make(const struct ff_graph *g, const struct ff_optimizer *o, const double *setting,
 		const char *const *rule, uint32_t n_rules, struct ff_arena *a,
 		struct ff_groups *ret, struct ff_error *err)
@@ -191,8 +218,9 @@ int ff_groups_make(const struct ff_graph *g, const struct ff_optimizer *o, const
 
 		if (!ff_node_is_parameter(g, i))
 			continue;
-		settings_of(g, i, setting, rules, n_rules, own);
-		code = find_group(&groups, own, &of[i], err);
+		code = settings_of_all(g, i, setting, rules, n_rules, own, err);
+		if (code == FF_OK)
+			code = find_group(&groups, own, &of[i], err);
 	}
 	for (uint32_t i = 0; i < n_rules && code == FF_OK; i++)
 		if (!rules[i].used)

@@ -8,6 +8,7 @@
 #include "ff/nearest.h"
 #include "ff/optimizer.h"
 #include "ff/strategy.h"
+#include "rewrites.h"
 
 static int unknown_dim(const struct ff_json *v, const struct ff_node *n, struct ff_error *err)
 {
@@ -438,7 +439,8 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
 			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness", "costs",
 			"framework", "communication", "memory_bytes", "micro_batches", "order",
-			"chunks", "bucket_bytes", "data_parallel_bucket_bytes", "operators", NULL};
+			"chunks", "bucket_bytes", "data_parallel_bucket_bytes", "rewrites",
+			"operators", NULL};
 	int code = ff_json_format(root, "ffsoap-strategy", FF_STRATEGY_VERSION, err);
 
 	if (code == FF_OK)
@@ -458,6 +460,7 @@ static int read_strategy(const struct ff_json *root, const struct ff_graph *g, u
 	int code;
 
 	if ((code = check_header(root, g, err)) < 0 ||
+			(code = ff_rewrites_check(root, g, a, err)) < 0 ||
 			(code = read_info(root, a, n_devices, &in, err)) < 0 ||
 			(code = ff_json_need(root, "operators", FF_JSON_ARRAY, &list, err)) < 0 ||
 			(code = ff_strategy_create(g, a, &s, err)) < 0 ||
@@ -496,5 +499,28 @@ int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devi
 	if (code == FF_OK)
 		code = read_strategy(root, g, n_devices, a, ret, info, err);
 	ff_arena_finish(&tree);
+	return code;
+}
+
+int ff_strategy_load_rewritten(const char *path, struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
+		struct ff_error *err)
+{
+	const struct ff_json *root;
+	struct ff_graph made = *g;
+	struct ff_arena tree;
+	int code;
+
+	ff_arena_init(&tree);
+	code = ff_json_load(path, &tree, &root, err);
+	if (code == FF_OK)
+		code = check_header(root, g, err);
+	if (code == FF_OK)
+		code = ff_strategy_rewrite(root, a, &made, err);
+	if (code == FF_OK)
+		code = read_strategy(root, &made, n_devices, a, ret, info, err);
+	ff_arena_finish(&tree);
+	if (code == FF_OK)
+		*g = made;
 	return code;
 }

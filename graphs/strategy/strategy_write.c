@@ -3,6 +3,7 @@
 
 #include "ff/graph_file.h"
 #include "ff/optimizer.h"
+#include "ff/rewrite.h"
 #include "ff/strategy.h"
 
 #define LONGEST_LIST 16 /* devices written one by one */
@@ -88,6 +89,12 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 	ff_out_string(o, "format", "ffsoap-strategy");
 	ff_out_int(o, "version", FF_STRATEGY_VERSION);
 	ff_graph_write_reference(g, o);
+	if (g->rewritten) {
+		ff_out_array(o, "rewrites");
+		for (uint32_t i = 0; i < g->rewritten->n; i++)
+			ff_out_string(o, NULL, g->rewritten->text[i]);
+		ff_out_close(o);
+	}
 	ff_out_string(o, "machine", info->machine);
 	ff_out_int(o, "devices", info->devices);
 	if (info->optimizer)

@@ -76,6 +76,7 @@ struct ff_edge {
 };
 
 struct ff_names;
+struct ff_rewritten; /* ff/rewrite.h */
 
 struct ff_graph {
 	const char *name;
@@ -91,9 +92,11 @@ struct ff_graph {
 	/* The nodes with FF_OP_LOSS, at least one, ascending.  Each is the last of its chain; what
 	 * is trained is the sum of all, each by its weight. */
 	uint32_t n_losses, loss[FF_MAX_LOSSES];
-	int32_t batch;                /* extent of axis 0 of every input */
-	uint64_t hash;                /* FNV-1a of the canonical JSON; strategies carry it */
-	const struct ff_names *names; /* for ff_graph_find */
+	int32_t batch; /* extent of axis 0 of every input */
+	uint64_t hash; /* FNV-1a of the canonical JSON; strategies carry it.  Rewritten: of the
+			* graph before */
+	const struct ff_rewritten *rewritten; /* NULL: it is as its file has it */
+	const struct ff_names *names;         /* for ff_graph_find */
 };
 
 /* Index of the node called `name`, or FF_NONE. */

@@ -96,8 +96,17 @@ int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uin
 		struct ff_error *err);
 
 /* Reads a strategy for `g` on at most `n_devices` devices.  A strategy for
- * another graph (hash), or for more devices, is a named FF_E_INPUT. */
+ * another graph (hash) or for one that is rewritten otherwise, or for more devices, is a named
+ * FF_E_INPUT. */
 int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
+		struct ff_error *err);
+/* Rewrites `g` as the strategy file `root` has it (ff/rewrite.h); one that is rewritten already
+ * stays as it is. */
+int ff_strategy_rewrite(const struct ff_json *root, struct ff_arena *a, struct ff_graph *g,
+		struct ff_error *err);
+/* Both. */
+int ff_strategy_load_rewritten(const char *path, struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
 		struct ff_error *err);
 void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,

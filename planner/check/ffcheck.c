@@ -57,6 +57,10 @@ static int load(struct check *c, struct ff_error *err)
 {
 	int code = ff_graph_load(c->graph_path, &c->arena, &c->graph, err);
 
+	/* first: the certificate is about the graph as the plan rewrites it */
+	if (code == FF_OK)
+		code = ff_strategy_load_rewritten(c->plan_path, &c->graph, FF_MAX_DEVICES,
+				&c->arena, &c->plan, &c->info, err);
 	if (code == FF_OK)
 		code = ff_certificate_load(
 				c->certificate_path, &c->graph, &c->arena, &c->certificate, err);
@@ -64,9 +68,10 @@ static int load(struct check *c, struct ff_error *err)
 		code = load_machine(c, err);
 	if (code == FF_OK && !ff_estimate_named(c->costs_path, &c->estimate))
 		code = ff_costs_load(c->costs_path, &c->costs, err);
-	if (code == FF_OK)
-		code = ff_strategy_load(c->plan_path, &c->graph, c->machine.n_devices, &c->arena,
-				&c->plan, &c->info, err);
+	if (code == FF_OK && c->info.devices > c->machine.n_devices)
+		code = ff_fail(err, FF_E_INPUT,
+				"%s: the strategy is for %u devices but there are %u", c->plan_path,
+				c->info.devices, c->machine.n_devices);
 	return code;
 }
 

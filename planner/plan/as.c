@@ -308,8 +308,8 @@ static int load(struct as *x, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_pricing_load_machine(&x->p, 0, err);
 	if (code == FF_OK)
-		code = ff_strategy_load(x->ask->operand[1], &x->p.graph, x->p.machine.n_devices,
-				x->p.a, &x->plan, &x->info, err);
+		code = ff_strategy_load_rewritten(x->ask->operand[1], &x->p.graph,
+				x->p.machine.n_devices, x->p.a, &x->plan, &x->info, err);
 	if (code == FF_OK && x->info.devices < x->p.machine.n_devices)
 		code = ff_machine_subset(
 				&x->p.machine, x->info.devices, x->p.a, &x->p.machine, err);

@@ -109,7 +109,8 @@ int ff_pricing_file(
 {
 	struct ff_strategy_info info;
 	struct ff_strategy s;
-	int code = ff_strategy_load(path, &p->graph, p->machine.n_devices, p->a, &s, &info, err);
+	int code = ff_strategy_load_rewritten(
+			path, &p->graph, p->machine.n_devices, p->a, &s, &info, err);
 
 	return code == FF_OK ? ff_pricing_do(p, &s, &info, ret, err) : code;
 }

@@ -349,6 +349,8 @@ static int load(struct rebase *x, struct ff_error *err)
 
 	if (code == FF_OK)
 		code = ff_pricing_load_graph(&x->p, err);
+	if (code == FF_OK)
+		code = ff_strategy_rewrite(x->sheet.root, x->p.a, &x->p.graph, err);
 	if (code == FF_OK && x->ask->machine)
 		code = ff_pricing_load_machine(&x->p, 0, err);
 	if (code < 0)

@@ -143,7 +143,8 @@ static int check_graph(const struct ff_ask *ask, const struct ff_sheet *s, struc
 	int code = ff_pricing_load_graph(&p, err);
 
 	if (code == FF_OK)
-		code = ff_strategy_load(s->path, &p.graph, s->devices, ask->a, &plan, NULL, err);
+		code = ff_strategy_load_rewritten(
+				s->path, &p.graph, s->devices, ask->a, &plan, NULL, err);
 	return code;
 }
 

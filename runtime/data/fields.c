@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ff/rewrite.h"
 #include "source.h"
 
 /* A loss compares its first input with its second, and has its prelude read both. */
@@ -45,6 +46,7 @@ static int describe(
 	bool agree;
 
 	*ret = (struct ff_field){.node = node,
+			.stream = ff_node_stream(g, node),
 			.name = n->name,
 			.whole = v->dtype == FF_I32,
 			.classes = n->attrs.input.classes,

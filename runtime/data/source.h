@@ -12,8 +12,8 @@
 
 /* What one of the graph's inputs wants of a sample. */
 struct ff_field {
-	uint32_t node;
-	const char *name; /* the node's */
+	uint32_t node, stream; /* what is drawn for it is drawn by that */
+	const char *name;      /* the node's */
 	bool whole;  /* int32: ids or labels from 0 to classes - 1, or `none`; else real numbers */
 	bool target; /* read by losses alone, to compare with: labels, or numbers */
 	bool compared; /* read by a loss to compare with, and perhaps by others */

@@ -84,7 +84,7 @@ static int synthetic_reals(struct ff_source *s, const struct ff_pick *p, int64_t
 
 	(void)err;
 	if (f->target || p->field != y->first)
-		k += ff_philox_at(y->seed, VALUES_STREAM(f->node), 0);
+		k += ff_philox_at(y->seed, VALUES_STREAM(f->stream), 0);
 	a = ff_philox_at(y->seed, STREAM(PURPOSE_CLASS), class) + k;
 	b = ff_philox_at(y->seed, STREAM(PURPOSE_SAMPLE), id) + k;
 	for (int32_t i = 0; i < n && f->binary && f->target; i++, a++)
@@ -101,7 +101,7 @@ static int32_t label_of(const struct synthetic *y, const struct ff_pick *p,
 	uint64_t class = (uint64_t)class_of(y, p), n = (uint64_t)f->elements;
 
 	if (n > 1)
-		class = ff_philox_at(y->seed, TARGET_STREAM(f->node), class * n + at);
+		class = ff_philox_at(y->seed, TARGET_STREAM(f->stream), class * n + at);
 	return (int32_t)(class % (uint64_t)f->classes);
 }
 
@@ -110,12 +110,12 @@ static int32_t id_of(const struct synthetic *y, const struct ff_pick *p, const s
 		uint64_t at)
 {
 	uint64_t n = (uint64_t)f->elements, own = sample_id(y, p) * n + at, shared;
-	uint32_t word = ff_philox_at(y->seed, IDS_STREAM(f->node, 1), own);
+	uint32_t word = ff_philox_at(y->seed, IDS_STREAM(f->stream, 1), own);
 
 	if (word % 4 == 0)
 		return (int32_t)(word / 4 % (uint32_t)f->classes);
 	shared = (uint64_t)class_of(y, p) * n + at;
-	word = ff_philox_at(y->seed, IDS_STREAM(f->node, 0), shared);
+	word = ff_philox_at(y->seed, IDS_STREAM(f->stream, 0), shared);
 	return (int32_t)(word % (uint32_t)f->classes);
 }
 

@@ -9,6 +9,7 @@
 #include "exec/messages/address.h"
 #include "ff/arrays.h"
 #include "ff/philox.h"
+#include "ff/rewrite.h"
 #include "replay.h"
 #include "residuals.h"
 #include "waiting.h"
@@ -18,22 +19,42 @@ static const struct ff_value *value_of(const struct ff_executor *x, const struct
 	return &x->s->graph->values[x->s->graph->nodes[shard->node].out];
 }
 
+/* The piece of a parameter that holds element `index`; rows have `row` elements. */
+static struct ff_parameter_piece piece_at(
+		const struct ff_graph *g, uint32_t node, int64_t index, int64_t row)
+{
+	struct ff_parameter_piece p = ff_parameter_piece(g, node, 0);
+
+	for (uint32_t k = 1; index >= (p.first + (int64_t)p.n) * row; k++)
+		p = ff_parameter_piece(g, node, k);
+	return p;
+}
+
 static void init_shard(const struct ff_executor *x, const struct ff_shard *shard, float *out)
 {
 	const struct ff_value *v = value_of(x, shard);
 	float bound = (float)sqrt(3.0 / (double)v->fan_in);
 	uint32_t last = shard->region.rank - 1;
 	int32_t n = ff_region_size(&shard->region, last);
+	int64_t row = 1;
 	struct ff_walk w;
+
+	for (uint32_t i = 1; i < v->rank; i++)
+		row *= v->shape[i];
 
 	ff_walk_start(&w, &shard->region, v);
 	do {
 		float line[256];
 
 		for (int32_t k = 0, chunk; k < n; k += chunk) {
+			const struct ff_parameter_piece p =
+					piece_at(x->s->graph, shard->node, w.index + k, row);
+			int64_t first = p.first * row, left = first + p.n * row - w.index - k;
+
 			chunk = n - k < 256 ? n - k : 256;
-			ff_philox_uniform(x->opt.seed, ff_philox_stream(shard->node, 0),
-					(uint64_t)(w.index + k), (size_t)chunk, line);
+			chunk = left < chunk ? (int32_t)left : chunk;
+			ff_philox_uniform(x->opt.seed, ff_philox_stream(p.stream, 0),
+					(uint64_t)(w.index + k - first), (size_t)chunk, line);
 			for (int32_t i = 0; i < chunk; i++)
 				out[w.offset + (k + i) * w.stride[last]] =
 						(2 * line[i] - 1) * bound;
@@ -60,7 +81,7 @@ static int upload_rounded(struct ff_executor *x, const float *weights, int64_t n
 }
 
 /* Every device draws its own shards: an element's value depends on the seed,
- * the node and its index in the whole weight alone. */
+ * the node and its index in the whole weight alone, both as they are before rewrites. */
 static int init_bucket(struct ff_executor *x, uint32_t bucket, uint32_t position,
 		struct ff_stream *stream, struct ff_error *err)
 {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ff/rewrite.h"
 #include "ff/work.h"
 
 enum { SAMPLE, HEAD, QUERY, KEY, MASK = 3 };
@@ -25,7 +26,7 @@ static void fill_numbers(const struct ff_work *w, struct ff_attention *ret)
 	uint32_t node = (uint32_t)(w->node - w->graph->nodes);
 	double p = w->node->attrs.attention.dropout;
 
-	ret->node = ff_node_leader(w->graph, node);
+	ret->node = ff_node_stream(w->graph, ff_node_leader(w->graph, node));
 	ret->dropped = (float)p;
 	ret->kept = (float)(1 / (1 - p));
 	ret->numbers = 1;

@@ -19,7 +19,7 @@
 struct ff_prof_options {
 	const char *graph, *machine, *device, *data, *out;
 	const char *write_machine; /* NULL: not asked for */
-	struct ff_texts strategies;
+	struct ff_texts strategies, rewrite;
 	uint64_t devices, micro_batches; /* the most of both */
 	uint64_t rounds;                 /* at most FF_PROF_ROUNDS; 0: one */
 	double budget_s;                 /* 0: none */
@@ -78,7 +78,8 @@ struct ff_prof {
 	const struct ff_prof_options *opt;
 	struct ff_arena arena;
 	struct ff_graph graph;
-	struct ff_reuse reuse; /* on it */
+	struct ff_strategy *planned; /* of each of --strategy */
+	struct ff_reuse reuse;       /* on it */
 	struct ff_machine machine;
 	struct ff_layout layout; /* while measuring: of the ranks */
 	struct ff_topology topology;
@@ -115,7 +116,9 @@ int ff_prof_seats(struct ff_prof *p, struct ff_error *err);
 void ff_prof_seats_warn(const struct ff_prof *p);
 /* Instead of measuring: the topology as a tree, by the first rank. */
 int ff_prof_show(struct ff_prof *p, struct ff_error *err);
-/* works.c: everything that is missing in prof->costs, and the states to measure in. */
+/* works.c: the graph, as the first of --strategy or --rewrite has it, and the strategies. */
+int ff_prof_load_graph(struct ff_prof *p, struct ff_error *err);
+/* Everything that is missing in prof->costs, and the states to measure in. */
 int ff_prof_list(struct ff_prof *p, struct ff_error *err);
 /* kernels.c */
 int ff_prof_kernels(struct ff_prof *p, struct ff_error *err);

@@ -43,6 +43,7 @@ int ff_prof_same(const struct ff_prof *p, struct ff_error *err)
 	add_count(&all[n++], "--rounds", o->rounds ? o->rounds : 1);
 	add_count(&all[n++], "--largest", (uint64_t)o->largest);
 	add_count(&all[n++], "--strategy (how many)", o->strategies.n);
+	add_count(&all[n++], "--rewrite (how many)", o->rewrite.n);
 	add(&all[n++], "--data", o->data ? o->data : "synthetic");
 	add(&all[n++], "--budget", o->budget_s > 0 ? budget : "none");
 	add_flag(&all[n++], "--write-machine", o->write_machine);

@@ -8,8 +8,11 @@
 
 #include "ff/alone.h"
 #include "ff/backward.h"
+#include "ff/graph_file.h"
 #include "ff/grow.h"
 #include "ff/hash.h"
+#include "ff/rewrite.h"
+#include "ff/strategy.h"
 #include "sweep.h"
 
 /* Items and the hashes of their keys. */
@@ -170,15 +173,6 @@ static int add_configs(struct list *l, const struct ff_strategy *s)
 	return code;
 }
 
-static int add_strategy(struct list *l, const char *path)
-{
-	struct ff_strategy s;
-	int code = ff_strategy_load(
-			path, &l->p->graph, FF_MAX_DEVICES, &l->p->arena, &s, NULL, l->err);
-
-	return code == FF_OK ? add_configs(l, &s) : code;
-}
-
 /* What every prediction is compared with. */
 static int add_data_parallel(struct list *l)
 {
@@ -200,6 +194,29 @@ static int by_passed(const void *x, const void *y)
 	return strcmp(a->key, b->key);
 }
 
+int ff_prof_load_graph(struct ff_prof *p, struct ff_error *err)
+{
+	const struct ff_texts *files = &p->opt->strategies, *words = &p->opt->rewrite;
+	int code = ff_graph_load(p->opt->graph, &p->arena, &p->graph, err);
+	struct ff_error inner;
+
+	if (code == FF_OK && files->n && words->n)
+		return ff_fail(err, FF_E_INPUT,
+				"option --rewrite: strategies of --strategy say what is rewritten");
+	if (code == FF_OK && ff_graph_rewrite_matching(&p->graph, words->text, words->n, &p->arena,
+					     &p->graph, &inner) < 0)
+		return ff_fail(err, inner.code, "option --rewrite: %s", inner.text);
+	p->planned = ff_arena_array(&p->arena, files->n, sizeof(*p->planned));
+	if (code == FF_OK && !p->planned)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < files->n && code == FF_OK; i++)
+		code = (i ? ff_strategy_load(files->text[i], &p->graph, FF_MAX_DEVICES, &p->arena,
+					    &p->planned[i], NULL, err)
+			  : ff_strategy_load_rewritten(files->text[i], &p->graph, FF_MAX_DEVICES,
+					    &p->arena, &p->planned[i], NULL, err));
+	return code;
+}
+
 int ff_prof_list(struct ff_prof *p, struct ff_error *err)
 {
 	struct list l = {.p = p, .err = err};
@@ -215,7 +232,7 @@ int ff_prof_list(struct ff_prof *p, struct ff_error *err)
 	if (code == FF_OK)
 		add_state(&l, 1);
 	for (uint32_t i = 0; i < p->opt->strategies.n && code == FF_OK; i++)
-		code = add_strategy(&l, p->opt->strategies.text[i]);
+		code = add_configs(&l, &p->planned[i]);
 	if (code == FF_OK)
 		code = p->opt->strategies.n ? add_data_parallel(&l) : add_all(&l);
 	if (code == FF_OK && p->n_items)

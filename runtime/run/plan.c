@@ -162,7 +162,11 @@ static int load_candidate(
 	c->name = name;
 	if (is_rule(name))
 		return FF_OK;
-	code = ff_strategy_load(name, &p->graph, devices, &p->arena, &c->strategy, &c->info, err);
+	/* the first says what the graph is */
+	code = (c == p->candidate ? ff_strategy_load_rewritten(name, &p->graph, devices, &p->arena,
+						    &c->strategy, &c->info, err)
+				  : ff_strategy_load(name, &p->graph, devices, &p->arena,
+						    &c->strategy, &c->info, err));
 	if (code == FF_OK && 1 - c->info.disturbed_share < FF_STEADY)
 		ff_error_write(&p->note[1], FF_OK,
 				"%.200s: %.0f %% of the costs behind its prediction rest on "
@@ -330,6 +334,15 @@ static int open_data(const struct ff_run_options *opt, struct ff_plan *p, struct
 	return code;
 }
 
+/* A plan may rewrite it. */
+static int load_graph(const char *path, struct ff_plan *p, struct ff_error *err)
+{
+	int code = ff_graph_load(path, &p->arena, &p->graph, err);
+
+	p->given = p->graph;
+	return code;
+}
+
 static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
 		struct ff_plan *p, struct ff_error *err)
 {
@@ -337,7 +350,7 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 
 	if ((code = ff_run_check(opt, err)) < 0 ||
 			(code = ff_run_check_shared(opt, ranks, err)) < 0 ||
-			(code = ff_graph_load(opt->what.graph, &p->arena, &p->graph, err)) < 0 ||
+			(code = load_graph(opt->what.graph, p, err)) < 0 ||
 			(code = load_candidate(p, opt->what.strategy, FF_MAX_DEVICES, err)) < 0 ||
 			(code = load_machine(&opt->what, ranks, here, p, err)) < 0)
 		return code;
@@ -397,14 +410,14 @@ void ff_plan_communicate(struct ff_plan *p, const char *name)
 	}
 }
 
-int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
+static int lower(struct ff_plan *p, const struct ff_graph *g, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
 {
 	struct ff_workspace_query query = {.backend = p->backend};
 	struct ff_lower_options opt = {.optimizer = p->optimizer,
 			.clip = p->clip > 0,
 			.travel = p->travel,
-			.group = p->groups.of,
+			.group = g == &p->graph ? p->groups.of : NULL,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};
 	struct ff_schedule s;
@@ -412,7 +425,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 
 	if (code < 0)
 		return code;
-	code = ff_lower(&p->graph, machine, strategy, &opt, &p->arena, &s, err);
+	code = ff_lower(g, machine, strategy, &opt, &p->arena, &s, err);
 	p->backend->device.close(query.device);
 	ff_workspace_finish(&query);
 	if (query.err.code < 0) {
@@ -422,6 +435,18 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 	if (code == FF_OK)
 		*ret = s;
 	return code;
+}
+
+int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
+		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
+{
+	return lower(p, &p->graph, machine, strategy, ret, err);
+}
+
+int ff_plan_lower_given(struct ff_plan *p, const struct ff_machine *machine,
+		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
+{
+	return lower(p, p->graph.rewritten ? &p->given : &p->graph, machine, strategy, ret, err);
 }
 
 /* Bytes by which a device's scratch is beyond what planners that have measured nothing take it for:

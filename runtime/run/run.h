@@ -28,9 +28,9 @@ struct ff_candidate {
 /* All that is read before anything runs; the same on every rank, but for the ordinal. */
 struct ff_plan {
 	struct ff_arena arena;
-	struct ff_graph graph;
-	struct ff_machine machine; /* as many devices as run */
-	uint32_t n_candidates;     /* the plan; with --compare, what it is compared with */
+	struct ff_graph graph, given; /* as the plan has it rewritten; as its file has it */
+	struct ff_machine machine;    /* as many devices as run */
+	uint32_t n_candidates;        /* the plan; with --compare, what it is compared with */
 	struct ff_candidate candidate[2];
 	const struct ff_optimizer *optimizer;
 	struct ff_groups groups;
@@ -78,8 +78,11 @@ int ff_plan_same(const struct ff_run_options *o, const struct ff_plan *p, struct
 		struct ff_error *err);
 /* What ranks communicate by is known: notes where a candidate was planned for something else. */
 void ff_plan_communicate(struct ff_plan *p, const char *name);
-/* Lowers `strategy` on `machine` with the backend's figures for scratch. */
+/* Lowers `strategy` on `machine` with the backend's figures for scratch; and one of the graph as
+ * its file has it, for a step without updates. */
 int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
+		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err);
+int ff_plan_lower_given(struct ff_plan *p, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err);
 /* FF_E_NOFIT when `s`, or both at once where there is `beside`, takes more memory than
  * a device of its machine has. */

@@ -88,7 +88,7 @@ static int create(struct training *t, struct ff_error *err)
 		code = ff_executor_create(&t->plan->candidate[i].schedule, t->plan->backend,
 				t->comm, t->plan->data, &opt, &t->x[i], err);
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
-		code = ff_weights_load(t->plan, t->x[i], err);
+		code = ff_weights_load(t->plan, &t->plan->graph, t->x[i], err);
 	code = ff_agree_code(t->comm, code, err);
 	return code < 0 ? code : ff_weights_same(t->plan, t->comm, err);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "ff/philox.h"
+#include "ff/rewrite.h"
 #include "process/agree.h"
 
 /* The plan on all ranks, the whole graph on one device in rank 0. */
@@ -17,9 +18,36 @@ struct trial {
 	struct ff_machine machine;
 	struct ff_strategy strategy;
 	struct ff_schedule schedule;
+	struct ff_dataset *data; /* of a rewritten graph: for the graph before */
 	struct ff_executor *split, *whole;
 	struct ff_verdict verdict;
 };
+
+/* What one device runs: the graph as its file has it. */
+static const struct ff_graph *graph_of_whole(const struct trial *t)
+{
+	return t->plan->graph.rewritten ? &t->plan->given : &t->plan->graph;
+}
+
+/* One device's executor, and the weights that it begins with. */
+static int create_whole(
+		struct trial *t, const struct ff_executor_options *opt, struct ff_error *err)
+{
+	struct ff_plan *p = t->plan;
+	uint64_t hash = p->weights_hash; /* in the order of the graph that all ranks have */
+	int code = FF_OK;
+
+	if (p->graph.rewritten)
+		code = ff_dataset_open(
+				t->opt->train.data, &p->given, t->opt->train.seed, &t->data, err);
+	if (code == FF_OK)
+		code = ff_executor_create(&t->schedule, p->backend, t->alone,
+				t->data ? t->data : p->data, opt, &t->whole, err);
+	if (code == FF_OK)
+		code = ff_weights_load(p, graph_of_whole(t), t->whole, err);
+	p->weights_hash = hash;
+	return code;
+}
 
 static int create(struct trial *t, struct ff_error *err)
 {
@@ -30,21 +58,19 @@ static int create(struct trial *t, struct ff_error *err)
 			&t->split, err);
 
 	if (code == FF_OK)
-		code = ff_weights_load(p, t->split, err);
+		code = ff_weights_load(p, &p->graph, t->split, err);
 	if (code < 0 || t->comm->rank || !t->opt->check.verify)
 		return code;
 	if ((code = ff_machine_subset(&p->machine, 1, &p->arena, &t->machine, err)) < 0 ||
-			(code = ff_strategy_single(&p->graph, 0, &p->arena, &t->strategy, err)) <
-					0 ||
-			(code = ff_plan_lower(p, &t->machine, &t->strategy, &t->schedule, err)) <
-					0 ||
+			(code = ff_strategy_single(
+					 graph_of_whole(t), 0, &p->arena, &t->strategy, err)) < 0 ||
+			(code = ff_plan_lower_given(
+					 p, &t->machine, &t->strategy, &t->schedule, err)) < 0 ||
 			(code = ff_plan_fits("single, which --verify compares with,", &t->schedule,
 					 &p->candidate[0].schedule, err)) < 0 ||
 			(code = ff_comm_local(1, &t->alone, err)) < 0)
 		return code;
-	code = ff_executor_create(
-			&t->schedule, p->backend, t->alone, p->data, &opt, &t->whole, err);
-	return code < 0 ? code : ff_weights_load(p, t->whole, err);
+	return create_whole(t, &opt, err);
 }
 
 static int check_figures(struct trial *t, struct ff_error *err)
@@ -188,6 +214,26 @@ static int gather_gradient(
 	return code;
 }
 
+/* An array of a parameter of the rewritten graph as one device has it, out of it or, with `back`,
+ * to it: piece by piece. */
+static int move_whole(struct trial *t, uint32_t node, uint32_t array, bool back, float *all,
+		struct ff_error *err)
+{
+	const struct ff_graph *g = &t->plan->graph;
+	const struct ff_value *v = &g->values[g->nodes[node].out];
+	int64_t row = count_elements(g, node) / v->shape[0];
+	int code = FF_OK;
+
+	for (uint32_t k = 0; k < ff_parameter_pieces(g, node) && code == FF_OK; k++) {
+		const struct ff_parameter_piece p = ff_parameter_piece(g, node, k);
+		float *at = all + p.first * row;
+
+		code = back ? ff_executor_put_parameter(t->whole, p.stream, array, at, err)
+			    : ff_executor_parameter(t->whole, p.stream, array, at, err);
+	}
+	return code;
+}
+
 static int compare_gradient(struct trial *t, uint32_t node, struct far *ret, struct ff_error *err)
 {
 	int64_t size = count_elements(&t->plan->graph, node);
@@ -201,7 +247,7 @@ static int compare_gradient(struct trial *t, uint32_t node, struct far *ret, str
 	else
 		code = gather_gradient(t, node, size, split, err);
 	if (code == FF_OK && t->whole)
-		code = ff_executor_parameter(t->whole, node, FF_ARRAY_GRADIENTS, whole, err);
+		code = move_whole(t, node, FF_ARRAY_GRADIENTS, false, whole, err);
 	if (code == FF_OK && t->whole)
 		*ret = distance(&t->plan->graph, split, whole, size);
 	free(split);
@@ -306,7 +352,7 @@ static int run_steps(const struct ff_graph *g, struct ff_executor *x, uint32_t s
 static int run_step(
 		const struct trial *t, struct ff_executor *x, double *loss, struct ff_error *err)
 {
-	const struct ff_graph *g = &t->plan->graph;
+	const struct ff_graph *g = x == t->whole ? graph_of_whole(t) : &t->plan->graph;
 	float *kept = malloc((size_t)count_kept(g) * sizeof(*kept));
 	double most = t->comm->n_ranks > 1 ? ff_loss_tolerance(g) : 0;
 	int code = kept ? run_steps(g, x, t->plan->travel.staleness, most, kept, loss, err)
@@ -328,14 +374,14 @@ static int run_step(
 static int round_weights(
 		struct trial *t, uint32_t node, float *whole, int64_t n, struct ff_error *err)
 {
-	int code = ff_executor_parameter(t->whole, node, FF_ARRAY_WEIGHTS, whole, err);
+	int code = move_whole(t, node, FF_ARRAY_WEIGHTS, false, whole, err);
 
 	if (code < 0)
 		return code;
 	for (int64_t k = 0; k < n; k++)
 		whole[k] *= ff_philox_at(t->opt->train.seed, node, (uint64_t)k) & 1 ? 1 + 0x1p-22f
 										    : 1 - 0x1p-22f;
-	return ff_executor_put_parameter(t->whole, node, FF_ARRAY_WEIGHTS, whole, err);
+	return move_whole(t, node, FF_ARRAY_WEIGHTS, true, whole, err);
 }
 
 /* Of one device, its gradients first, all of them; then beside those after rounding. */
@@ -352,7 +398,7 @@ static int gather_gradients(struct trial *t, float *all, struct far *far, struct
 			continue;
 		if (far && !(own = malloc((size_t)n * sizeof(*own))))
 			return ff_fail_memory(err);
-		code = ff_executor_parameter(t->whole, i, FF_ARRAY_GRADIENTS, far ? own : all, err);
+		code = move_whole(t, i, FF_ARRAY_GRADIENTS, false, far ? own : all, err);
 		if (code == FF_OK && far)
 			far[i] = distance(g, own, all, n);
 		if (code == FF_OK && !far) /* the weights, now that this is kept */
@@ -499,6 +545,7 @@ int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_com
 
 	ff_executor_destroy(t.split);
 	ff_executor_destroy(t.whole);
+	ff_dataset_close(t.data);
 	if (t.alone)
 		t.alone->destroy(t.alone);
 	if (code == FF_OK)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/rewrite.h"
 #include "process/agree.h"
 
 static int64_t volume(const struct ff_value *v)
@@ -17,6 +18,25 @@ static int64_t volume(const struct ff_value *v)
 	for (uint32_t i = 0; i < v->rank; i++)
 		n *= v->shape[i];
 	return n;
+}
+
+/* A parameter as files have it: one of the graph before rewrites, part of one of this graph's. */
+struct part {
+	const char *name;
+	struct ff_value value;     /* its shape */
+	int64_t first, n_elements; /* of the whole, row-major */
+};
+
+static struct part part_of(const struct ff_graph *g, uint32_t node, uint32_t k)
+{
+	const struct ff_parameter_piece piece = ff_parameter_piece(g, node, k);
+	struct part p = {.name = piece.name, .value = g->values[g->nodes[node].out]};
+	int64_t row = volume(&p.value) / p.value.shape[0];
+
+	p.value.shape[0] = piece.n;
+	p.first = piece.first * row;
+	p.n_elements = piece.n * row;
+	return p;
 }
 
 /* The optimizer's states are called state0.NAME and so on, what of gradients was not sent yet
@@ -122,16 +142,35 @@ static int write_kept(struct ff_executor *x, const struct ff_graph *g, const str
 void ff_weights_declare(const struct ff_graph *g, uint32_t array, struct ff_tensors_out *out)
 {
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		const struct ff_value *v = &g->values[g->nodes[i].out];
-		char name[FF_TENSOR_NAME];
+		for (uint32_t k = 0; ff_node_is_parameter(g, i) && k < ff_parameter_pieces(g, i);
+				k++) {
+			const struct part p = part_of(g, i, k);
+			char name[FF_TENSOR_NAME];
 
-		if (!ff_node_is_parameter(g, i))
-			continue;
-		array_name(array, g->nodes[i].name, name);
-		ff_tensors_declare(out, name, "F32", v->rank, v->shape);
+			array_name(array, p.name, name);
+			ff_tensors_declare(out, name, "F32", p.value.rank, p.value.shape);
+		}
 	}
 	if (array == FF_ARRAY_WEIGHTS)
 		declare_kept(g, out);
+}
+
+static int write_parts(const struct ff_graph *g, uint32_t node, uint32_t array, const float *whole,
+		const struct writing *w, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t k = 0; k < ff_parameter_pieces(g, node) && code == FF_OK; k++) {
+		const struct part p = part_of(g, node, k);
+		char name[FF_TENSOR_NAME];
+
+		array_name(array, p.name, name);
+		code = check_written(w, name, whole + p.first, p.n_elements, err);
+		if (code == FF_OK && w->out)
+			code = ff_tensors_write(w->out, whole + p.first,
+					(size_t)p.n_elements * sizeof(*whole), err);
+	}
+	return code;
 }
 
 static int write_array(struct ff_executor *x, const struct ff_graph *g, uint32_t array,
@@ -141,7 +180,6 @@ static int write_array(struct ff_executor *x, const struct ff_graph *g, uint32_t
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
 		int64_t n = volume(&g->values[g->nodes[i].out]);
-		char name[FF_TENSOR_NAME];
 		float *whole;
 
 		if (!ff_node_is_parameter(g, i))
@@ -149,12 +187,9 @@ static int write_array(struct ff_executor *x, const struct ff_graph *g, uint32_t
 		whole = malloc((size_t)n * sizeof(*whole));
 		if (!whole)
 			return ff_fail_memory(err);
-		array_name(array, g->nodes[i].name, name);
 		code = ff_executor_parameter(x, i, array, whole, err);
 		if (code == FF_OK)
-			code = check_written(w, name, whole, n, err);
-		if (code == FF_OK && w->out)
-			code = ff_tensors_write(w->out, whole, (size_t)n * sizeof(*whole), err);
+			code = write_parts(g, i, array, whole, w, err);
 		free(whole);
 	}
 	return code == FF_OK && array == FF_ARRAY_WEIGHTS ? write_kept(x, g, w, err) : code;
@@ -237,16 +272,32 @@ static int check_kept(const struct ff_tensors *f, const struct ff_graph *g, bool
 }
 
 /* `n` arrays of a parameter, from `first` on. */
-static int check_arrays(const struct ff_tensors *f, const struct ff_graph *g, uint32_t node,
-		uint32_t first, uint32_t n, struct ff_error *err)
+static int check_arrays(const struct ff_tensors *f, const struct part *p, uint32_t first,
+		uint32_t n, struct ff_error *err)
 {
 	char name[FF_TENSOR_NAME];
 	int code = FF_OK;
 
 	for (uint32_t k = 0; k < n && code == FF_OK; k++) {
-		array_name(first + k, g->nodes[node].name, name);
-		code = check_tensor(f, name, &g->values[g->nodes[node].out], err);
+		array_name(first + k, p->name, name);
+		code = check_tensor(f, name, &p->value, err);
 	}
+	return code;
+}
+
+static int check_part(const struct ff_tensors *f, const struct part *p, uint32_t states,
+		uint32_t waiting, struct ff_error *err)
+{
+	char name[FF_TENSOR_NAME];
+	int code = check_tensor(f, p->name, &p->value, err);
+
+	if (code == FF_OK)
+		code = check_arrays(f, p, FF_ARRAY_STATES, states, err);
+	if (code == FF_OK)
+		code = check_arrays(f, p, FF_ARRAY_WAITING, waiting, err);
+	array_name(FF_ARRAY_RESIDUALS, p->name, name);
+	if (code == FF_OK && ff_tensors_find(f, name))
+		code = check_tensor(f, name, &p->value, err);
 	return code;
 }
 
@@ -257,19 +308,13 @@ static int check(const struct ff_tensors *f, const struct ff_graph *g, uint32_t 
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		const struct ff_value *v = &g->values[g->nodes[i].out];
-		char name[FF_TENSOR_NAME];
+		uint32_t n = ff_node_is_parameter(g, i) ? ff_parameter_pieces(g, i) : 0;
 
-		if (!ff_node_is_parameter(g, i))
-			continue;
-		code = check_tensor(f, g->nodes[i].name, v, err);
-		if (code == FF_OK)
-			code = check_arrays(f, g, i, FF_ARRAY_STATES, states, err);
-		if (code == FF_OK)
-			code = check_arrays(f, g, i, FF_ARRAY_WAITING, waiting, err);
-		array_name(FF_ARRAY_RESIDUALS, g->nodes[i].name, name);
-		if (code == FF_OK && ff_tensors_find(f, name))
-			code = check_tensor(f, name, v, err);
+		for (uint32_t k = 0; k < n && code == FF_OK; k++) {
+			const struct part p = part_of(g, i, k);
+
+			code = check_part(f, &p, states, waiting, err);
+		}
 	}
 	return code;
 }
@@ -310,7 +355,7 @@ static void note_others(struct ff_plan *p)
 	uint32_t others = p->weights->n;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		others -= ff_node_is_parameter(g, i);
+		others -= ff_node_is_parameter(g, i) ? ff_parameter_pieces(g, i) : 0;
 	for (uint32_t i = 0; i < g->n_values; i++)
 		others -= find_kept(p->weights, g, i) != NULL;
 	if (others)
@@ -354,38 +399,44 @@ static int read_tensor(struct ff_plan *p, const struct ff_tensor *t, int64_t n, 
 	return FF_OK;
 }
 
-static int load_array(struct ff_plan *p, struct ff_executor *x, uint32_t node, uint32_t array,
-		struct ff_error *err)
+static int load_array(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
+		uint32_t node, uint32_t array, struct ff_error *err)
 {
-	int64_t n = volume(&p->graph.values[p->graph.nodes[node].out]);
-	float *whole = malloc((size_t)n * sizeof(*whole));
-	char name[FF_TENSOR_NAME];
-	int code;
+	int64_t n = volume(&g->values[g->nodes[node].out]);
+	float *whole = calloc((size_t)n, sizeof(*whole));
+	int code = whole ? FF_OK : ff_fail_memory(err);
 
-	if (!whole)
-		return ff_fail_memory(err);
-	array_name(array, p->graph.nodes[node].name, name);
-	code = read_tensor(p, ff_tensors_find(p->weights, name), n, whole, err);
+	for (uint32_t k = 0; k < ff_parameter_pieces(g, node) && code == FF_OK; k++) {
+		const struct part part = part_of(g, node, k);
+		const struct ff_tensor *t;
+		char name[FF_TENSOR_NAME];
+
+		array_name(array, part.name, name);
+		t = ff_tensors_find(p->weights, name);
+		if (t) /* only residuals may lack */
+			code = read_tensor(p, t, part.n_elements, whole + part.first, err);
+	}
 	if (code == FF_OK)
 		code = ff_executor_put_parameter(x, node, array, whole, err);
 	free(whole);
 	return code;
 }
 
-static int load_kept(struct ff_plan *p, struct ff_executor *x, struct ff_error *err)
+static int load_kept(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
+		struct ff_error *err)
 {
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < p->graph.n_values && code == FF_OK; i++) {
-		const struct ff_tensor *t = find_kept(p->weights, &p->graph, i);
+	for (uint32_t i = 0; i < g->n_values && code == FF_OK; i++) {
+		const struct ff_tensor *t = find_kept(p->weights, g, i);
 		float *whole;
 
 		if (!t)
 			continue;
-		whole = malloc((size_t)p->graph.values[i].shape[0] * sizeof(*whole));
+		whole = malloc((size_t)g->values[i].shape[0] * sizeof(*whole));
 		if (!whole)
 			return ff_fail_memory(err);
-		code = read_tensor(p, t, p->graph.values[i].shape[0], whole, err);
+		code = read_tensor(p, t, g->values[i].shape[0], whole, err);
 		if (code == FF_OK)
 			code = ff_executor_put_kept(x, i, whole, err);
 		free(whole);
@@ -394,32 +445,38 @@ static int load_kept(struct ff_plan *p, struct ff_executor *x, struct ff_error *
 }
 
 /* Without it nothing is left to be sent: gradients were not compressed when it was written. */
-static bool has_residual(const struct ff_plan *p, uint32_t node)
+static bool has_residual(const struct ff_plan *p, const struct ff_graph *g, uint32_t node)
 {
-	char name[FF_TENSOR_NAME];
+	bool has = false;
 
-	array_name(FF_ARRAY_RESIDUALS, p->graph.nodes[node].name, name);
-	return p->first && ff_tensors_find(p->weights, name);
+	for (uint32_t k = 0; p->first && k < ff_parameter_pieces(g, node); k++) {
+		char name[FF_TENSOR_NAME];
+
+		array_name(FF_ARRAY_RESIDUALS, ff_parameter_piece(g, node, k).name, name);
+		has = has || ff_tensors_find(p->weights, name);
+	}
+	return has;
 }
 
-int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *err)
+int ff_weights_load(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
+		struct ff_error *err)
 {
 	uint32_t states = p->first ? p->optimizer->states : 0;
 	int code = FF_OK;
 
 	p->weights_hash = 0;
-	for (uint32_t i = 0; p->weights && i < p->graph.n_nodes && code == FF_OK; i++) {
-		if (!ff_node_is_parameter(&p->graph, i))
+	for (uint32_t i = 0; p->weights && i < g->n_nodes && code == FF_OK; i++) {
+		if (!ff_node_is_parameter(g, i))
 			continue;
-		code = load_array(p, x, i, FF_ARRAY_WEIGHTS, err);
+		code = load_array(p, g, x, i, FF_ARRAY_WEIGHTS, err);
 		for (uint32_t k = 0; k < states && code == FF_OK; k++)
-			code = load_array(p, x, i, FF_ARRAY_STATES + k, err);
+			code = load_array(p, g, x, i, FF_ARRAY_STATES + k, err);
 		for (uint32_t k = 0; p->first && k < p->travel.staleness && code == FF_OK; k++)
-			code = load_array(p, x, i, FF_ARRAY_WAITING + k, err);
-		if (code == FF_OK && p->travel.codec && has_residual(p, i))
-			code = load_array(p, x, i, FF_ARRAY_RESIDUALS, err);
+			code = load_array(p, g, x, i, FF_ARRAY_WAITING + k, err);
+		if (code == FF_OK && p->travel.codec && has_residual(p, g, i))
+			code = load_array(p, g, x, i, FF_ARRAY_RESIDUALS, err);
 	}
-	return code == FF_OK && p->weights ? load_kept(p, x, err) : code;
+	return code == FF_OK && p->weights ? load_kept(p, g, x, err) : code;
 }
 
 /* On the first rank: the file up to its first tensor. */

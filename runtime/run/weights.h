@@ -24,9 +24,11 @@ int ff_weights_open(const char *path, struct ff_plan *p, struct ff_error *err);
 int ff_weights_open_file(struct ff_plan *p, const char *path, struct ff_error *err);
 void ff_weights_close(struct ff_plan *p);
 int ff_weights_check(const struct ff_plan *p, struct ff_error *err);
-/* What the plan has to begin with, if it has anything, into a new executor.  FF_E_INPUT names what
+/* What the plan has to begin with, if it has anything, into a new executor of `g`, the plan's graph
+ * or that before its rewrites.  FF_E_INPUT names what
  * is no number, or infinite. */
-int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *err);
+int ff_weights_load(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
+		struct ff_error *err);
 /* FF_E_INPUT unless all ranks have loaded the same. */
 int ff_weights_same(const struct ff_plan *p, struct ff_comm *comm, struct ff_error *err);
 /* Of all parameters one array: its tensors' heads, and, on all ranks together, their

@@ -40,7 +40,8 @@ static void read_files(const char *path, struct ff_arena *a)
 	struct ff_error err = {0};
 
 	ff_fuzz_graph(tiny, a, &graph);
-	ff_fuzz_check(ff_strategy_load(path, &graph, 64, a, &strategy, &info, &err), &err);
+	ff_fuzz_check(ff_strategy_load_rewritten(path, &graph, 64, a, &strategy, &info, &err),
+			&err);
 	ff_fuzz_check(ff_costs_load(path, &costs, &err), &err);
 	ff_costs_destroy(costs);
 }

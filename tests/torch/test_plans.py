@@ -141,6 +141,7 @@ def test_refused(folder):
         ("late gradients", {**plan, "staleness": 1}, "applied late"),
         ("compressed gradients", {**plan, "compress": "ternary"}, "fewer bits"),
         ("averaged parameters", {**plan, "average_every": 4}, "averaged"),
+        ("a rewritten graph", {**plan, "rewrites": ["merge_products:a+b"]}, "rewrites"),
         ("micro-batches that are not equal", {**plan, "micro_batches": 3}, "no 3 equal micro-batches"),
         ("stages of one and of three devices", in_stages(plan, 1, ["first"]), "different numbers of devices"),
         ("statistics of a batch in stages and micro-batches", {**in_stages(plan, 2, ["first"]), "micro_batches": 2},

@@ -43,6 +43,10 @@ class Plan:
             if self.file.get(key, "none") not in ("none", 0, 1 if key == "average_every" else 0):
                 raise Refused(f"the plan has {says} ({key}), which PyTorch has nothing for")
 
+        if self.file.get("rewrites"):
+            raise Refused("the plan rewrites its graph (rewrites), which the module does not have: search one "
+                          "without --rewrite")
+
     def entry(self, operator):
         return self.entries.get(operator, {})
 

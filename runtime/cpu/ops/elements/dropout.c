@@ -7,6 +7,7 @@
 #include "cpu/core/kernel.h"
 #include "cpu/core/real.h"
 #include "ff/philox.h"
+#include "ff/rewrite.h"
 
 #define RUN 256 /* numbers drawn at a time */
 
@@ -100,7 +101,7 @@ int ff_cpu_dropout_prepare(struct ff_kernel *k, const struct ff_work *w, struct 
 	if (!d)
 		return FF_E_NOMEM;
 	d->type = ff_work_type(w);
-	d->node = (uint32_t)(w->node - w->graph->nodes);
+	d->node = ff_node_stream(w->graph, (uint32_t)(w->node - w->graph->nodes));
 	d->rank = w->out[0].rank;
 	d->p = (float)w->node->attrs.dropout.p;
 	d->scale = (float)(1 / (1 - w->node->attrs.dropout.p));

@@ -6,6 +6,7 @@
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"
+#include "ff/rewrite.h"
 
 struct dropout {
 	enum ff_dtype type;
@@ -53,7 +54,7 @@ int ff_cuda_dropout_prepare(struct ff_kernel *k, const struct ff_work *w, struct
 	d->type = ff_work_type(w);
 	d->mask = (struct ff_dropout){.rank = out->rank,
 			.volume = ff_region_volume(out),
-			.node = (uint32_t)(w->node - w->graph->nodes),
+			.node = ff_node_stream(w->graph, (uint32_t)(w->node - w->graph->nodes)),
 			.p = (float)w->node->attrs.dropout.p,
 			.scale = (float)(1 / (1 - w->node->attrs.dropout.p))};
 	for (uint32_t i = out->rank; i-- > 0;) {
