@@ -58,5 +58,10 @@ with tempfile.TemporaryDirectory() as folder:
     subprocess.run([meson, "test", "-C", "b", "--no-rebuild", "--setup", "some"], stdout=subprocess.DEVNULL)
     out = subprocess.run([sys.executable, totals, "b"], capture_output=True, text=True)
     check("of a setup", out.stdout == "2 passed, 0 failed, 0 skipped\n", out.stdout + out.stderr)
+    subprocess.run([meson, "test", "-C", "b", "--no-rebuild", "--logbase", "testlog-more", "skips", "wrong"],
+                   stdout=subprocess.DEVNULL)
+    out = subprocess.run([sys.executable, totals, "b"], capture_output=True, text=True)
+    check("of two runs", out.stdout == "b  s / wrong  1 - a\nb  s / wrong  3 - c\n4 passed, 2 failed, 1 skipped\n",
+          out.stdout + out.stderr)
 print(f"1..{count}")
 sys.exit(failed > 0)

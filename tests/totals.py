@@ -30,16 +30,18 @@ def end_of(test):
 def read(folder):
     """By test its subtests; the tests as they ended."""
     logs = sorted((pathlib.Path(folder) / "meson-logs").glob("testlog*.junit.xml"))
-    if not logs:  # of one run: named for its setup, where one was asked for
+    if not logs:
         raise FileNotFoundError
-    cases = {}
-    for suite in tree.parse(logs[-1]).getroot().iter("testsuite"):
-        for case in suite.iter("testcase"):
-            # a test without subtests is a case of its project's suite
-            project, _, name = case.get("classname").partition(".")
-            cases.setdefault(name or case.get("name"), []).append(case)
-    with open(str(logs[-1]).replace(".junit.xml", ".json")) as log:
-        return cases, [json.loads(line) for line in log]
+    cases, tests = {}, []
+    for path in logs:  # one a run: of tests side by side, of those that need a quiet machine
+        for suite in tree.parse(path).getroot().iter("testsuite"):
+            for case in suite.iter("testcase"):
+                # a test without subtests is a case of its project's suite
+                project, _, name = case.get("classname").partition(".")
+                cases.setdefault(name or case.get("name"), []).append(case)
+        with open(str(path).replace(".junit.xml", ".json")) as log:
+            tests += [json.loads(line) for line in log]
+    return cases, tests
 
 
 def main(folders):

@@ -44,8 +44,8 @@ cat >least.json <<TXT
 TXT
 machine 1 >one.json
 machine 2 >two.json
-prof() { # prof ARGUMENT...: on the double, whose large updates take long and show nothing more
-	"$ffprof" "$@" --device cuda --largest 32K
+prof() { # prof ARGUMENT...: on the double, where larger sizes take long and show nothing more
+	"$ffprof" "$@" --device cuda --largest 4K
 }
 
 check 'for a moment' prof tiny.json --machine ./one.json --budget 0.001s -o costs.json

@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 FFSEARCH, FFZOO, SCHEMAS = map(os.path.abspath, sys.argv[1:4])
+SHARE = int(os.environ.get("FF_TEST_SHARE", "1"))  # of what is known without sanitizers
 FOLDER = tempfile.TemporaryDirectory()
 os.chdir(FOLDER.name)
 

@@ -1,6 +1,7 @@
 # What changes what is computed, where ffrun is asked for it: said, verified, kept in checkpoints, and
 # near to what it is without.
 # Usage: test_changes.py FFZOO FFRUN FFSEARCH.  SPDX-License-Identifier: Apache-2.0
+import functools
 import json
 import os
 import pathlib
@@ -59,9 +60,15 @@ with tempfile.TemporaryDirectory() as folder:
         done = run(ffrun, graph, *options, "--data", "synthetic:256", "--report", "report.json", status=status)
         return done, json.loads(pathlib.Path("report.json").read_text()) if status == 0 else None
 
+    @functools.cache
+    def plain_report(graph, *options):
+        """Of what several are compared with."""
+        return train(graph, *options)[1]
+
     # ---- compressed gradients ----
     two = ["data-parallel", "--devices", 2]
-    done, plain = train("net.json", *two, "--steps", 120, "--rate", 0.02)
+    learn = ["net.json", *two, "--steps", 120, "--rate", 0.02]
+    done, plain = train(*learn)
     say(LABEL not in done.stdout and "compress" not in plain["optimizer"], "nothing is compressed unasked")
     end = sum(plain["loss"][-10:]) / 10
     for codec, share in (("bfloat16", 2), ("ternary", 15)):
@@ -71,7 +78,7 @@ with tempfile.TemporaryDirectory() as folder:
             say(LABEL in done.stdout and "with what was not sent" in done.stdout and
                 report["optimizer"]["compress"] == codec,
                 f"{codec} on {devices} devices: no gradient gets lost, memory and bytes as planned")
-        done, report = train("net.json", *two, "--steps", 120, "--rate", 0.02, "--compress", codec)
+        done, report = train(*learn, "--compress", codec)
         loss = sum(report["loss"][-10:]) / 10
         say(abs(loss - end) < 0.2 * end and end < plain["loss"][0] / 20, f"{codec} trains as well", f"{loss} for {end}")
         say(report["loss"] != plain["loss"], "but otherwise")
@@ -103,7 +110,7 @@ with tempfile.TemporaryDirectory() as folder:
         # gradients that are moved: a half of the bytes are weights
         for plan, devices in ((served, 2), (cut, 3)):
             at = ["small.json", *plan("small.json", devices)]
-            _, whole = train(*at, "--steps", 4)
+            whole = plain_report(*at, "--steps", 4)
             at = ["small.json", *plan("small.json", devices, ["--compress", codec])]
             done, report = train(*at, "--verify", "--steps", 4)
             say(LABEL in done.stdout and "with what was not sent" in done.stdout and
@@ -131,16 +138,14 @@ with tempfile.TemporaryDirectory() as folder:
     for optimizer in ("sgd", "nesterov"):
         for devices in (2, 3):
             at = ["small.json", "data-parallel", "--devices", devices, "--optimizer", optimizer, "--steps", 8]
-            _, plain = train(*at)
+            _, summed = train(*at)
             done, every = train(*at, "--average-every", 1, "--verify")
-            say(LABEL in done.stdout and all(abs(a - b) < 1e-5 * b for a, b in zip(every["loss"], plain["loss"])),
+            say(LABEL in done.stdout and all(abs(a - b) < 1e-5 * b for a, b in zip(every["loss"], summed["loss"])),
                 f"{optimizer} on {devices} devices, averaged in every step: as if gradients were summed")
             _, some = train(*at, "--average-every", 4)
-            say(some["sent_bytes"] * 4 == every["sent_bytes"] and some["loss"] != plain["loss"],
+            say(some["sent_bytes"] * 4 == every["sent_bytes"] and some["loss"] != summed["loss"],
                 "every fourth: a quarter of the bytes, and other losses")
-    _, plain = train("net.json", *two, "--steps", 120, "--rate", 0.02)
-    end = sum(plain["loss"][-10:]) / 10
-    _, some = train("net.json", *two, "--steps", 120, "--rate", 0.02, "--average-every", 8)
+    _, some = train(*learn, "--average-every", 8)
     loss = sum(some["loss"][-10:]) / 10
     say(abs(loss - end) < 0.2 * end, "averaged every eight steps it trains as well", f"{loss} for {end}")
     kept = folder / "averaged"
@@ -197,41 +202,40 @@ with tempfile.TemporaryDirectory() as folder:
         return {name: data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]]
                 for name, t in head.items() if name != "__metadata__"}
 
-    _, plain = train("small.json", "single", "--steps", 8)
+    start = plain_report("small.json", "single", "--steps", 8)["loss"]
     for late in (1, 2):
         _, alone = train("small.json", "single", "--steps", 8, "--staleness", late)
         # the first weights stay so long, the first update is the first gradient's
-        say(alone["optimizer"]["staleness"] == late and alone["loss"][0] == plain["loss"][0] and
-            alone["loss"] != plain["loss"], f"{late} late: other losses than in time")
-        for devices in (2, 4):
-            for plan in (["data-parallel", "--devices", devices], served("small.json", devices)):
-                done, report = train("small.json", *plan, "--steps", 8, "--staleness", late, "--verify")
-                say(LABEL in done.stdout and "when they are applied" in done.stdout and
-                    all(abs(a - b) < 1e-5 * b for a, b in zip(report["loss"], alone["loss"])),
-                    f"{late} late, {plan[0]} on {devices} devices: as one device, memory and bytes as planned",
-                    report["loss"])
-                _, intime = train("small.json", *plan, "--steps", 8)
-                more = [b - a for a, b in zip(intime["memory_bytes"], report["memory_bytes"])]
-                say(report["sent_bytes"] == intime["sent_bytes"] and all(m > 0 for m in more),
-                    "as many bytes to send, and more memory", more)
-        _, in_time = train("net.json", *two, "--steps", 120, "--rate", 0.02)
-        _, report = train("net.json", *two, "--steps", 120, "--rate", 0.02, "--staleness", late)
-        end = sum(in_time["loss"][-10:]) / 10
+        say(alone["optimizer"]["staleness"] == late and alone["loss"][0] == start[0] and alone["loss"] != start,
+            f"{late} late: other losses than in time")
+        # every two of delay, devices and plan meet, here and below
+        for devices, serves in ((2, late == 1), (4, late == 2)):
+            plan = served("small.json", devices) if serves else ["data-parallel", "--devices", devices]
+            done, report = train("small.json", *plan, "--steps", 8, "--staleness", late, "--verify")
+            say(LABEL in done.stdout and "when they are applied" in done.stdout and
+                all(abs(a - b) < 1e-5 * b for a, b in zip(report["loss"], alone["loss"])),
+                f"{late} late, {plan[0]} on {devices} devices: as one device, memory and bytes as planned",
+                report["loss"])
+            intime = plain_report("small.json", *plan, "--steps", 8)
+            more = [b - a for a, b in zip(intime["memory_bytes"], report["memory_bytes"])]
+            say(report["sent_bytes"] == intime["sent_bytes"] and all(m > 0 for m in more),
+                "as many bytes to send, and more memory", more)
+        _, report = train(*learn, "--staleness", late)
         loss = sum(report["loss"][-10:]) / 10
-        say(loss < in_time["loss"][0] / 10, f"{late} late it trains, too", f"{loss} for {end}")
+        say(loss < plain["loss"][0] / 10, f"{late} late it trains, too", f"{loss} for {end}")
 
         # gone on with: what waits is there, to the bit
-        for devices in (1, 2, 4):
-            for plan in (["data-parallel", "--devices", devices], served("small.json", devices)):
-                at = ["small.json", *plan, "--optimizer", "adamw", "--staleness", late, "--clip", 1]
-                kept, straight = folder / f"late{late}{devices}{plan[0]}", folder / f"straight{late}{devices}{plan[0]}"
-                train(*at, "--steps", 7, "--checkpoint", straight)
-                for steps in (1, 4, 7):
-                    train(*at, "--steps", steps, "--checkpoint", kept, *(["--resume"] if steps > 1 else []))
-                a, b = (named(path / "checkpoint.safetensors") for path in (kept, straight))
-                say(a == b and f"waiting{late - 1}.fc1.weight" in a and f"waiting{late}.fc1.weight" not in a,
-                    f"{late} late, {plan[0]} on {devices} devices: one step, three and three are seven to the bit",
-                    [name for name in b if a.get(name) != b[name]])
+        for devices, serves in ((1, late == 1), (2, late == 2), (4, late == 1)):
+            plan = served("small.json", devices) if serves else ["data-parallel", "--devices", devices]
+            at = ["small.json", *plan, "--optimizer", "adamw", "--staleness", late, "--clip", 1]
+            kept, straight = folder / f"late{late}{devices}{plan[0]}", folder / f"straight{late}{devices}{plan[0]}"
+            train(*at, "--steps", 7, "--checkpoint", straight)
+            for steps in (1, 4, 7):
+                train(*at, "--steps", steps, "--checkpoint", kept, *(["--resume"] if steps > 1 else []))
+            a, b = (named(path / "checkpoint.safetensors") for path in (kept, straight))
+            say(a == b and f"waiting{late - 1}.fc1.weight" in a and f"waiting{late}.fc1.weight" not in a,
+                f"{late} late, {plan[0]} on {devices} devices: one step, three and three are seven to the bit",
+                [name for name in b if a.get(name) != b[name]])
         done, _ = train("small.json", "single", "--optimizer", "adamw", "--steps", 9, "--checkpoint", kept, "--resume",
                         status=2)
         say("its staleness is" in done.stderr, "but not with another delay", done.stderr)

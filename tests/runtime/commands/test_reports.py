@@ -215,7 +215,7 @@ with tempfile.TemporaryDirectory() as folder:
     run(ffzoo, "mlp", "--batch", "8", "--set", "hidden=16", "--set", "layers=1",
         "-o", folder / "mlp.json")
     run(ffprof, folder / "mlp.json", "--machine", "cpu2", "-o", costs, "--write-machine",
-        folder / "here.json", "--largest", "256K")
+        folder / "here.json", "--largest", "16K")
     found = json.loads(costs.read_text())
     accepts(validator(root / "docs/schema/costs.schema.json"), found, "costs")
     say(found["machine"]["ranks"] == 2 and found["machine"]["threads"] == 1 and
@@ -235,7 +235,7 @@ with tempfile.TemporaryDirectory() as folder:
     # inputs of both sizes: volumes, and targets of four numbers, which came to stand for all
     run(ffzoo, "cosmoflow", "--batch", "2", "--set", "image=8", "--set", "width=2", "--set", "layers=1",
         "--set", "fc1=8", "--set", "fc2=8", "-o", folder / "cosmoflow.json")
-    run(ffprof, folder / "cosmoflow.json", "--machine", "cpu1", "-o", folder / "loads.json", "--largest", "64K")
+    run(ffprof, folder / "cosmoflow.json", "--machine", "cpu1", "-o", folder / "loads.json", "--largest", "16K")
     loads = json.loads((folder / "loads.json").read_text())
     accepts(validator(root / "docs/schema/costs.schema.json"), loads, "costs of two sizes of samples")
     say([r["sample_bytes"] for r in loads["rates"]["load"]] == [16, 8 * 8 * 8 * 4 * 4],
@@ -243,7 +243,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     mlp = [folder / "mlp.json", "--machine", "cpu2"]
     run(ffsearch, *mlp, "--costs", "analytic", "--simulate", "single", "-o", folder / "single.json")
-    run(ffprof, *mlp, "-o", folder / "few.json", "--strategy", folder / "single.json", "--largest", "256K")
+    run(ffprof, *mlp, "-o", folder / "few.json", "--strategy", folder / "single.json", "--largest", "16K")
     few = json.loads((folder / "few.json").read_text())
     say({e["key"] for e in few["entries"]} < {e["key"] for e in found["entries"]},
         "of one strategy and data parallelism there are fewer", few["entries"])
