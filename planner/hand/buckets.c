@@ -35,7 +35,7 @@ static int try(struct ff_evaluator *e, struct ff_strategy *s, int64_t bytes,
 	s->bucket_bytes = bytes;
 	code = ff_evaluator_set(e, s, &now, err);
 	*better = code == FF_OK && now.fits && LEAST_GAIN * now.step_us < at->step_us;
-	if (*better)
+	if (*better && now.tight)
 		code = ff_evaluator_lays_out(e, better, err);
 	if (code == FF_OK && *better)
 		*at = now;
