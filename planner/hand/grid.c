@@ -54,11 +54,14 @@ struct walk {
 	double memory_bytes; /* of all devices together */
 };
 
+static bool time_is_up(const struct walk *x)
+{
+	return x->grid->stop && x->grid->stop(x->grid->ctx);
+}
+
 static bool stopped(const struct walk *x)
 {
-	const struct ff_grid *on = x->grid;
-
-	return (on->most && x->tried >= on->most) || (on->stop && on->stop(on->ctx));
+	return (x->grid->most && x->tried >= x->grid->most) || time_is_up(x);
 }
 
 /* Whether memory is so scarce that what is asked for has to be laid out.  A layout takes several
@@ -349,19 +352,20 @@ static int try_place(struct walk *x, const struct place *p, struct ff_error *err
 	return code;
 }
 
-/* Lays out what waits, the fastest first, until one fits or none is faster than the best. */
+/* Lays out what waits, the fastest first, until one fits or none is faster than the best; the
+ * fastest of all even where the time is up. */
 static int try_waiting(struct walk *x, struct ff_error *err)
 {
 	int code = FF_OK;
 
-	while (x->n_waiting && code == FF_OK) {
+	for (bool first = true; x->n_waiting && code == FF_OK; first = false) {
 		char name[FF_GRID_NAME];
 		uint32_t at = 0;
 
 		for (uint32_t i = 1; i < x->n_waiting; i++)
 			if (x->waiting[i].step_us < x->waiting[at].step_us)
 				at = i;
-		if (x->waiting[at].step_us >= x->at_best.step_us)
+		if (x->waiting[at].step_us >= x->at_best.step_us || (!first && time_is_up(x)))
 			break;
 		name_place(x, &x->waiting[at].place, name);
 		x->waiting[at] = x->waiting[--x->n_waiting];
