@@ -8,8 +8,9 @@ usage: bench/plans.py [--build build] [--networks gpt2_xl,llama,...] [--devices 
 One line for each network, number of devices and kind of GPU, in Markdown: the step of the search's plan, least and
 most of the seeds, and by how much these differ; the best of the grid by hand (ffsearch --simulate megatron), and
 which it is, where that is found in --hand seconds (0: it is not sought); data parallelism with its best buckets, or
-what it comes to where that does not fit; the bound, and the gap between it and the plan; the most memory that a
-search took. A search that is slower than the best by hand is marked with "!", one that finds nothing says so.
+what it comes to where that does not fit; the bound, and the gap between it and the plan; the longest until a search
+had a plan that fits; the most memory that one took. A search that is slower than the best by hand is marked with "!",
+one that finds nothing says so.
 Networks are ffzoo's, with as many samples a device as their row below says, bfloat16 and AdamW where that is
 usual. Costs are by models of devices, collectives in stages.  A search may use 4 GiB.
 
@@ -85,7 +86,7 @@ def measure(args, folder, network, devices, kind):
     run(f"{args.build}/graphs/ffzoo", network, "--batch", samples * devices, *settings, "-o", graph)
     base = [f"{args.build}/planner/ffsearch", graph, "--machine", f"{MACHINES[kind]}:{devices // 8}", "--costs",
             "analytic", "--by-nodes", "--optimizer", optimizer]
-    row = {"network": network, "devices": devices, "machine": kind, "seeds_us": [], "bytes": 0}
+    row = {"network": network, "devices": devices, "machine": kind, "seeds_us": [], "first_s": 0, "bytes": 0}
     for seed in range(args.seeds):
         report = f"{folder}/report.json"
         found, error, used = search([*base, "--budget", args.budget, "--seed", seed, "-o", f"{folder}/plan.json",
@@ -95,6 +96,7 @@ def measure(args, folder, network, devices, kind):
             row["error"] = error
             continue
         row["seeds_us"].append(found["predicted_us"])
+        row["first_s"] = max(row["first_s"], found["first_plan_s"])
         row.update(baseline=found["baseline"], baseline_us=found["data_parallel_us"], bound_us=found["lower_bound_us"],
                    baseline_fits=found["data_parallel_fits"] or found["baseline"] != "data-parallel",
                    proposals_per_s=found["proposals_per_s"])
@@ -115,8 +117,8 @@ def show(row):
     gap = f"{100 * (least / bound - 1):.0f}" if least and bound else "-"
     dp = f"{text(row['baseline_us'])} ({row['baseline']})" if row.get("baseline_fits") else "-"
     print(f"| {row['network']} | {row['devices']} {row['machine']} | {plan} | {spread} | "
-          f"{text(row['hand_us'])} ({row['hand']}) | {dp} | {text(bound)} | {gap} | {row['bytes'] / 2**30:.1f} |",
-          flush=True)
+          f"{text(row['hand_us'])} ({row['hand']}) | {dp} | {text(bound)} | {gap} | {row['first_s']:.1f} | "
+          f"{row['bytes'] / 2**30:.1f} |", flush=True)
 
 
 def draw(rows, folder):
@@ -152,8 +154,9 @@ def main():
     if unknown:
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join([*NETWORKS, *MACHINES])}")
     rows = []
-    print("| network | devices | plan, ms | spread, % | best by hand, ms | data parallelism, ms | bound, ms | gap, % | GiB |")
-    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    print("| network | devices | plan, ms | spread, % | best by hand, ms | data parallelism, ms | bound, ms | gap, % | "
+          "first, s | GiB |")
+    print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
     from_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for network in args.networks.split(","):

@@ -13,7 +13,8 @@
  * what the summary tells of it. */
 double ff_job_after_seconds(const struct ff_job *j)
 {
-	return fmin(LAST_PREDICTIONS * j->predict_s, LAST_SHARE * j->opt.seconds);
+	return fmin(LAST_PREDICTIONS * j->predict_s, LAST_SHARE * j->opt.seconds) +
+	       ff_job_bound_seconds(j);
 }
 
 /* Of the budget, what is kept for questions about the plan. */

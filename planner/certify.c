@@ -8,7 +8,8 @@
 #include "space/raise.h"
 
 #define BOUND_SHARE 0.1     /* of the budget, at most for the lower bound, */
-#define CERTIFIED_SHARE 0.5 /* and where a certificate is asked for */
+#define CERTIFIED_SHARE 0.5 /* and where a certificate is asked for; */
+#define BOUND_FIRST_S 0.5   /* before the search: there is to be a plan soon */
 
 static bool bound_ends(void *ctx)
 {
@@ -46,17 +47,17 @@ static void tell_unmeasured(const struct ff_job *j, uint32_t least)
 				ff_job_command.name, j->opt.costs_path, least);
 }
 
-int ff_job_bound(struct ff_job *j, struct ff_error *err)
+/* The least of all numbers of micro-batches, if that takes no longer than `seconds`. */
+static int find_bound(struct ff_job *j, double seconds, struct ff_error *err)
 {
 	const uint32_t *micro;
 	uint32_t n = ff_space_micro(j->tools.space, &micro);
 	double *least = &j->summary.lower_bound_us, us;
-	double share = j->opt.beside.certificate_path ? CERTIFIED_SHARE : BOUND_SHARE;
 	uint32_t unmeasured = 0; /* the least */
 	int code;
 
-	j->bound_until = ff_job_now_s() +
-			 share * (j->opt.seconds > 0 ? j->opt.seconds : FF_PRESET_SECONDS);
+	j->bound_until = ff_job_now_s() + seconds;
+	j->certificate.n_parts = 0;
 	code = bound_of(j, 1, least, err);
 	for (uint32_t i = n; i-- > 1 && code == FF_OK;) {
 		struct ff_error why;
@@ -76,6 +77,41 @@ int ff_job_bound(struct ff_job *j, struct ff_error *err)
 	}
 	tell_unmeasured(j, unmeasured);
 	return code;
+}
+
+static double most_s(const struct ff_job *j)
+{
+	double share = j->opt.beside.certificate_path ? CERTIFIED_SHARE : BOUND_SHARE;
+
+	return share * (j->opt.seconds > 0 ? j->opt.seconds : FF_PRESET_SECONDS);
+}
+
+/* Only measured costs may lack numbers of micro-batches, which the search has to know. */
+static bool may_wait(const struct ff_job *j)
+{
+	return j->opt.seconds > 0 && !j->in.costs && !j->opt.simulate;
+}
+
+int ff_job_bound(struct ff_job *j, struct ff_error *err)
+{
+	double seconds = most_s(j);
+
+	j->summary.lower_bound_us = NAN;
+	if (may_wait(j) && j->predict_s > BOUND_FIRST_S)
+		return FF_OK; /* it takes longer than one prediction */
+	return find_bound(j, may_wait(j) ? fmin(seconds, BOUND_FIRST_S) : seconds, err);
+}
+
+double ff_job_bound_seconds(const struct ff_job *j)
+{
+	return may_wait(j) && isnan(j->summary.lower_bound_us) ? most_s(j) : 0;
+}
+
+int ff_job_bound_later(struct ff_job *j, struct ff_error *err)
+{
+	double seconds = ff_job_bound_seconds(j);
+
+	return seconds > 0 && !ff_job_interrupted(j) ? find_bound(j, seconds, err) : FF_OK;
 }
 
 int ff_job_save_certificate(struct ff_job *j, struct ff_error *err)

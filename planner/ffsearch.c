@@ -104,6 +104,15 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 	return ff_job_interrupted(j);
 }
 
+/* What takes the place of data parallelism: the search is no worse, and may go on from it. */
+static const struct ff_strategy *known(const struct ff_job *j)
+{
+	const struct ff_summary *s = &j->summary;
+	bool is_new = s->baseline != &s->data_parallel && takes_baseline(j);
+
+	return is_new && !j->opt.init.n ? &s->baseline->strategy : NULL;
+}
+
 static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_error *err)
 {
 	double share = j->opt.limits.torch ? 1 - FF_WHOLE_SHARE : 1;
@@ -118,6 +127,7 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 			.starts = j->opt.init.n ? j->named : ff_starts,
 			.given = j->init,
 			.n_given = j->n_init,
+			.known = known(j),
 			.top = (uint32_t)j->opt.choice.top,
 			.seeds = (uint32_t)j->opt.choice.seeds,
 			.pricer = j->tools.pricer,
@@ -237,24 +247,24 @@ static int seek_without_reserve(struct ff_job *j, struct ff_error *err)
 
 static int find(struct ff_job *j, struct ff_error *err)
 {
-	sigset_t old;
-	int code;
+	bool found;
+	int code = ff_job_bound(j, err);
 
-	ff_job_hold(&old);
-	code = ff_job_bound(j, err);
 	if (code == FF_OK)
 		code = seek(j, err);
 	if (code == FF_E_NOFIT && !takes_baseline(j) && j->opt.choice.reserve > 0 &&
 			!j->summary.interrupted)
 		code = seek_without_reserve(j, err);
-	ff_job_release(&old);
+	found = code == FF_OK;
 	if (code == FF_E_NOFIT && takes_baseline(j)) {
 		ff_job_take(j, j->summary.baseline);
-		return FF_OK;
+		code = FF_OK;
 	}
 	if (code == FF_E_NOFIT)
 		return fail_closest(j, &j->found, err);
-	return code < 0 ? code : confirm(j, &j->found, err);
+	if (code == FF_OK)
+		code = ff_job_bound_later(j, err);
+	return code < 0 || !found ? code : confirm(j, &j->found, err);
 }
 
 /* Where weights and states alone are more than all devices have, nothing needs to be tried. */
@@ -458,6 +468,24 @@ static int oracle(struct ff_job *j, FILE *table, struct ff_error *err)
 	return code;
 }
 
+/* From the first strategy that fits on who interrupts a search gets the best so far. */
+static int find_or_simulate(struct ff_job *j, struct ff_error *err)
+{
+	sigset_t old;
+	int code;
+
+	if (!j->opt.simulate)
+		ff_job_hold(&old);
+	code = ff_job_find_baseline(j, err);
+	if (code == FF_OK)
+		code = ff_job_find_rivals(j, err);
+	if (code == FF_OK)
+		code = j->opt.simulate ? simulate(j, err) : search(j, err);
+	if (!j->opt.simulate)
+		ff_job_release(&old);
+	return code;
+}
+
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
@@ -489,10 +517,6 @@ static int run(struct ff_job *j, struct ff_error *err)
 		code = load(j, err);
 	if (code == FF_OK && j->opt.oracle)
 		return oracle(j, table, err);
-	if (code == FF_OK)
-		code = ff_job_find_baseline(j, err);
-	if (code == FF_OK)
-		code = ff_job_find_rivals(j, err);
 	if (code < 0)
 		return code;
 	s->graph = &j->in.graph;
@@ -505,7 +529,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	s->jobs = j->opt.jobs;
 	s->space = j->opt.space_text;
 	s->memory_limit = j->opt.memory;
-	code = j->opt.simulate ? simulate(j, err) : search(j, err);
+	code = find_or_simulate(j, err);
 	if (code == FF_OK)
 		code = ff_job_find_others(j, err);
 	if (code == FF_OK)

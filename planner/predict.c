@@ -87,10 +87,19 @@ static bool baseline_ends(void *ctx)
 {
 	struct ff_job *j = ctx;
 
-	return j->opt.seconds > 0 && ff_job_now_s() - j->from > BASELINE_SHARE * j->opt.seconds;
+	return ff_job_interrupted(j) ||
+	       (j->opt.seconds > 0 && ff_job_now_s() - j->from > BASELINE_SHARE * j->opt.seconds);
 }
 
-int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
+static void baseline_begins(void *ctx)
+{
+	struct ff_job *j = ctx;
+
+	j->baseline_s = ff_job_now_s() - j->from;
+}
+
+/* What data parallelism comes to where it does not fit, if anything of that does. */
+static int find_sharded(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_grid grid = {.evaluator = j->tools.evaluator,
 			.space = j->tools.space,
@@ -98,23 +107,13 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 			.machine = &j->in.machine,
 			.samples = true,
 			.stop = baseline_ends,
+			.begins = baseline_begins,
 			.ctx = j};
 	struct ff_summary *s = &j->summary;
 	struct ff_strategy base;
 	bool found = false;
-	int code = ff_init_strategy("data-parallel", j->tools.space, &j->in.graph, &j->in.machine,
-			j->opt.seed, &j->arena, &base, err);
+	int code = ff_grid_find(&grid, &j->arena, &base, j->baseline_name, &found, err);
 
-	s->baseline = &s->data_parallel;
-	s->baseline_name = "data-parallel";
-	if (code == FF_OK)
-		code = ff_job_tune(j, &base, err);
-	j->predict_s = ff_job_now_s();
-	if (code == FF_OK)
-		code = ff_job_predict(j, &base, &j->arena, &s->data_parallel, err);
-	j->predict_s = ff_job_now_s() - j->predict_s;
-	if (code == FF_OK && !ff_plan_fits(&s->data_parallel))
-		code = ff_grid_find(&grid, &j->arena, &base, j->baseline_name, &found, err);
 	if (code == FF_OK && found)
 		code = ff_job_tune(j, &base, err);
 	if (code == FF_OK && found)
@@ -123,8 +122,27 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 		s->baseline = &j->baseline;
 		s->baseline_name = j->baseline_name;
 	}
-	j->baseline_s = ff_job_now_s() - j->from;
 	return code;
+}
+
+int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_summary *s = &j->summary;
+	struct ff_strategy base;
+	double from_s;
+	int code = ff_init_strategy("data-parallel", j->tools.space, &j->in.graph, &j->in.machine,
+			j->opt.seed, &j->arena, &base, err);
+
+	s->baseline = &s->data_parallel;
+	s->baseline_name = "data-parallel";
+	if (code == FF_OK)
+		code = ff_job_tune(j, &base, err);
+	from_s = ff_job_now_s();
+	if (code == FF_OK)
+		code = ff_job_predict(j, &base, &j->arena, &s->data_parallel, err);
+	j->baseline_s = ff_job_now_s() - j->from;
+	j->predict_s = ff_job_now_s() - from_s;
+	return code < 0 || ff_plan_fits(&s->data_parallel) ? code : find_sharded(j, err);
 }
 
 int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err)

@@ -8,8 +8,10 @@
 
 #define RIVALS_SHARE 0.1 /* of the budget: what is not priced by then is left out */
 
-static bool has_time(const struct ff_job *j, double share)
+static bool has_time(struct ff_job *j, double share)
 {
+	if (ff_job_interrupted(j))
+		return false;
 	return j->opt.seconds <= 0 ||
 	       ff_job_now_s() - j->from + 2 * j->predict_s < share * j->opt.seconds;
 }

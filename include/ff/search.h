@@ -74,6 +74,7 @@ struct ff_search_options {
 	const char *const *starts;
 	const struct ff_strategy *given; /* n_given more, that are walked before those */
 	uint32_t n_given;
+	const struct ff_strategy *known; /* that fits where data parallelism does not; or NULL */
 	double lower_s;     /* what lowering data parallelism takes, in one micro-batch */
 	bool may_find_none; /* one that fits is known: what takes too long to lay out is left */
 	struct ff_pricer *pricer; /* of the evaluator; NULL: no elimination */

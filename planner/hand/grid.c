@@ -12,13 +12,14 @@
 
 /* Axes: stages, devices that share a product, and micro-batches are powers of two. */
 enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, ORDER, AXES };
-static const uint8_t sizes[AXES] = {5, 4, 4, 3, 3, 11, 3};
+static const uint8_t sizes[AXES] = {5, 4, 4, 3, 3, 11, 5};
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
 static const char *const updates[] = {"", ",zero-1", ",zero-3"};
 static const char *const again[] = {"", ",recompute=light", ",recompute"};
 /* Either side of 1F1B fills its bubbles, by other means. */
 enum { PLAIN = 1 };
-static const char *const orders[] = {",zb-h1", "", ",interleave=2"};
+static const char *const orders[] = {
+		",zb-h1", "", ",interleave=2", ",interleave=3", ",interleave=4"};
 
 struct place {
 	uint8_t at[AXES];
@@ -32,6 +33,12 @@ struct due {
 	bool fits; /* what it is a neighbour of */
 };
 
+/* What fits by the account of memory, and is laid out when the walk is over, if it is the best. */
+struct waiting {
+	struct place place;
+	double step_us;
+};
+
 struct walk {
 	const struct ff_grid *grid;
 	struct ff_arena *a;
@@ -42,22 +49,39 @@ struct walk {
 	bool *seen;      /* by number of a place: it is due, or was */
 	struct due *due; /* room for one a place */
 	uint32_t n_due;
+	struct waiting *waiting; /* likewise */
+	uint32_t n_waiting;
 	double memory_bytes; /* of all devices together */
 };
 
+static bool time_is_up(const struct walk *x)
+{
+	return x->grid->stop && x->grid->stop(x->grid->ctx);
+}
+
 static bool stopped(const struct walk *x)
 {
-	const struct ff_grid *on = x->grid;
+	return (x->grid->most && x->tried >= x->grid->most) || time_is_up(x);
+}
 
-	return (on->most && x->tried >= on->most) || (on->stop && on->stop(on->ctx));
+/* Whether memory is so scarce that what is asked for has to be laid out.  A layout takes several
+ * times as long as the step's time, so only what is faster than the best is; */
+static bool needs_layout(const struct walk *x, const struct ff_evaluation *at)
+{
+	return at->fits && at->tight && (x->grid->visit || at->step_us < x->at_best.step_us);
+}
+
+/* and when there is a plan it waits, as most have one: the fastest alone is laid out then. */
+static bool waits(const struct walk *x, const struct ff_evaluation *at)
+{
+	return needs_layout(x, at) && !x->grid->visit && isfinite(x->at_best.step_us);
 }
 
 /* How the start called `name` does, if it is there; a better one than the best that fits becomes
- * that.  A layout takes several times as long as the step's time, so only what is faster is laid
- * out, and where memory is scarce.
- * at->fits: it is there and fits, with a layout if it is faster. */
-static int try_here(
-		struct walk *x, const char *name, struct ff_evaluation *at, struct ff_error *err)
+ * that, unless it may wait (*late).
+ * at->fits: it is there and fits, with a layout if it is faster and does not wait. */
+static int try_here(struct walk *x, const char *name, bool may_wait, struct ff_evaluation *at,
+		bool *late, struct ff_error *err)
 {
 	const struct ff_grid *on = x->grid;
 	struct ff_strategy s;
@@ -66,6 +90,7 @@ static int try_here(
 	int code = ff_init_strategy(name, on->space, on->graph, on->machine, 0, x->a, &s, &why);
 
 	*at = (struct ff_evaluation){.fits = false};
+	*late = false;
 	if (code == FF_OK && !ff_space_has_time(s.micro_batches, ff_space_instances(on->space, &s)))
 		return FF_OK;
 	if (code == FF_OK) {
@@ -74,8 +99,10 @@ static int try_here(
 	}
 	if (code == FF_E_INPUT)
 		return FF_OK; /* not for this network, or nobody has measured it */
-	lays_out = code == FF_OK && at->fits && at->tight &&
-		   (on->visit || at->step_us < x->at_best.step_us);
+	*late = code == FF_OK && may_wait && waits(x, at);
+	if (*late)
+		return FF_OK;
+	lays_out = code == FF_OK && needs_layout(x, at);
 	if (lays_out && on->may_lay_out && !on->may_lay_out(on->ctx, &s))
 		lays_out = at->fits = false;
 	if (lays_out)
@@ -86,6 +113,8 @@ static int try_here(
 	}
 	if (at->fits && on->visit)
 		on->visit(on->ctx, &s, at->step_us);
+	if (at->fits && on->begins && !isfinite(x->at_best.step_us))
+		on->begins(on->ctx);
 	if (at->fits && at->step_us < x->at_best.step_us) {
 		ff_strategy_copy(&x->best, &s);
 		x->at_best = *at;
@@ -94,13 +123,23 @@ static int try_here(
 	return FF_OK;
 }
 
-static int try(struct walk *x, const char *name, struct ff_evaluation *at, struct ff_error *err)
+static int try(struct walk *x, const char *name, bool may_wait, struct ff_evaluation *at,
+		bool *late, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(x->a);
-	int code = try_here(x, name, at, err);
+	int code = try_here(x, name, may_wait, at, late, err);
 
 	ff_arena_rewind(x->a, mark);
 	return code;
+}
+
+/* The same of what does not wait. */
+static int try_now(struct walk *x, const char *name, struct ff_error *err)
+{
+	struct ff_evaluation at;
+	bool late;
+
+	return try(x, name, false, &at, &late, err);
 }
 
 static bool is_searched(const struct ff_space *s, uint32_t micro_batches)
@@ -205,20 +244,21 @@ static void make_neighbours_due(
 	}
 }
 
-/* Whether weights and gradients may fit where updates alone are cut flat: at best each device of a
- * stage that shares products has as much of them as any other. */
-static bool has_room(const struct walk *x, const struct place *p)
+/* Weights and gradients where updates alone are cut flat, as a share of memory: at best each device
+ * of a stage that shares products has as much of them as any other. */
+static double room_taken(const struct walk *x, const struct place *p)
 {
 	const struct ff_grid *on = x->grid;
 	uint32_t shares = 1u << (p->at[TENSOR] + p->at[STAGES]);
 	int64_t bytes = ff_graph_parameters(on->graph) *
 			(ff_dtype_bytes(on->graph->dtype) + FF_F32_BYTES);
 
-	return (double)bytes / shares <= x->memory_bytes / on->machine->n_devices;
+	return (double)bytes / shares * on->machine->n_devices / x->memory_bytes;
 }
 
 /* Where a walk begins: with all stages and shared products, updates cut flat, which are hardly ever
- * worse, and micro-batches enough to fill the stages; `roomy`: but for those that cannot fit. */
+ * worse, and micro-batches enough to fill the stages; first those whose weights take no more than
+ * half of the memory, which are likely to fit.  `roomy`: but for those that cannot fit. */
 static void make_first_due(struct walk *x, bool roomy)
 {
 	for (uint8_t p = 0; p < sizes[STAGES]; p++)
@@ -227,10 +267,12 @@ static void make_first_due(struct walk *x, bool roomy)
 				struct place at = {{p, t, split, 1, 0, (uint8_t)(p ? p + 1 : 0),
 						PLAIN}};
 
+				double taken = room_taken(x, &at);
+
 				for (; !is_there(x, &at) && at.at[MICRO]; at.at[MICRO]--)
 					continue;
-				if (!roomy || has_room(x, &at))
-					make_due(x, &at, -1, true);
+				if (!roomy || taken <= 1)
+					make_due(x, &at, taken <= 0.5 ? -2 : -1, true);
 			}
 }
 
@@ -284,31 +326,61 @@ static double key_of(const struct walk *x, const struct ff_evaluation *at)
 	return at->step_us * (1 + (double)at->over_bytes / x->memory_bytes);
 }
 
-static int try_place(struct walk *x, const struct place *p, struct ff_error *err)
+static void name_place(const struct walk *x, const struct place *p, char name[FF_GRID_NAME])
 {
 	uint32_t tensor = 1u << p->at[TENSOR], stages = 1u << p->at[STAGES];
-	struct ff_evaluation at;
-	char name[FF_GRID_NAME];
-	int code;
 
-	snprintf(name, sizeof(name), "megatron:%u,%u,%u,%u%s%s%s%s", tensor,
+	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s", tensor,
 			x->grid->machine->n_devices / tensor / stages, stages, 1u << p->at[MICRO],
 			splits[p->at[SPLIT]], updates[p->at[UPDATES]], again[p->at[AGAIN]],
 			orders[p->at[ORDER]]);
-	code = try(x, name, &at, err);
+}
+
+static int try_place(struct walk *x, const struct place *p, struct ff_error *err)
+{
+	struct ff_evaluation at;
+	char name[FF_GRID_NAME];
+	bool late;
+	int code;
+
+	name_place(x, p, name);
+	code = try(x, name, true, &at, &late, err);
+	if (code == FF_OK && late)
+		x->waiting[x->n_waiting++] = (struct waiting){*p, at.step_us};
 	if (code == FF_OK && !x->grid->whole && at.step_us > 0)
 		make_neighbours_due(x, p, &at, key_of(x, &at));
+	return code;
+}
+
+/* Lays out what waits, the fastest first, until one fits or none is faster than the best; the
+ * fastest of all even where the time is up. */
+static int try_waiting(struct walk *x, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (bool first = true; x->n_waiting && code == FF_OK; first = false) {
+		char name[FF_GRID_NAME];
+		uint32_t at = 0;
+
+		for (uint32_t i = 1; i < x->n_waiting; i++)
+			if (x->waiting[i].step_us < x->waiting[at].step_us)
+				at = i;
+		if (x->waiting[at].step_us >= x->at_best.step_us || (!first && time_is_up(x)))
+			break;
+		name_place(x, &x->waiting[at].place, name);
+		x->waiting[at] = x->waiting[--x->n_waiting];
+		code = try_now(x, name, err);
+	}
 	return code;
 }
 
 static int try_others(struct walk *x, struct ff_error *err)
 {
 	static const char *const others[] = {"zero-1", "zero-3", "frugal"};
-	struct ff_evaluation at;
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < 3 && code == FF_OK && x->grid->samples && !stopped(x); i++)
-		code = try(x, others[i], &at, err);
+		code = try_now(x, others[i], err);
 	return code;
 }
 
@@ -317,7 +389,6 @@ static int try_frugal(struct walk *x, struct ff_error *err)
 {
 	uint32_t share = (uint32_t)x->grid->graph->batch / x->grid->machine->n_devices;
 	struct place p = {.at = {[UPDATES] = 2, [AGAIN] = 2, [ORDER] = PLAIN}};
-	struct ff_evaluation at;
 	int code = try_place(x, &p, err);
 
 	for (uint8_t i = 0; i < sizes[MICRO]; i++)
@@ -326,7 +397,7 @@ static int try_frugal(struct walk *x, struct ff_error *err)
 	if (code == FF_OK && !isfinite(x->at_best.step_us))
 		code = try_place(x, &p, err);
 	if (code == FF_OK && !isfinite(x->at_best.step_us))
-		code = try(x, "frugal", &at, err);
+		code = try_now(x, "frugal", err);
 	return code;
 }
 
@@ -337,7 +408,8 @@ static int create(struct walk *x, struct ff_error *err)
 	x->at_best = (struct ff_evaluation){.step_us = INFINITY};
 	x->seen = ff_arena_array(x->a, n, sizeof(*x->seen));
 	x->due = ff_arena_array(x->a, n, sizeof(*x->due));
-	if (!x->seen || !x->due)
+	x->waiting = ff_arena_array(x->a, n, sizeof(*x->waiting));
+	if (!x->seen || !x->due || !x->waiting)
 		return ff_fail_memory(err);
 	memset(x->seen, 0, n * sizeof(*x->seen));
 	for (uint32_t d = 0; d < x->grid->machine->n_devices; d++)
@@ -364,6 +436,8 @@ int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strat
 
 		code = try_place(&x, &p, err);
 	}
+	if (code == FF_OK)
+		code = try_waiting(&x, err);
 	if (code == FF_OK)
 		code = try_others(&x, err);
 	if (code == FF_OK && grid->samples && stopped(&x) && !isfinite(x.at_best.step_us))

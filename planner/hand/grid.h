@@ -19,6 +19,7 @@ struct ff_grid {
 	bool (*stop)(void *ctx); /* asked between two that are tried; NULL: never */
 	/* Whether there is time to lay out a strategy in so many micro-batches; NULL: always. */
 	bool (*may_lay_out)(void *ctx, const struct ff_strategy *s);
+	void (*begins)(void *ctx); /* told when something fits; NULL: nobody is */
 	/* Told of all that fits; NULL: nobody is. */
 	void (*visit)(void *ctx, const struct ff_strategy *s, double step_us);
 	void *ctx;

@@ -46,9 +46,12 @@ bool ff_chain_may_lay_out(const struct ff_chain *c, const struct ff_strategy *s)
 /* A best that may still be laid out is, before it is too late for that. */
 static double last_s(const struct ff_chain *c)
 {
-	if (c->best.unsaved && c->best.at.tight && ff_chain_may_lay_out(c, &c->current))
+	if (c->best.unsaved && c->best.at.tight && !c->best.laid_out &&
+			ff_chain_may_lay_out(c, &c->current))
 		return layout_s(c, &c->current) + (1 + SPARE) * lower_s(c, &c->current);
 	/* there is time for data parallelism anyway */
+	if (c->best.unsaved && c->best.laid_out)
+		return lower_s(c, &c->current) - c->opt->lower_s;
 	return c->best.saved ? lower_s(c, &c->best.strategy) - c->opt->lower_s : 0;
 }
 
@@ -91,7 +94,7 @@ int ff_chain_save(struct ff_chain *c, struct ff_error *err)
 	int code = FF_OK;
 
 	c->best.unsaved = false;
-	if (c->best.at.fits && c->best.at.tight)
+	if (c->best.at.fits && c->best.at.tight && !c->best.laid_out)
 		code = lays_out(c, &fits, err);
 	if (code < 0)
 		return code;

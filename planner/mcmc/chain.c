@@ -36,6 +36,7 @@ static void note_if_best(struct ff_chain *c)
 		return;
 	c->best.at = c->at;
 	c->best.unsaved = true;
+	c->best.laid_out = false;
 }
 
 int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)

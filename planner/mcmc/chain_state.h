@@ -17,6 +17,7 @@ struct ff_chain_best {
 	struct ff_evaluation at_saved; /* of the copy */
 	bool saved;    /* there is a best that was laid out, if it had to be, and copied */
 	bool unsaved;  /* the best is the current strategy, not copied yet */
+	bool laid_out; /* and known to have a layout */
 	bool rephased; /* it and the current one may differ in their phases */
 	/* Who has no more to spare than that is likely to have no layout. */
 	int64_t too_tight_bytes;
@@ -59,6 +60,8 @@ struct ff_chain_notes {
 	int64_t grid_bucket_bytes;
 	bool grid_leads;  /* it is better than all plain starts */
 	double grid_from; /* clock in seconds */
+	double go_to_s;   /* what it took to make the last plain start current */
+	bool slow;        /* the budget is too short for walks from starts */
 };
 
 struct ff_chain {

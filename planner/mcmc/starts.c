@@ -5,6 +5,7 @@
 
 #include "best.h"
 #include "chain.h"
+#include "ff/clock.h"
 #include "hand/buckets.h"
 #include "hand/grid.h"
 
@@ -12,8 +13,10 @@
 #define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
 #define GRID_SHARE 0.1          /* of the budget, at most: of time, or */
 #define GRID_SHARE_TIGHT 0.4    /* where no plain start fits */
+#define GRID_SHARE_SLOW 0.7     /* where walks lead nowhere */
 #define GRID_EVERY 32           /* a strategy by hand for so many proposals */
 #define MOST_STAGES 16          /* of a pipeline to start from */
+#define FEW_PER_NODE 4          /* strategies priced an operator: with fewer walks lead nowhere */
 
 static bool elimination_ends(void *ctx)
 {
@@ -109,10 +112,18 @@ static bool saves_memory(const char *called)
 	       !strcmp(called, "megatron");
 }
 
+/* Whether memory is scarce, or is so for starts that do nothing about it. */
+static bool is_tight(const struct ff_chain *c)
+{
+	return !c->best.at.fits || c->best.at.tight || c->opt->known;
+}
+
 static bool grid_ends(void *ctx)
 {
 	struct ff_chain *c = ctx;
-	double share = c->best.at.fits ? GRID_SHARE : GRID_SHARE_TIGHT;
+	double share = c->notes.slow                       ? GRID_SHARE_SLOW
+		       : !c->best.at.fits || c->opt->known ? GRID_SHARE_TIGHT
+							   : GRID_SHARE;
 	double most_s = share * c->opt->seconds;
 
 	ff_chain_look(c);
@@ -142,6 +153,15 @@ static bool grid_lays_out(void *ctx, const struct ff_strategy *s)
 	return ff_chain_may_lay_out(ctx, s);
 }
 
+/* There is a plan from now on: a search that is to end ends with the best of the grid so far. */
+static void grid_begins(void *ctx)
+{
+	struct ff_chain *c = ctx;
+
+	if (isinf(c->clock.first_s))
+		c->clock.first_s = ff_clock_us() / 1e6 - c->clock.from;
+}
+
 static void grid_visits(void *ctx, const struct ff_strategy *s, double step_us)
 {
 	struct ff_chain *c = ctx;
@@ -153,7 +173,7 @@ static void grid_visits(void *ctx, const struct ff_strategy *s, double step_us)
  * memory is scarce, or it is better than all plain starts. */
 static int start_grid(struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
 {
-	bool worth = c->notes.grid_leads || !c->best.at.fits || c->best.at.tight;
+	bool worth = c->notes.grid_leads || is_tight(c);
 	struct ff_strategy s;
 	int code;
 
@@ -199,7 +219,7 @@ static int start_from(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool *
 		return start_pipeline(c, a, found, err);
 	if (!strcmp(called, "megatron"))
 		return start_grid(c, a, found, err);
-	*found = !saves_memory(called) || !c->best.at.fits || c->best.at.tight;
+	*found = !saves_memory(called) || is_tight(c);
 	if (!*found)
 		return FF_OK; /* nobody needs to */
 	if (!strcmp(called, "elimination"))
@@ -239,13 +259,28 @@ static int go_to_tuned(struct ff_chain *c, struct ff_strategy *s, struct ff_erro
 {
 	int64_t most = ff_buckets_most(s);
 	struct ff_evaluation at;
+	double from_us;
 	int code;
 
 	s->bucket_bytes = c->opt->bucket_bytes < most ? c->opt->bucket_bytes : most;
 	code = ff_evaluator_set(c->evaluator, s, &at, err);
 	if (code == FF_OK && s->bucket_bytes)
 		code = ff_buckets_tune(c->evaluator, s, s->bucket_bytes, &at, err);
-	return code == FF_OK ? ff_chain_go_to(c, s, err) : code;
+	from_us = ff_clock_us();
+	if (code == FF_OK)
+		code = ff_chain_go_to(c, s, err);
+	c->notes.go_to_s = (ff_clock_us() - from_us) / 1e6;
+	return code;
+}
+
+/* Whether the budget is too short, by what it took to make the last start current, for walks from
+ * starts to become better than the best start: on 1,024 devices.  Not where starts were named. */
+static bool is_slow(const struct ff_chain *c)
+{
+	double most = FEW_PER_NODE * (double)c->frame->proposer.n_all;
+
+	return c->opt->seconds > 0 && c->opt->starts == ff_starts && !c->opt->n_given &&
+	       most * c->notes.go_to_s > c->opt->seconds;
 }
 
 /* The same of a plain start. */
@@ -280,6 +315,7 @@ static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 			.most = c->clock.limit ? (uint32_t)(c->clock.limit / GRID_EVERY + 1) : 0,
 			.stop = grid_ends,
 			.may_lay_out = grid_lays_out,
+			.begins = grid_begins,
 			.visit = c->notes.shapes.most ? grid_visits : NULL,
 			.ctx = c};
 	struct ff_evaluation before;
@@ -297,6 +333,7 @@ static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 	if (code == FF_OK && found) {
 		c->notes.grid_bucket_bytes = s.bucket_bytes;
 		c->notes.grid_leads = ff_how_much_worse(before, c->best.at) < 0;
+		c->best.laid_out = c->best.unsaved; /* by the grid, or when buckets were tuned */
 	}
 	return code;
 }
@@ -307,9 +344,12 @@ static int look_at_starts(struct ff_chain *c, uint32_t n, struct ff_arena *a, st
 {
 	int code = FF_OK;
 
+	if (c->opt->known)
+		code = ff_chain_go_to(c, c->opt->known, err);
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
 		if (is_due(c, i, n) && is_plain(name(c, i)))
 			code = look_at(c, i, a, err);
+	c->notes.slow = is_slow(c);
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
 		if (is_due(c, i, n) && !strcmp(name(c, i), "megatron"))
 			code = look_at_grid(c, a, err);
@@ -352,7 +392,9 @@ static int walk_starts(struct ff_chain *c, struct ff_arena *a, struct ff_error *
 	share_out(c, n_due);
 	if (c->run.n == 1)
 		code = look_at_starts(c, n, a, err);
-	if (code < 0)
+	if (code == FF_OK && c->notes.slow && c->best.unsaved)
+		code = ff_chain_save(c, err);
+	if (code < 0 || (c->notes.slow && c->best.at.fits))
 		return code;
 	for (uint32_t i = 0; i < n && (n_done == 0 || !ff_chain_in_hurry(c)); i++) {
 		if (!is_due(c, i, n))

@@ -200,7 +200,7 @@ def test_space():
 
 
 def interrupt(after, *args):
-    """Ctrl-C so long after SIGINT is held, which it is from the lower bound on.  The
+    """Ctrl-C so long after SIGINT is held, which it is from the baseline on.  The
     report, and how long the answer took."""
     p = subprocess.Popen([FFSEARCH, *args, "--budget", "100s", "-o", "cut.json", "--report",
                           "cut-report.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -493,6 +493,60 @@ START_TEST(test_grid_in_a_hurry)
 }
 END_TEST
 
+struct told {
+	uint32_t begun, fitting;
+};
+
+static void begins(void *ctx)
+{
+	((struct told *)ctx)->begun++;
+}
+
+static void visits(void *ctx, const struct ff_strategy *s, double step_us)
+{
+	(void)s, (void)step_us;
+	((struct told *)ctx)->fitting++;
+}
+
+#define MOST_TRIED 100
+
+/* Layouts that wait until the walk is over change nothing: where all that fits is shown, all of it
+ * is laid out at once.  Half as much memory again and again, until nothing fits. */
+START_TEST(test_grid_lays_out_late)
+{
+	struct ff_graph g = zoo("gpt2", 1);
+	struct ff_machine m = fixture_devices(4, &arena);
+	int64_t memory = look(&g, &m, 1, (struct ff_grid){.samples = true}, "single").at.over_bytes;
+	uint32_t n = 0;
+	bool found = true;
+
+	for (; found; memory /= 2, n++) {
+		struct told told[2] = {{0}, {0}};
+		struct ff_grid late = {.whole = true,
+				.most = MOST_TRIED,
+				.begins = begins,
+				.ctx = &told[0]};
+		struct ff_grid now = {.whole = true,
+				.most = MOST_TRIED,
+				.begins = begins,
+				.visit = visits,
+				.ctx = &told[1]};
+		struct looked x = look(&g, &m, memory, late, "single");
+		struct looked y = look(&g, &m, memory, now, "single");
+
+		found = x.found;
+		ck_assert(x.found == y.found);
+		ck_assert(told[0].begun == (found ? 1 : 0) && told[1].begun == told[0].begun);
+		ck_assert(found == (told[1].fitting > 0));
+		if (found)
+			ck_assert_msg(x.step_us == y.step_us,
+					"%lld bytes: late %s, %g us, now %s, %g", (long long)memory,
+					x.name, x.step_us, y.name, y.step_us);
+	}
+	ck_assert_msg(n > 2, "memory was never scarce");
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("megatron");
@@ -515,6 +569,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_balance);
 	tcase_add_test(c, test_grid_has_zb_h1);
 	tcase_add_test(c, test_grid_in_a_hurry);
+	tcase_add_test(c, test_grid_lays_out_late);
 	suite_add_tcase(s, c);
 	return s;
 }

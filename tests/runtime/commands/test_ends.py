@@ -256,7 +256,7 @@ TESTS = {"limits": [ends_are_told_beside_compute, a_rank_that_comes_no_further_i
                     a_rank_that_nobody_can_name_is_missed],
          "others": [a_killed_rank_is_named, one_process_stops, ranks_stop, ranks_stop_at_ctrl_c,
                     a_loss_that_is_no_number_is_told_and_not_kept, a_loss_that_grows_stays_in_its_column,
-                     outputs_are_looked_at_first,
+                    outputs_are_looked_at_first,
                     too_many_ranks_are_not_started, a_report_may_go_to_standard_output, a_profile_is_of_its_machine,
                     machines_have_as_many_nodes_as_asked_for, two_profiles_of_one_file]}[sys.argv[4]]
 
