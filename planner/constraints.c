@@ -98,6 +98,13 @@ int ff_job_load_plans(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
+int64_t ff_job_without_reserve(const struct ff_job *j, int64_t bytes)
+{
+	double reserve = j->opt.choice.reserve;
+
+	return reserve > 0 ? bytes - (int64_t)((double)bytes * reserve / 100) : bytes;
+}
+
 int ff_job_reserve(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_machine *lean = &j->in.lean;

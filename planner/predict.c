@@ -29,13 +29,6 @@ int64_t ff_job_memory(const struct ff_job *j, uint32_t device)
 	return ff_job_without_reserve(j, bytes);
 }
 
-int64_t ff_job_without_reserve(const struct ff_job *j, int64_t bytes)
-{
-	double reserve = j->opt.choice.reserve;
-
-	return reserve > 0 ? bytes - (int64_t)((double)bytes * reserve / 100) : bytes;
-}
-
 void ff_job_check_memory(const struct ff_job *j, struct ff_plan *p)
 {
 	p->short_device = FF_NONE;

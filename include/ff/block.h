@@ -13,15 +13,13 @@
 /* Elements of a parameter that lie on some devices alike: one cell of its
  * placement at a reader, for each replica of that. */
 struct ff_weight_group {
-	uint32_t slot; /* the reader's input; FF_NONE: the parameter's node itself, replicas
-			  together */
+	uint32_t slot; /* the reader's; FF_NONE: the parameter's node, replicas together */
 	uint32_t cell, replica, replicas;
 	uint16_t n_devices, first;
 	int64_t bytes;          /* rounded up to 64 */
 	const uint16_t *device; /* ascending; device[0] is `first` */
 	const uint16_t *part;   /* the reader's part on each */
-	uint64_t set;           /* hash of the devices, of all replicas: equal sets can share a
-				 * bucket */
+	uint64_t set;           /* hash of all replicas' devices: equal sets can share a bucket */
 	struct ff_region region;
 };
 
@@ -105,9 +103,8 @@ bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, ui
 
 /* Whether backward visits `edge` after all other uses of its value. */
 bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint32_t edge);
-/* Whether the gradients of a parameter are all-reduced where backward puts them: it
- * has no config of its own and all readers read the same parts of it on the same
- * devices, by the same replicas. */
+/* Whether the gradients of a parameter are all-reduced where backward puts them: it has no config
+ * of its own, and all readers read the same parts on the same devices, by the same replicas. */
 bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
 		const struct ff_node_block *const *block);
 
@@ -129,8 +126,7 @@ static inline bool ff_move_is_own(const struct ff_graph *g, uint32_t edge, const
 uint32_t ff_move_lanes(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		const struct ff_move *mv, uint32_t *lane);
 
-/* Shards of parameters gathered into buckets, in the order in which backward
- * completes their gradients. */
+/* Shards of parameters in buckets, in the order in which backward completes their gradients. */
 struct ff_bucket_member {
 	uint32_t param;                      /* the parameter's node */
 	const struct ff_weight_group *group; /* where it lies */

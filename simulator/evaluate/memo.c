@@ -9,7 +9,6 @@
 #include "ff/grow.h"
 #include "ff/intervals.h"
 #include "ff/node_class.h"
-#include "memo_tables.h"
 
 /* ---- the memo ---- */
 

@@ -1,9 +1,10 @@
 /* What is moved at edges, built and priced once.  SPDX-License-Identifier: Apache-2.0 */
+#include "memo.h"
+
 #include <stdint.h>
 
 #include "ff/backward.h"
 #include "ff/grow.h"
-#include "memo_tables.h"
 
 static struct ff_memo_edge *edge_at(const struct ff_memo *t, uint32_t i)
 {

@@ -162,14 +162,14 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	cudaStream_t queue = ff_stream_queue(s);
 	int code;
 
-	p.dy = io->dout[0];
-	p.dlast_cell = r->writes_cell ? io->dout[1] : NULL;
-	p.dleft = r->carries ? io->dout[r->left] : NULL;
-	p.dleft_cell = r->carries && r->has_cell ? io->dout[r->left + 1] : NULL;
-	p.dx = io->din[0];
-	p.dstate = r->has_states ? io->din[r->first] : NULL;
-	p.dfirst_cell = r->was_carried ? NULL : dcell;
-	p.dcarried_cell = r->was_carried ? dcell : NULL;
+	p.grad.dy = io->dout[0];
+	p.grad.dlast_cell = r->writes_cell ? io->dout[1] : NULL;
+	p.grad.dleft = r->carries ? io->dout[r->left] : NULL;
+	p.grad.dleft_cell = r->carries && r->has_cell ? io->dout[r->left + 1] : NULL;
+	p.grad.dx = io->din[0];
+	p.grad.dstate = r->has_states ? io->din[r->first] : NULL;
+	p.grad.dfirst_cell = r->was_carried ? NULL : dcell;
+	p.grad.dcarried_cell = r->was_carried ? dcell : NULL;
 	if (c->blocks)
 		code = ff_kernel_launched(
 				ff_launch_cell_slopes(c->cell, c->type, &p, c->blocks, queue), k,

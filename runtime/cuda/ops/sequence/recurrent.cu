@@ -120,20 +120,20 @@ FF_DEVICE void take_slope(const struct ff_cells &c, int64_t i, int64_t n, int64_
 	struct ff_slope_out out;
 
 	in.cell = in.dcell = 0;
-	in.dstate = second + 1 == halves ? get_or_zero<T>(c.dy, y) : 0;
+	in.dstate = second + 1 == halves ? get_or_zero<T>(c.grad.dy, y) : 0;
 	if (!last)
 		in.dstate = in.dstate + c.through[at] + carry;
 	else
-		in.dstate = in.dstate + get_or_zero<T>(c.dleft, at);
+		in.dstate = in.dstate + get_or_zero<T>(c.grad.dleft, at);
 	in.out = get_or_zero<T>(c.y, y);
 	in.state = real_get(states_of<T>(c, i - second)[at]);
 	for (int k = 0; k < C::kept; k++)
 		in.kept[k] = kept[k * c.hidden];
 	if (C::has_cell) {
 		in.cell = c.cells[now * each + at];
-		in.dcell = !last          ? c.cell[at]
-			   : c.dleft_cell ? c.dleft_cell[at]
-					  : get_or_zero<T>(c.dlast_cell, at);
+		in.dcell = !last               ? c.cell[at]
+			   : c.grad.dleft_cell ? c.grad.dleft_cell[at]
+					       : get_or_zero<T>(c.grad.dlast_cell, at);
 	}
 	if (C::half == 1)
 		in.dcell = c.cell[at];
@@ -142,7 +142,7 @@ FF_DEVICE void take_slope(const struct ff_cells &c, int64_t i, int64_t n, int64_
 		int64_t u = (n * C::gates + g) * c.hidden + j;
 
 		/* a step's first half of two makes the gradient of all of its x */
-		put_if_any<T>(second ? NULL : c.dx,
+		put_if_any<T>(second ? NULL : c.grad.dx,
 				now * c.x_step + n * c.x_sample + g * c.hidden + j, out.dx[g]);
 		real_put(&du[u], out.du[g]);
 		put_if_any<T>(c.operand, u, out.du[g]);
@@ -155,11 +155,11 @@ FF_DEVICE void take_slope(const struct ff_cells &c, int64_t i, int64_t n, int64_
 /* What the first step finds: the gradients of feature `at` of all samples'. */
 template <class T> FF_DEVICE void take_states(const struct ff_cells &c, int64_t at, float carry)
 {
-	put_if_any<T>(c.dstate, at, c.through[at] + carry);
-	if (c.dfirst_cell)
-		put_if_any<T>(c.dfirst_cell, at, c.cell[at]);
-	if (c.dcarried_cell)
-		c.dcarried_cell[at] = c.cell[at];
+	put_if_any<T>(c.grad.dstate, at, c.through[at] + carry);
+	if (c.grad.dfirst_cell)
+		put_if_any<T>(c.grad.dfirst_cell, at, c.cell[at]);
+	if (c.grad.dcarried_cell)
+		c.grad.dcarried_cell[at] = c.cell[at];
 }
 
 /* ---- a launch a step ---- */

@@ -16,6 +16,14 @@ enum ff_cell {
 	FF_CELL_COUNT
 };
 
+/* Gradients, backward. */
+struct ff_cell_gradients {
+	const void *dy, *dlast_cell, *dleft; /* read */
+	const float *dleft_cell;
+	void *dx, *dstate, *dfirst_cell; /* written */
+	float *dcarried_cell;
+};
+
 /* A part of a recurrence, forward or backward.  Steps count in the order of time, and what a kernel
  * is told by number is one of `halves` of a step.  NULL stands for zeros where it is read, and for
  * nothing where it is written.  x, y and their gradients lie as their strides say; all else that
@@ -24,15 +32,12 @@ struct ff_cells {
 	int64_t samples, hidden, steps, halves, x_sample, x_step, y_sample, y_step;
 	int32_t reverse, need_states; /* need_states: gradients of what the first step finds */
 	const void *weight, *bias, *x, *first_state, *first_cell;
-	const float *carried_cell;           /* in the place of first_cell */
-	void *states;                        /* saved: before each half of each step */
-	float *kept, *cells;                 /* saved of each step */
-	void *y, *last_cell, *left;          /* forward; backward y is read */
-	float *left_cell;                    /* carried on, as `left` */
-	const void *dy, *dlast_cell, *dleft; /* backward */
-	const float *dleft_cell;
-	void *dx, *dstate, *dfirst_cell;
-	float *dcarried_cell;
+	const float *carried_cell;  /* in the place of first_cell */
+	void *states;               /* saved: before each half of each step */
+	float *kept, *cells;        /* saved of each step */
+	void *y, *last_cell, *left; /* forward; backward y is read */
+	float *left_cell;           /* carried on, as `left` */
+	struct ff_cell_gradients grad;
 	/* Workspace, dense.  `operand` is what the next product reads: the steps of what lies step
 	 * by step need not begin where cuBLASLt would have them. */
 	float *product, *cell, *through; /* of the step at hand; backward `cell` is its gradient */
