@@ -5,27 +5,42 @@
 
 #include "steps.h"
 
-static void run_forward(struct ff_writer *w, struct ff_writer_stage *s)
+/* Ticks that passes take: where gradients of parameters are made with those of data, about as with
+ * transformers whose layers are cut over a node; else equal halves, as Qi et al. have them.  What
+ * is issued in the order of ticks that are far off waits in its lane for what another rank is not
+ * yet at. */
+static const struct ff_writer_ticks whole = {.forward = 6, .backward = 14};
+static const struct ff_writer_ticks halves = {.forward = 1, .backward = 1, .weights = 1};
+
+static void put_forward(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
 {
-	for (uint32_t i = s->first; i < s->end; i++)
-		if (ff_node_is_computed(w->g, w->order[i]))
-			ff_steps_forward(w, w->order[i], s->begun.forward);
-	s->begun.forward++;
+	uint32_t node = w->order[p->stage->first + i];
+
+	if (ff_node_is_computed(w->g, node))
+		ff_steps_forward(w, node, p->micro);
 }
 
-static void run_backward(struct ff_writer *w, struct ff_writer_stage *s)
+static void put_backward(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
 {
-	for (uint32_t i = s->end; i-- > s->first;)
-		if (ff_node_is_computed(w->g, w->order[i]) && ff_node_needs_grad(w->g, w->order[i]))
-			ff_steps_backward(w, w->order[i], s->begun.backward);
-	s->begun.backward++;
+	uint32_t node = w->order[p->stage->end - 1 - i];
+
+	if (ff_node_is_computed(w->g, node) && ff_node_needs_grad(w->g, node))
+		ff_steps_backward(w, node, p->micro);
 }
 
-static void run_weights(struct ff_writer *w, struct ff_writer_stage *s)
+static void put_weights(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
 {
-	for (uint32_t i = s->end; i-- > s->first;)
-		ff_steps_weights(w, w->order[i], s->begun.weights);
-	s->begun.weights++;
+	ff_steps_weights(w, w->order[p->stage->end - 1 - i], p->micro);
+}
+
+/* Puts a tick's share of a pass: what other ranks do meanwhile comes between. */
+static void go_on(struct ff_writer *w, struct ff_writer_pass *p)
+{
+	uint32_t n = p->stage->end - p->stage->first, over = p->ticks - p->left + 1;
+	uint32_t end = (uint32_t)((uint64_t)n * over / p->ticks);
+
+	for (; p->next < end; p->next++)
+		p->put(w, p, p->next);
 }
 
 /* How many micro-batches of all its chunks may be under way at a rank before it turns back: as
@@ -61,9 +76,9 @@ static bool try_forward(struct ff_writer *w, struct ff_writer_rank *r)
 	find_turn(w, w->at, r->begun.forward, false, &s, &micro);
 	if (s > w->stage && s[-1].done.forward <= micro)
 		return false;
-	run_forward(w, s);
 	r->begun.forward++;
-	r->busy = 1;
+	r->pass = (struct ff_writer_pass){
+			put_forward, s, micro, w->ticks->forward, w->ticks->forward, 0};
 	r->counts = &s->done.forward;
 	return true;
 }
@@ -76,9 +91,9 @@ static bool try_backward(struct ff_writer *w, struct ff_writer_rank *r)
 	find_turn(w, w->at, r->begun.backward, true, &s, &micro);
 	if (s + 1 < w->stage + w->n_stages ? s[1].done.backward <= micro : s->done.forward <= micro)
 		return false;
-	run_backward(w, s);
 	r->begun.backward++;
-	r->busy = w->rank[0].n_chunks > 1 ? 2 : 1;
+	r->pass = (struct ff_writer_pass){
+			put_backward, s, micro, w->ticks->backward, w->ticks->backward, 0};
 	r->counts = &s->done.backward;
 	return true;
 }
@@ -88,9 +103,8 @@ static void run_later(struct ff_writer *w, struct ff_writer_rank *r)
 {
 	struct ff_writer_stage *s = &w->stage[w->at];
 
-	run_weights(w, s);
-	r->begun.weights++;
-	r->busy = 1;
+	r->pass = (struct ff_writer_pass){put_weights, s, r->begun.weights++, w->ticks->weights,
+			w->ticks->weights, 0};
 	r->counts = &s->done.weights;
 }
 
@@ -126,14 +140,17 @@ static bool begin_all(struct ff_writer *w, bool beyond)
 	for (w->at = 0; w->at < w->n_ranks; w->at++) {
 		struct ff_writer_rank *r = &w->rank[w->at];
 
-		any = r->busy || begin(w, r, beyond) || any;
+		any = r->pass.left || begin(w, r, beyond) || any;
 	}
+	for (w->at = 0; w->at < w->n_ranks; w->at++)
+		if (w->rank[w->at].pass.left)
+			go_on(w, &w->rank[w->at].pass);
 	return any;
 }
 
 static bool is_through(const struct ff_writer *w, const struct ff_writer_rank *r)
 {
-	return !r->busy && r->begun.backward == r->n_chunks * w->s->micro_batches;
+	return !r->pass.left && r->begun.backward == r->n_chunks * w->s->micro_batches;
 }
 
 /* Those that are due of `late`; says how many are left. */
@@ -144,7 +161,7 @@ static uint32_t put_late(struct ff_writer *w, struct ff_writer_late *late, uint3
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ff_writer_rank *r = &w->rank[late[i].rank];
 
-		if (held ? is_through(w, r) : !r->busy)
+		if (held ? is_through(w, r) : !r->pass.left)
 			ff_steps_put(w, late[i].step);
 		else
 			late[left++] = late[i];
@@ -158,7 +175,7 @@ static void end_tick(struct ff_writer *w)
 {
 
 	for (uint32_t i = 0; i < w->n_ranks; i++)
-		if (w->rank[i].busy && !--w->rank[i].busy)
+		if (w->rank[i].pass.left && !--w->rank[i].pass.left)
 			++*w->rank[i].counts;
 	w->n_late = put_late(w, w->late, w->n_late, false);
 	w->n_held = put_late(w, w->held, w->n_held, true);
@@ -274,6 +291,7 @@ int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, cons
 	find_stages(&w);
 	find_ranks(&w);
 	ff_steps_find_halved(&w, halved);
+	w.ticks = w.p.halves ? &halves : &whole;
 	run_stages(&w);
 	ff_steps_syncs(&w);
 	ff_steps_put(&w, (struct ff_step){FF_STEP_UPDATE, FF_PHASE_BACKWARD, s->micro_batches - 1,
