@@ -15,7 +15,7 @@
 #include "ff/micro.h"
 
 /* Of a strategy that is searched. */
-#define MOST_INSTANCES ((uint64_t)1 << 23)
+#define MOST_INSTANCES ((uint64_t)1 << 22)
 
 static uint64_t add_saturated(uint64_t a, uint64_t b)
 {

@@ -122,7 +122,7 @@ class Uniform:
             other = self.other_reader(node)
             if other:
                 self.say(node, f"{self.name_of(other)} reads its parameters, too, and is no layer of its own: "
-                         "PyTorch mixes no cut and whole tensors")
+                         "parallelize_module cuts layers alone")
                 return
             style = STYLES[kind][dim]
             self.layers.append(Layer(name, style, style == "column" and self.goes_on(node)))
