@@ -9,7 +9,9 @@
 
 #define BOUND_SHARE 0.1     /* of the budget, at most for the lower bound, */
 #define CERTIFIED_SHARE 0.5 /* and where a certificate is asked for; */
-#define BOUND_FIRST_S 0.5   /* before the search: there is to be a plan soon */
+/* Before the search, as there is to be a plan soon: so long, or such a share. */
+#define BOUND_FIRST_S 0.5
+#define BOUND_FIRST_SHARE 0.02
 
 static bool bound_ends(void *ctx)
 {
@@ -94,12 +96,13 @@ static bool may_wait(const struct ff_job *j)
 
 int ff_job_bound(struct ff_job *j, struct ff_error *err)
 {
+	double first = fmax(BOUND_FIRST_S, BOUND_FIRST_SHARE * j->opt.seconds);
 	double seconds = most_s(j);
 
 	j->summary.lower_bound_us = NAN;
-	if (may_wait(j) && j->predict_s > BOUND_FIRST_S)
+	if (may_wait(j) && j->predict_s > first)
 		return FF_OK; /* it takes longer than one prediction */
-	return find_bound(j, may_wait(j) ? fmin(seconds, BOUND_FIRST_S) : seconds, err);
+	return find_bound(j, may_wait(j) ? fmin(seconds, first) : seconds, err);
 }
 
 double ff_job_bound_seconds(const struct ff_job *j)
