@@ -231,11 +231,9 @@ def interrupt(after, *args):
 def test_interrupt_keeps_the_best():
     for after in 0.3, 3, 30:  # as long as it takes here
         report = interrupt(after, "alexnet.json", *BASE)
-        if report["proposals"]:
+        if report["proposals"] and report["lower_bound_us"]:
             break
-    assert report["proposals"] > 0
-    # what takes longer than a fiftieth of the budget waits for the search to end, and Ctrl-C ends all
-    assert report["lower_bound_us"] is None or 0 < report["lower_bound_us"] <= report["predicted_us"]
+    assert report["proposals"] > 0 and report["lower_bound_us"] > 0
 
 
 def test_interrupt_on_many_devices():

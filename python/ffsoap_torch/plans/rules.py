@@ -136,20 +136,17 @@ def embedding(node, shapes, result):
     return Axes([[None if padding else "vocabulary", "feature"], ids], [ids + ["feature"]])
 
 
-def convolution(node, shapes, result):
+def convolution(node, shapes, result, transposed=False):
     rank, space = len(result), [None] * (len(result) - 2)
     groups = node.args[6] if len(node.args) > 6 else 1
     out, inner = ("out_channel", "in_channel") if groups == 1 else (None, None)
-    operands = [["sample", inner] + space, [out, inner] + space, [out]]
+    filters = [inner, out] if transposed else [out, inner]
+    operands = [["sample", inner] + space, filters + space, [out]]
     return Axes(operands[:len(shapes)], [["sample", out] + space]) if rank > 2 else None
 
 
 def conv_transpose(node, shapes, result):
-    rank, space = len(result), [None] * (len(result) - 2)
-    groups = node.args[6] if len(node.args) > 6 else 1
-    out, inner = ("out_channel", "in_channel") if groups == 1 else (None, None)
-    operands = [["sample", inner] + space, [inner, out] + space, [out]]
-    return Axes(operands[:len(shapes)], [["sample", out] + space]) if rank > 2 else None
+    return convolution(node, shapes, result, transposed=True)
 
 
 def padded(node, shapes, result):
