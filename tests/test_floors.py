@@ -120,17 +120,25 @@ def read_sources(root):
 
 
 def objects_of(build, root, sources):
-    """The build's objects, by path, of what is among the sources."""
+    """The build's objects, by path, of what is among the sources.  The CUDA backend's may be those of its double,
+    which tests/double makes of the same sources, without nvcc."""
     found = {}
     for c in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
         source = os.path.relpath(os.path.join(c["directory"], c["file"]), root)
-        # the double of tests/double has objects of the same sources
-        if source in sources and not c["output"].startswith("tests/"):
-            found[build / c["output"]] = source
-    for source in sources:  # nvcc's are nobody's commands there
+        if source in sources:
+            found.setdefault(source, []).append(build / c["output"])
+    for source in sources:  # custom targets, which compile_commands.json does not name
         if source.endswith(".cu"):
-            found[build / "runtime/cuda" / (os.path.basename(source) + ".o")] = source
-    return {path: source for path, source in found.items() if path.exists()}
+            name = os.path.basename(source)
+            found[source] = [build / "runtime/cuda" / f"{name}.o",
+                             build / "tests/double" / f"{name[:-len('.cu')]}.double.o"]
+    objects = {}
+    for source, paths in found.items():
+        paths.sort(key=lambda path: path.is_relative_to(build / "tests"))
+        there = next((path for path in paths if path.exists()), None)
+        if there:
+            objects[there] = source
+    return objects
 
 
 def symbols(nm, objects):
