@@ -126,7 +126,8 @@ TARGETS = ["graphs/ffzoo", "runtime/ffrun", "runtime/ffprof", "tests/torch/ffrun
            "tests/runtime/test_mpi", "bench/bench-kernels"]
 BACKEND_TESTS = ["kernels", "kernels_rows", "kernels_attention", "kernels_soft", "recurrent", "route",
                  "copy", "stream", "loss", "executor", "rounded", "captured", "prefetch", "fuse",
-                 "fuse_backward", "fuse_norm", "fuse_sums", "watch", "codec", "coded_moves", "late"]
+                 "fuse_backward", "fuse_norm", "fuse_sums", "fuse_updates", "watch", "codec", "coded_moves",
+                 "late"]
 HOST_TESTS = ["comm", "dataset", "fields", "ids"]  # of what no backend has a part in
 
 

@@ -97,7 +97,9 @@ struct ff_move_slots {
 
 /* What is computed of parameters and gradients; arguments are copied. */
 struct ff_math_slots {
-	int (*update)(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
+	/* `n` of one optimizer, which share no element: none waits for another. */
+	int (*update)(struct ff_stream *s, const struct ff_update *u, uint32_t n,
+			struct ff_error *err);
 	int (*squares)(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err);
 	/* values *= factor */
 	int (*scale)(struct ff_stream *s, float *values, int64_t n, float factor,

@@ -234,11 +234,17 @@ static int run_update(void *payload, struct ff_error *err)
 	return FF_OK;
 }
 
-static int cpu_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
+static int cpu_update(
+		struct ff_stream *s, const struct ff_update *u, uint32_t n, struct ff_error *err)
 {
-	struct ff_update own = *u;
+	int code = FF_OK;
 
-	return ff_stream_push(s, run_update, &own, sizeof(own), err);
+	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+		struct ff_update own = u[i];
+
+		code = ff_stream_push(s, run_update, &own, sizeof(own), err);
+	}
+	return code;
 }
 
 static int run_norm(void *payload, struct ff_error *err)

@@ -72,9 +72,7 @@ static int issue_part(struct ff_executor *x, struct ff_job *j, struct ff_error *
 
 static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
 {
-	int code = FF_OK;
-
-	for (uint32_t i = 0; i < j->n_updates && code == FF_OK; i++) {
+	for (uint32_t i = 0; i < j->n_updates; i++) {
 		struct ff_update *u = &j->update[i];
 
 		x->s->optimizer->factors(x->opt.groups.setting[u->group], ff_executor_updates(x),
@@ -82,9 +80,8 @@ static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error
 		u->figures = x->launches.capturing ? x->launches.figures : NULL;
 		if (x->launches.capturing) /* as set_figures has it */
 			memset(&u->factors, 0xff, sizeof(u->factors));
-		code = x->b->math.update(j->stream, u, err);
 	}
-	return code;
+	return x->b->math.update(j->stream, j->update, j->n_updates, err);
 }
 
 static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)

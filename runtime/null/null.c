@@ -140,9 +140,10 @@ static int null_fill(struct ff_stream *s, void *memory, enum ff_dtype type, int6
 	return host->move.fill(s, memory, type, n, bits, err);
 }
 
-static int null_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
+static int null_update(
+		struct ff_stream *s, const struct ff_update *u, uint32_t n, struct ff_error *err)
 {
-	(void)s, (void)u, (void)err;
+	(void)s, (void)u, (void)n, (void)err;
 	return FF_OK;
 }
 

@@ -85,7 +85,7 @@ static int run(void *arg, struct ff_error *err)
 		return b->p->backend->move.download(
 				b->p->stream, b->host, b->memory[0], (size_t)b->bytes, err);
 	default:
-		return b->p->backend->math.update(b->p->stream, &b->update, err);
+		return b->p->backend->math.update(b->p->stream, &b->update, 1, err);
 	}
 }
 

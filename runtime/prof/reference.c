@@ -108,7 +108,7 @@ static int compute_there(void *arg, struct ff_error *err)
 
 	set_update(&p->reference, &update);
 	for (uint32_t i = 0; i < p->reference.repeats && code == FF_OK; i++)
-		code = p->backend->math.update(p->stream, &update, err);
+		code = p->backend->math.update(p->stream, &update, 1, err);
 	return code;
 }
 

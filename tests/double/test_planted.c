@@ -254,12 +254,18 @@ static void plant_stale_figures(struct ff_backend *b, struct ff_captures *c)
 }
 
 /* Who takes a step's or an update's own arguments, and not what is in device memory. */
-static int update_by_value(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
+static int update_by_value(
+		struct ff_stream *s, const struct ff_update *u, uint32_t n, struct ff_error *err)
 {
-	struct ff_update own = *u;
+	int code = FF_OK;
 
-	own.figures = NULL;
-	return whole->math.update(s, &own, err);
+	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+		struct ff_update own = u[i];
+
+		own.figures = NULL;
+		code = whole->math.update(s, &own, 1, err);
+	}
+	return code;
 }
 
 static void plant_arguments(struct ff_backend *b, struct ff_captures *c)

@@ -94,16 +94,18 @@ static int nothing(void *arg, struct ff_error *err)
 	return FF_OK;
 }
 
-static int update_and_call(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
+static int update_and_call(
+		struct ff_stream *s, const struct ff_update *u, uint32_t n, struct ff_error *err)
 {
-	int code = chosen_backend()->math.update(s, u, err);
+	int code = chosen_backend()->math.update(s, u, n, err);
 
 	return code < 0 ? code : chosen_backend()->stream.call(s, nothing, NULL, err);
 }
 
-static int update_and_drain(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
+static int update_and_drain(
+		struct ff_stream *s, const struct ff_update *u, uint32_t n, struct ff_error *err)
 {
-	int code = chosen_backend()->math.update(s, u, err);
+	int code = chosen_backend()->math.update(s, u, n, err);
 
 	return code < 0 ? code : chosen_backend()->stream.drain(s, err);
 }

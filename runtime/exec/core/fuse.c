@@ -321,6 +321,66 @@ static int fuse(struct ff_executor *x, struct pair *p, struct ff_error *err)
 	return code;
 }
 
+/* ---- updates ---- */
+
+static bool is_update(const struct ff_executor *x, uint32_t task)
+{
+	return !x->s->tasks[task].move && x->s->tasks[task].compute == FF_COMPUTE_UPDATE &&
+	       x->job[task].here;
+}
+
+/* Whether it is no task of this process's, or an update that could as well be at `first`. */
+static bool goes_on(const struct ff_executor *x, uint32_t first, uint32_t task)
+{
+	if (!x->job[task].here)
+		return true;
+	return is_update(x, task) && x->job[task].stream == x->job[first].stream &&
+	       ff_fuse_is_ready(x, first, task);
+}
+
+/* The first one does `n` in all. */
+static int give_updates(struct ff_executor *x, uint32_t first, uint32_t last, uint32_t n,
+		struct ff_error *err)
+{
+	struct ff_update *all = ff_arena_array(&x->arena, n, sizeof(*all));
+	uint32_t at = 0;
+
+	if (!all)
+		return ff_fail_memory(err);
+	for (uint32_t task = first; task <= last; task++) {
+		struct ff_job *j = &x->job[task];
+
+		for (uint32_t i = 0; i < j->n_updates; i++)
+			all[at++] = j->update[i];
+		j->n_updates = 0;
+	}
+	x->job[first].update = all;
+	x->job[first].n_updates = n;
+	return FF_OK;
+}
+
+/* Updates that a process has one behind the other are given to the backend together, unless one
+ * waits for communication: those before it need not. */
+static int join_updates(struct ff_executor *x, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t first = 0; first < x->s->n_tasks && code == FF_OK; first++) {
+		uint32_t last = first, n = x->job[first].n_updates;
+
+		if (!is_update(x, first))
+			continue;
+		for (uint32_t i = first + 1; i < x->s->n_tasks && goes_on(x, first, i); i++) {
+			n += x->job[i].n_updates;
+			last = x->job[i].here ? i : last;
+		}
+		if (last > first)
+			code = give_updates(x, first, last, n, err);
+		first = last;
+	}
+	return code;
+}
+
 int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err)
 {
 	struct pair *p = ff_arena_alloc(&x->arena, sizeof(*p));
@@ -345,5 +405,5 @@ int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err)
 		if (p->first != FF_NONE && is_pair(x, p))
 			code = fuse(x, p, err);
 	}
-	return code;
+	return code < 0 || !x->b->kernel.fuse || !wanted ? code : join_updates(x, err);
 }

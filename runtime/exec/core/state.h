@@ -44,7 +44,9 @@ struct ff_job {
 	float *rank;                /* ranks.c: NULL, or device memory for its labels', */
 	int64_t rank_at;            /* and where they go in a slot */
 	struct ff_transfer *transfer;
-	uint32_t n_updates; /* an update: one for each group of parameters in the bucket */
+	/* an update: one for each group of parameters in the bucket, and in those whose updates it
+	 * does, too */
+	uint32_t n_updates;
 	struct ff_update *update;
 	struct ff_squares *norm; /* a norm */
 	uint32_t n_waits;

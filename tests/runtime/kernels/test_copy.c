@@ -358,7 +358,7 @@ START_TEST(test_update)
 		chosen_set(stream, device_g, g, (size_t)n * sizeof(*g));
 		o->factors(told, (uint64_t)step, &u.factors);
 		u.rounded = step == 3 ? device_rounded : NULL;
-		ck_assert_int_eq(backend->math.update(stream, &u, &err), FF_OK);
+		ck_assert_int_eq(backend->math.update(stream, &u, 1, &err), FF_OK);
 		for (int i = 0; i < n; i++)
 			update_element(o->id, told, step, g[i], &ww[i], s[i]);
 	}
@@ -382,6 +382,60 @@ START_TEST(test_update)
 }
 END_TEST
 
+#define RUNS 40
+#define EACH 700 /* elements of a run, less than that */
+
+/* Several runs at once, some of them empty, each with factors of its own: as one by one. */
+START_TEST(test_updates)
+{
+	const struct ff_optimizer *o = ff_optimizer((enum ff_optimizer_id)_i);
+	struct ff_random r = {.seed = seed, .stream = 2 + (uint64_t)_i};
+	static float start[RUNS * EACH], alone[RUNS * EACH], together[RUNS * EACH];
+	float *memory[2][2 + FF_MAX_STATES]; /* of both ways: weights, gradients, states */
+	struct ff_update u[2][RUNS];
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	struct ff_error err;
+
+	for (int i = 0; i < RUNS * EACH; i++)
+		start[i] = (float)draw(&r, 1, 50);
+	ck_assert_int_eq(backend->device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(backend->stream.open(dev, true, &stream, &err), FF_OK);
+	for (int way = 0; way < 2; way++)
+		for (int k = 0; k < 2 + FF_MAX_STATES; k++)
+			memory[way][k] = chosen_put(dev, stream, start, sizeof(start));
+	for (int run = 0; run < RUNS; run++) {
+		double told[FF_SETTING_COUNT] = {draw(&r, 0, 1), 0.8, 0.7, 0.9, 0.05, 0.3};
+		size_t n = run % 5 == 3 ? 0 : ff_random_below(&r, EACH);
+
+		for (int way = 0; way < 2; way++) {
+			float *const *m = memory[way];
+
+			u[way][run] = (struct ff_update){.optimizer = o,
+					.n = n,
+					.weight = m[0] + run * EACH,
+					.gradient = m[1] + run * EACH,
+					.state = {m[2] + run * EACH, m[3] + run * EACH},
+					.times = (uint32_t)run % 3};
+			o->factors(told, (uint64_t)run, &u[way][run].factors);
+		}
+	}
+	for (int run = 0; run < RUNS; run++)
+		ck_assert_int_eq(backend->math.update(stream, &u[0][run], 1, &err), FF_OK);
+	ck_assert_int_eq(backend->math.update(stream, u[1], RUNS, &err), FF_OK);
+	for (int k = 0; k < 2 + FF_MAX_STATES; k++) {
+		chosen_get(stream, alone, memory[0][k], sizeof(alone));
+		chosen_get(stream, together, memory[1][k], sizeof(together));
+		ck_assert_mem_eq(alone, together, sizeof(alone));
+		ck_assert(k || memcmp(alone, start, sizeof(start)));
+		backend->memory.free(dev, memory[0][k]);
+		backend->memory.free(dev, memory[1][k]);
+	}
+	backend->stream.close(stream);
+	backend->device.close(dev);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("copy");
@@ -394,6 +448,7 @@ static Suite *suite(void)
 	tcase_add_test(t, test_bits);
 	tcase_add_test(t, test_fill);
 	tcase_add_loop_test(t, test_update, 0, 2 * FF_OPTIMIZER_COUNT);
+	tcase_add_loop_test(t, test_updates, 0, FF_OPTIMIZER_COUNT);
 	suite_add_tcase(s, t);
 	return s;
 }

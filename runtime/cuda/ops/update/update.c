@@ -3,21 +3,20 @@
 
 #include "cuda/core/enter.h"
 #include "cuda/core/stream.h"
-#include "ff/capture.h"
 #include "updates.h"
 
-int ff_cuda_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
+int ff_cuda_update(struct ff_stream *s, const struct ff_update *u, uint32_t n, struct ff_error *err)
 {
 	struct ff_device *dev = ff_stream_device(s);
-	const union ff_factors *captured = u->figures ? &u->figures->factors[u->group] : NULL;
 	int code = ff_cuda_enter(dev, err);
 
-	if (code < 0 || u->n == 0)
-		return code;
-	return ff_cuda_check(ff_launch_update(u->optimizer, &u->factors, captured, u->weight,
-					     u->gradient, u->state, u->rounded, (int64_t)u->n,
-					     u->squares, u->clip, u->times, ff_stream_queue(s)),
-			dev, "update weights", err);
+	for (uint32_t i = 0; i < n && code == FF_OK; i += FF_UPDATES) {
+		uint32_t now = n - i < FF_UPDATES ? n - i : FF_UPDATES;
+
+		code = ff_cuda_check(ff_launch_updates(&u[i], now, ff_stream_queue(s)), dev,
+				"update weights", err);
+	}
+	return code;
 }
 
 int ff_cuda_squares(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err)

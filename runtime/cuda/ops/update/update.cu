@@ -1,10 +1,10 @@
 /* Updates: an optimizer's whole step in one pass, with the weights rounded where they are read
- * in bfloat16.  SPDX-License-Identifier: Apache-2.0 */
+ * in bfloat16, of several runs of elements by one launch.  SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/real.cuh"
 #include "updates.h"
 
-/* What lies in the arrays of a bucket.  What is passed has no holes, in which anything could
- * stand. */
+/* What lies in the arrays of a bucket, from `block` on.  What is passed has no holes, in which
+ * anything could stand. */
 struct arrays {
 	float *weight;
 	const float *gradient;
@@ -14,6 +14,14 @@ struct arrays {
 	const float *squares; /* NULL: gradients are not clipped */
 	float clip;
 	uint32_t times; /* 0: gradients are as they are */
+	union ff_factors factors;
+	const union ff_factors *captured; /* NULL, or there in their place, in device memory */
+	int64_t block;
+};
+
+struct runs {
+	struct arrays of[FF_UPDATES];
+	int64_t n;
 };
 
 /* Of the gradients. */
@@ -88,45 +96,53 @@ struct adamw {
 	}
 };
 
-template <class O>
-FF_KERNEL void update(union ff_factors f, const union ff_factors *captured, struct arrays a)
+/* A block is of one run, of which its threads have an element each. */
+template <class O> FF_KERNEL void update(struct runs runs)
 {
-	int64_t i = thread_index();
+	int64_t run = 0, i;
 	float w;
 
+	while (run + 1 < runs.n && blockIdx.x >= runs.of[run + 1].block)
+		run++;
+	const struct arrays &a = runs.of[run];
+	i = ((int64_t)blockIdx.x - a.block) * blockDim.x + threadIdx.x;
 	if (i >= a.n)
 		return;
-	w = O::step(captured ? *captured : f, a, i, a.gradient[i] * scale_of(a));
+	w = O::step(a.captured ? *a.captured : a.factors, a, i, a.gradient[i] * scale_of(a));
 	a.weight[i] = w;
 	if (a.rounded)
 		real_put(&a.rounded[i], w);
 }
 
 template <class O>
-static cudaError_t launch(const union ff_factors *f, const union ff_factors *captured,
-		const struct arrays *a, cudaStream_t s)
+static cudaError_t launch(const struct runs *runs, int64_t blocks, cudaStream_t s)
 {
-	return ff_launch(update<O>, blocks_of(a->n), dim3(BLOCK), s, *f, captured, *a);
+	return ff_launch(update<O>, dim3((unsigned)blocks), dim3(BLOCK), s, *runs);
 }
 
 /* The table that fails to compile when an optimizer has no kernel. */
-typedef cudaError_t (*launcher)(const union ff_factors *, const union ff_factors *,
-		const struct arrays *, cudaStream_t);
+typedef cudaError_t (*launcher)(const struct runs *, int64_t blocks, cudaStream_t);
 static const launcher launchers[] = {
 #define FF_CUDA_UPDATE(e, row) launch<row>,
 		FF_OPTIMIZERS(FF_CUDA_UPDATE)
 #undef FF_CUDA_UPDATE
 };
 
-cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f,
-		const union ff_factors *captured, float *weight, const float *gradient,
-		float *const *state, uint16_t *rounded, int64_t n, const float *squares, float clip,
-		uint32_t times, cudaStream_t s)
+cudaError_t ff_launch_updates(const struct ff_update *u, uint32_t n, cudaStream_t s)
 {
-	struct arrays a = {
-			weight, gradient, {state[0], state[1]}, rounded, n, squares, clip, times};
+	struct runs runs = {};
+	int64_t blocks = 0;
 
-	return launchers[o->id](f, captured, &a, s);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!u[i].n)
+			continue;
+		runs.of[runs.n++] = {u[i].weight, u[i].gradient, {u[i].state[0], u[i].state[1]},
+				u[i].rounded, (int64_t)u[i].n, u[i].squares, u[i].clip, u[i].times,
+				u[i].factors,
+				u[i].figures ? &u[i].figures->factors[u[i].group] : NULL, blocks};
+		blocks += blocks_of((int64_t)u[i].n).x;
+	}
+	return runs.n ? launchers[u->optimizer->id](&runs, blocks, s) : cudaSuccess;
 }
 
 FF_KERNEL void scale(float *values, int64_t n, float factor)

@@ -5,7 +5,8 @@
 #include "cuda/core/stream.h"
 
 /* Slots of struct ff_backend. */
-int ff_cuda_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
+int ff_cuda_update(
+		struct ff_stream *s, const struct ff_update *u, uint32_t n, struct ff_error *err);
 int ff_cuda_scale(
 		struct ff_stream *s, float *values, int64_t n, float factor, struct ff_error *err);
 int ff_cuda_squares(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err);

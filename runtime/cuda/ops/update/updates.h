@@ -4,17 +4,15 @@
 
 #include <cuda_runtime_api.h>
 
-#include "ff/optimizer.h"
+#include "ff/backend.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* `f`, or, unless `captured` is NULL, what is there in device memory. */
-cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f,
-		const union ff_factors *captured, float *weight, const float *gradient,
-		float *const *state, uint16_t *rounded, int64_t n, const float *squares, float clip,
-		uint32_t times, cudaStream_t s);
+#define FF_UPDATES 16 /* by one launch, at most: its arguments are 4 KiB at most */
+/* As struct ff_math_slots has it. */
+cudaError_t ff_launch_updates(const struct ff_update *u, uint32_t n, cudaStream_t s);
 /* Of at least one number. */
 cudaError_t ff_launch_scale(float *values, int64_t n, float factor, cudaStream_t s);
 /* As struct ff_squares has it. */
