@@ -1,6 +1,7 @@
 /* What kernels take, by a model of their device: the formulas, which docs/device-models.md
  * explains.  SPDX-License-Identifier: Apache-2.0 */
 #include "device/device_model.h"
+#include "ff/steps.h"
 
 #include <math.h>
 
@@ -14,6 +15,8 @@
 #define VECTOR_BYTES 16
 /* There are few kernels for many products at once: none of so few rows or columns. */
 #define FEW_COLUMNS 64
+/* Of a multiprocessor, each of which starts an instruction a clock. */
+#define SCHEDULERS 4
 /* Queries of a block of attention. */
 #define QUERIES 128
 #define HEAD 128.0 /* elements of a long head */
@@ -223,15 +226,62 @@ static double attention_us(
 	return v[FF_ATTENTION_FLOOR] + both_us(us, bytes_us(m, s->bytes, 1));
 }
 
-/* Steps one behind the other, each a product at a share of what a product alone takes. */
+/* A step's product, which backward goes the other way, and reads the weights so often. */
+static struct ff_kernel_shape step_of(const struct ff_kernel_shape *s, bool back, double readings)
+{
+	struct ff_kernel_shape step = *s;
+
+	step.count = 1;
+	step.n = back ? s->k : s->n;
+	step.k = back ? s->n : s->k;
+	step.bytes = (s->m * s->k + s->k * s->n * readings + s->m * s->n) * type_bytes(s);
+	return step;
+}
+
+/* One kernel of ours.  Each warp multiplies some rows of the weights with some samples, in no
+ * matrix unit: a multiplication takes its place among the loads of its factors, and few warps leave
+ * schedulers idle.  Blocks meet behind a step in the time that a kernel starts in behind another,
+ * and what is in caches comes no faster than memory.  Assumed, never timed. */
+static double whole_us(const struct ff_device_model *m, const struct ff_kernel_shape *s)
+{
+	const double *stream = m->class[FF_KERNEL_STREAM][0].v, samples = FF_STEP_SAMPLES;
+	double rows = s->back ? FF_STEP_FEATURES : s->n / s->k, inner = s->back ? s->n : s->k;
+	double features = s->back ? round_up(s->k / FF_STEP_FEATURES) : s->k;
+	double readings = round_up(s->m / samples);
+	double warps = features * readings / m->multiprocessors; /* of one of these */
+	double share = rows * samples / (rows * samples + rows + samples), us;
+
+	warps = warps > FF_STEP_WARPS ? FF_STEP_WARPS * round_up(warps / FF_STEP_WARPS)
+				      : round_up(warps);
+	share *= least_of(1, warps / SCHEDULERS);
+	us = 2 * warps * rows * samples * inner * m->multiprocessors * 1e6 /
+	     (m->flops_per_s[0] * share);
+	us = both_us(us, bytes_us(m, step_of(s, s->back, readings).bytes, stream[FF_BY_SHARE]));
+	return most_of(s->count * (stream[FF_BY_FLOOR] + us),
+			ff_device_model_stream_us(m, s->bytes));
+}
+
+/* For each step a library's product, and a kernel of ours that reads what that wrote. */
+static double launched_us(
+		const struct ff_device_model *m, const double *of, const struct ff_kernel_shape *s)
+{
+	const struct ff_kernel_shape step = step_of(s, s->back, 1);
+	double bytes = s->bytes / s->count + step.m * step.n * FF_F32_BYTES;
+
+	return s->count * (of[FF_OF_FLOOR] + product_us(m, of, &step, 1) +
+					  ff_device_model_stream_us(m, bytes));
+}
+
+/* A library's steps one behind the other, each a product at a share of what a product alone
+ * takes. */
 static double recurrent_us(const struct ff_device_model *m, const double *v, const double *of,
 		const struct ff_kernel_shape *s)
 {
-	struct ff_kernel_shape step = *s;
+	const struct ff_kernel_shape step = step_of(s, false, 1);
 	double us;
 
-	step.count = 1;
-	step.bytes = (s->m * s->k + s->k * s->n + s->m * s->n) * type_bytes(s);
+	if (s->steps != FF_STEPS_LIBRARY)
+		return s->steps == FF_STEPS_WHOLE ? whole_us(m, s) : launched_us(m, of, s);
 	us = product_us(m, of, &step, 1) / v[FF_RECURRENT_SHARE];
 	us *= s->back ? v[FF_RECURRENT_BACK] : 1;
 	us = most_of(us, 2 * s->m * s->n * s->k * 1e6 / class_flops_per_s(m, s));
@@ -251,6 +301,17 @@ static bool is_back(const struct ff_kernel_shape *s)
 	return s->back || (s->class == FF_KERNEL_CONVOLUTION && s->pass != FF_CONV_FORWARD);
 }
 
+/* Steps that a backend of ours has are no library's. */
+static bool is_inferred(const struct ff_device_model *m, const struct ff_kernel_shape *s)
+{
+	const struct ff_model_class *c = &m->class[s->class][type_of(m, s)];
+
+	if (s->steps == FF_STEPS_LAUNCHED)
+		return m->class[FF_KERNEL_PRODUCT][type_of(m, s)].inferred;
+	return is_tf32(m, s) || s->steps == FF_STEPS_WHOLE ||
+	       (is_back(s) ? c->back_inferred : c->inferred);
+}
+
 double ff_device_model_us(
 		const struct ff_device_model *m, const struct ff_kernel_shape *s, bool *inferred)
 {
@@ -259,7 +320,7 @@ double ff_device_model_us(
 	const double *of = m->class[FF_KERNEL_PRODUCT][t].v;
 
 	if (inferred)
-		*inferred = is_tf32(m, s) || (is_back(s) ? c->back_inferred : c->inferred);
+		*inferred = is_inferred(m, s);
 	switch (s->class) {
 	case FF_KERNEL_PRODUCT:
 		return c->v[FF_OF_FLOOR] + product_us(m, c->v, s, 1);

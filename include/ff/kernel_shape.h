@@ -15,7 +15,7 @@
 	X(FF_KERNEL_PRODUCT, product, true)         /* m x n = m x k times k x n, `count` times */ \
 	X(FF_KERNEL_CONVOLUTION, convolution, true) /* as a product, and windows */                \
 	X(FF_KERNEL_ATTENTION, attention, true)     /* `count` heads, m queries, n keys, k long */ \
-	X(FF_KERNEL_RECURRENT, recurrent, true)     /* `count` steps, each a product */
+	X(FF_KERNEL_RECURRENT, recurrent, true)     /* `count` steps, each a product; `steps` */
 
 enum ff_kernel_class {
 #define FF_KERNEL_ENUM(e, name, typed) e,
@@ -26,6 +26,10 @@ enum ff_kernel_class {
 
 /* What a convolution computes: the output, or the gradient of the image or of the filters. */
 enum ff_conv_pass { FF_CONV_FORWARD, FF_CONV_IMAGE, FF_CONV_FILTER, FF_CONV_PASSES };
+
+/* Who has the steps of a recurrence: a library, as files of models have it; a launch of a product
+ * and one of a kernel each; one kernel for all. */
+enum ff_steps { FF_STEPS_LIBRARY, FF_STEPS_LAUNCHED, FF_STEPS_WHOLE };
 
 /* "stream", as files of models say. */
 const char *ff_kernel_class_name(enum ff_kernel_class c);
@@ -39,6 +43,7 @@ struct ff_kernel_shape {
 	double count;       /* products, heads or steps */
 	double share;       /* attention: of all pairs, those that are computed */
 	bool back;          /* attention, softmax, norm, recurrent: gradients */
+	enum ff_steps steps;
 	enum ff_conv_pass pass;
 	bool channels_first; /* convolution: operands lie so, tensor cores take channels last */
 	double taps;         /* convolution: elements of a window */

@@ -259,11 +259,12 @@ static bool is_handed_on(const struct ff_work *w)
 	return all;
 }
 
-/* What products and convolutions are computed in, and how their operands lie. */
+/* What products and convolutions are computed in, how their operands lie, and who has steps. */
 static void lay_out(const struct ff_framework *f, struct ff_kernel_shape *k)
 {
 	bool convolution = k->class == FF_KERNEL_CONVOLUTION;
 
+	k->steps = FF_STEPS_LIBRARY;
 	k->tf32 = convolution ? f->tf32_convolutions
 			      : k->class == FF_KERNEL_PRODUCT && f->tf32_products;
 	k->channels_first = convolution && f->channels_first[k->type != FF_F32];

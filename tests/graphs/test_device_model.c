@@ -5,6 +5,7 @@
 
 #include "check_main.h"
 #include "ff/device_model.h"
+#include "ff/graph_file.h"
 #include "ff/philox.h"
 #include "operator/example.h"
 
@@ -94,7 +95,8 @@ static struct ff_kernel_shape drawn_shape(struct ff_random *r)
 			.back = ff_random_below(r, 2),
 			.pass = (enum ff_conv_pass)ff_random_below(r, FF_CONV_PASSES),
 			.taps = ff_random_below(r, 2) ? 9 : 1,
-			.stride = ff_random_below(r, 2) ? 4 : 1};
+			.stride = ff_random_below(r, 2) ? 4 : 1,
+			.steps = (enum ff_steps)ff_random_below(r, FF_STEPS_WHOLE + 1)};
 
 	s.winograd = s.taps > 1 && s.stride == 1 && s.count <= 1;
 	s.bytes = s.count * (s.m * s.k + s.n * s.k + s.m * s.n) * 4;
@@ -322,6 +324,70 @@ START_TEST(bad_files)
 }
 END_TEST
 
+/* The kernel of a recurrence of so many samples and features, and of 20 steps. */
+static struct ff_kernel_shape steps_of(enum ff_op op, int gates, int samples, int hidden,
+		const char *attrs, struct ff_arena *a)
+{
+	struct ff_kernel_shape s[FF_MOST_KERNELS];
+	struct ff_region box = {.rank = 2, .hi = {samples, 20}};
+	struct ff_error err;
+	struct ff_graph g;
+	struct ff_work w;
+	char text[500];
+
+	snprintf(text, sizeof(text),
+			"{\"format\": \"ffsoap-graph\", \"version\": 2, \"name\": \"g\", "
+			"\"nodes\": "
+			"[{\"name\": \"x\", \"op\": \"input\", \"shape\": [%d, 20, %d]}, "
+			"{\"name\": \"t\", \"op\": \"input\", \"shape\": [%d, 20, %d]}, "
+			"{\"name\": \"y\", \"op\": \"%s\", \"in\": [\"x\"]%s}, "
+			"{\"name\": \"loss\", \"op\": \"mse\", \"in\": [\"y\", \"t\"]}]}",
+			samples, gates * hidden, samples, hidden, ff_op_row(op)->name, attrs);
+	ck_assert_msg(ff_graph_parse("g.json", text, strlen(text), a, &g, &err) == FF_OK, "%s",
+			err.text);
+	ff_work_fill(&g, ff_graph_find(&g, "y"), &box, FF_FORWARD, &w);
+	ck_assert_uint_eq(ff_work_kernels(&w, s), 1);
+	ck_assert_int_eq(s[0].class, FF_KERNEL_RECURRENT);
+	ck_assert_double_eq(s[0].m * s[0].n * s[0].k, (double)samples * gates * hidden * hidden);
+	return s[0];
+}
+
+/* What the CUDA backend launches is what is priced: one kernel where a step is short, else two a
+ * step, or a half of one. */
+START_TEST(steps_of_recurrences)
+{
+	struct ff_kernel_shape whole, launched, halves;
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	whole = steps_of(FF_OP_LSTM, 4, 16, 512, "", &a); /* 2^24 multiplications */
+	launched = steps_of(FF_OP_LSTM, 4, 17, 512, "", &a);
+	halves = steps_of(FF_OP_GRU, 3, 4, 32, ", \"reset_first\": true", &a);
+	ck_assert_int_eq(whole.steps, FF_STEPS_WHOLE);
+	ck_assert_int_eq(launched.steps, FF_STEPS_LAUNCHED);
+	ck_assert_int_eq(halves.steps, FF_STEPS_LAUNCHED);
+	ck_assert_int_eq(steps_of(FF_OP_GRU, 3, 4, 32, "", &a).steps, FF_STEPS_WHOLE);
+	ck_assert_double_eq(whole.count, 20);
+	ck_assert_double_eq(halves.count, 40);
+	for (size_t k = 0; k < N_KINDS; k++) {
+		const struct ff_device_model *m = model_of(kinds[k], &a);
+		double nothing_us = ff_device_model_stream_us(m, 0);
+		struct ff_kernel_shape s = whole;
+		bool inferred;
+		double us;
+
+		us = ff_device_model_us(m, &whole, &inferred);
+		ck_assert(inferred);
+		ck_assert_double_gt(us, 20 * nothing_us);
+		s.steps = FF_STEPS_LAUNCHED;
+		if (strstr(kinds[k], "00-")) /* other caches are smaller than the weights */
+			ck_assert_double_lt(us, ff_device_model_us(m, &s, NULL));
+		ck_assert_double_gt(ff_device_model_us(m, &halves, NULL), 40 * nothing_us);
+	}
+	ff_arena_finish(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("device_model");
@@ -331,6 +397,7 @@ int main(void)
 	tcase_add_test(t, any_shape);
 	tcase_add_test(t, monotone_in_batch);
 	tcase_add_test(t, tensor_cores);
+	tcase_add_test(t, steps_of_recurrences);
 	tcase_add_test(t, which_model);
 	tcase_add_test(t, bad_files);
 	suite_add_tcase(s, t);

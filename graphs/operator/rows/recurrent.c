@@ -5,6 +5,7 @@
  * PyTorch's RNN (tanh), LSTM and GRU, and a GRU that resets the state before its product: a step is
  * two halves then, each with a product of its own.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/kernel_shape.h"
+#include "ff/steps.h"
 #include "operator/derive.h"
 
 #define RECURRENT(member) .offset = offsetof(union ff_attrs, recurrent.member)
@@ -203,20 +204,27 @@ static int derive_lstm(struct ff_derive *d, struct ff_error *err)
 	return derive_cell(d, 4, 4, 2, err);
 }
 
-/* Step by step; backward the gradient of the weight is one product over all of them. */
+/* Steps, or twice as many halves; backward the gradient of the weight is one product over all of
+ * them. */
 static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
 {
-	double samples = ff_region_size(&w->box, 0), steps = ff_region_size(&w->box, 1);
-	double gates = w->node->in_map[0].shape[2], hidden = w->node->out_map[0].shape[2];
+	int64_t samples = ff_region_size(&w->box, 0), gates = w->node->in_map[0].shape[2];
+	int64_t hidden = w->node->out_map[0].shape[2];
+	int64_t halves = w->node->attrs.recurrent.reset_first ? 2 : 1;
+	double steps = (double)(ff_region_size(&w->box, 1) * halves);
 	enum ff_dtype type = ff_work_type(w);
+	bool back = w->pass == FF_BACKWARD;
 	uint32_t n = 1;
 
-	ret[0] = ff_kernel_product(type, steps, samples, gates, hidden);
+	ret[0] = ff_kernel_product(type, steps, (double)samples, (double)gates, (double)hidden);
 	ret[0].class = FF_KERNEL_RECURRENT;
-	ret[0].back = w->pass == FF_BACKWARD;
+	ret[0].steps = ff_steps_are_whole(samples, gates, hidden, halves) ? FF_STEPS_WHOLE
+									  : FF_STEPS_LAUNCHED;
+	ret[0].back = back;
 	ret[0].bytes = (double)ff_work_bytes(w);
-	if (w->pass == FF_BACKWARD && w->need_din[w->node->n_data])
-		ret[n++] = ff_kernel_product(type, 1, gates, hidden, samples * steps);
+	if (back && w->need_din[w->node->n_data])
+		ret[n++] = ff_kernel_product(
+				type, 1, (double)gates, (double)hidden, (double)samples * steps);
 	return n;
 }
 

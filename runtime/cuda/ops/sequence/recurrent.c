@@ -13,11 +13,8 @@
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"
 #include "cuda/libs/blas.h"
+#include "ff/steps.h"
 #include "kernels/recurrence.h"
-
-/* A step of fewer multiplications is short: a multiprocessor of an A100 or H100 has some
- * microseconds of them, which is what two launches take.  Never timed. */
-#define SHORT_STEP ((int64_t)1 << 24)
 
 struct recurrent {
 	struct ff_recurrence r;
@@ -257,7 +254,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, enum ff_cell ce
 	c->product = c->operand = c->through = c->du = c->turned = -1;
 	c->need_states = !forward && r->has_states &&
 			 (w->need_din[r->first] || (r->has_cell && w->need_din[r->first + 1]));
-	if (r->halves == 1 && r->samples * r->gates * r->hidden * r->hidden <= SHORT_STEP)
+	if (ff_steps_are_whole(r->samples, r->gates * r->hidden, r->hidden, r->halves))
 		c->blocks = k->dev->persistent;
 	reserve(k, c, forward);
 	if (!c->blocks)

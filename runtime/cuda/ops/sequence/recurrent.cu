@@ -4,6 +4,7 @@
  * weights are left to the caches here).  SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/functions.cuh"
 #include "cuda/core/real.cuh"
+#include "ff/steps.h"
 #include "recurrent.h"
 
 #include "kernels/cells.h"
@@ -227,8 +228,8 @@ cudaError_t ff_launch_cell_states(enum ff_dtype type, const struct ff_cells *c, 
 /* ---- one launch ---- */
 
 #define LANES 32
-#define SAMPLES 8  /* that a warp multiplies with what it reads of the weights */
-#define FEATURES 2 /* backward, of a warp: with their samples no more than lanes */
+#define SAMPLES FF_STEP_SAMPLES
+#define FEATURES FF_STEP_FEATURES /* with their samples no more than lanes */
 
 /* Sums over a warp's lanes of 2, 4, ... 32 numbers: each lane has that which is its own number, of
  * as many as there are. */
@@ -375,9 +376,10 @@ template <class T, class C> constexpr whole slopes_of()
 static cudaError_t launch_whole(whole kernel, const struct ff_cells *c, int64_t warps,
 		int64_t blocks, cudaStream_t s)
 {
-	int64_t each = tiles_of(warps, blocks), most = BLOCK / LANES;
+	int64_t each = tiles_of(warps, blocks);
 
-	each = each < most ? each : most;
+	static_assert(FF_STEP_WARPS * LANES <= BLOCK, "a block has so many");
+	each = each < FF_STEP_WARPS ? each : FF_STEP_WARPS;
 	blocks = tiles_of(warps, each) < blocks ? tiles_of(warps, each) : blocks;
 	return ff_launch_together(
 			kernel, dim3((unsigned)blocks), dim3((unsigned)(each * LANES)), s, *c);
