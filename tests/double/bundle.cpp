@@ -233,6 +233,14 @@ cudaError_t Bundle::agree(const Call &c, int rank, const std::vector<char> &said
 		h.kind = c.header.kind;
 	if (!memcmp(&h, &c.header, sizeof(h)))
 		return cudaSuccess;
+	/* "Using NCCL with CUDA Graphs", NCCL User Guide: uniform over all ranks that take part */
+	if (h.captured != c.header.captured) {
+		snprintf(text, sizeof(text), "%s is in a graph on rank %d, and not on rank %d",
+				names[c.header.kind], h.captured ? rank : comm->rank,
+				h.captured ? comm->rank : rank);
+		complain(ncclInvalidUsage, text);
+		return broken(ncclInvalidUsage);
+	}
 	snprintf(text, sizeof(text),
 			"rank %d calls %s of %llu elements of type %d (operation %d, root %d, %d "
 			"ranks), rank %d %s of %llu of type %d (operation %d, root %d, %d ranks)",

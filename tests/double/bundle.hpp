@@ -19,7 +19,7 @@ extern const char *const names[];
 /* What ranks must agree on. */
 struct Header {
 	Kind kind;
-	int32_t type, op, root, ranks, none; /* no gaps, as all of it is compared */
+	int32_t type, op, root, ranks, captured; /* no gaps, as all of it is compared */
 	uint64_t count;
 };
 

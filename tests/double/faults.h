@@ -72,6 +72,7 @@
 		{"a call of NCCL's has a count too small", RANKS, 0},
 		{"a call of NCCL's has a count too large", RANKS, 0},
 		{"a call of NCCL's has another type", RANKS, 0},
+		{"a call of NCCL's is captured by one rank alone", RANKS, 0},
 		{"a call of NCCL's reduces otherwise", RANKS, 0},
 		{"another call of NCCL's is made", RANKS, 0},
 		{"a call of NCCL's has another root", RANKS, 0},

@@ -53,6 +53,8 @@ ncclResult_t enqueue(std::vector<Posted> all)
 			b->calls.push_back(at->call);
 			at = all.erase(at);
 		}
+		for (Call &c : b->calls)
+			c.header.captured ^= b->stream->capture != nullptr;
 		op.what = names[b->calls[0].header.kind];
 		op.joint = b;
 		if (twin::enqueue(b->stream, std::move(op)) != cudaSuccess)
@@ -134,6 +136,8 @@ bool distort(Call *c, cudaStream_t *stream)
 		h->type = h->type == ncclFloat32 ? ncclInt32 : ncclFloat32;
 	if (reduces(h->kind) && twin::planted("a call of NCCL's reduces otherwise"))
 		h->op = h->op == ncclSum ? ncclMax : ncclSum;
+	if (twin::planted("a call of NCCL's is captured by one rank alone"))
+		h->captured ^= 1;
 	if (h->kind == ALL_REDUCE && twin::planted("another call of NCCL's is made"))
 		h->kind = BROADCAST;
 	if ((h->kind == BROADCAST || h->kind == REDUCE) &&
