@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What the CUDA backend gives a device in a training step, by class: counted on the tests' double, which does nothing
 of it (FF_DOUBLE_COUNTS).  Exact, and without a GPU; where a library is called, it is one call, whatever it launches.
-With --torch also what PyTorch's compiled step gives it, by the same rule (torch_launches.py).
+With --torch also what PyTorch's compiled step gives it, by the same rule (torch_launches.py): neither counts what goes
+between host and device.
 SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import collections
@@ -18,7 +19,9 @@ NETWORKS = {"resnet50": ("16", ["image=64"]), "gpt2": ("2", ["sequence=128", "la
             "rnnlm": ("16", ["steps=32", "hidden=256"])}
 TORCH = {"rnnlm": "lstm"}  # by another name there
 CLASSES = {"a product": "products", "a convolution": "convolutions", "an attention": "attention", "a copy": "copies",
-           "a fill": "fills"}
+           "a fill": "fills", "a copy from the host": "copies from or to the host",
+           "a copy to the host": "copies from or to the host"}
+HOST = "copies from or to the host"  # which PyTorch's program has, too, outside of what is counted there
 
 
 def names_of(module):
@@ -74,7 +77,8 @@ def main():
             elif what.startswith("the kernel at "):
                 classes["kernels of ours"] += n
                 kernels[names.get(int(what.split()[-1], 16), what).partition("(")[0]] += n
-        print(f"{name}: {sum(classes.values())} a step: " + ", ".join(f"{n} {c}" for c, n in classes.most_common()) +
+        host = classes.pop(HOST, 0)
+        print(f"{name}: {sum(classes.values())} a step, and {host} {HOST}: " + ", ".join(f"{n} {c}" for c, n in classes.most_common()) +
               (theirs(o, name) if o.torch else ""))
         for kernel, n in kernels.most_common() if o.kernels else []:
             print(f"  {n:5} {kernel}")

@@ -36,6 +36,13 @@ struct Rows {
 	size_t sink_pitch, source_pitch, width, height;
 };
 
+static const char *called(const Rows &r)
+{
+	return side_of(r.sink) != DEVICE     ? "a copy to the host"
+	       : side_of(r.source) != DEVICE ? "a copy from the host"
+					     : "a copy";
+}
+
 static size_t extent(size_t pitch, const Rows &r)
 {
 	return r.height && r.width ? (r.height - 1) * pitch + r.width : 0;
@@ -123,7 +130,7 @@ static cudaError_t copy(Rows r, cudaMemcpyKind kind, cudaStream_t s, Lock &lock)
 		r.source = staged->data();
 		r.source_pitch = r.width;
 	}
-	code = enqueue(s, "a copy", [=] {
+	code = enqueue(s, called(r), [=] {
 		(void)staged->size();
 		return move(r, host_source, host_sink);
 	});
