@@ -78,8 +78,8 @@ def main():
                 classes["kernels of ours"] += n
                 kernels[names.get(int(what.split()[-1], 16), what).partition("(")[0]] += n
         host = classes.pop(HOST, 0)
-        print(f"{name}: {sum(classes.values())} a step, and {host} {HOST}: " + ", ".join(f"{n} {c}" for c, n in classes.most_common()) +
-              (theirs(o, name) if o.torch else ""))
+        print(f"{name}: {sum(classes.values())} a step, and {host} {HOST}: " +
+              ", ".join(f"{n} {c}" for c, n in classes.most_common()) + (theirs(o, name) if o.torch else ""))
         for kernel, n in kernels.most_common() if o.kernels else []:
             print(f"  {n:5} {kernel}")
 
