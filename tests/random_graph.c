@@ -704,7 +704,12 @@ static void add_end(struct maker *m, int32_t batch)
 /* Another loss, of something that others may read too, bounded; its targets may be the data. */
 static void add_other_loss(struct maker *m)
 {
-	enum ff_op op = between(m, 0, 1) ? FF_OP_MSE : FF_OP_BCE_WITH_LOGITS;
+	static const enum ff_op losses[] = {
+#define POINT_LOSS(e, row) e,
+			FF_POINT_LOSS_OPS(POINT_LOSS)
+#undef POINT_LOSS
+	};
+	enum ff_op op = losses[between(m, 0, sizeof(losses) / sizeof(losses[0]) - 1)];
 	const struct value *x = pick(m, 0);
 	union ff_attrs loss = ff_attrs_preset(op), a = ff_attrs_preset(FF_OP_INPUT);
 	uint32_t in[2];

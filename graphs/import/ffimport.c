@@ -45,8 +45,8 @@ int main(int argc, char **argv)
 					"the value that goes to the loss (preset: the first "
 					"output)"},
 			{"--loss", FF_OPTION_TEXT, &o.loss, "NAME",
-					"softmax_cross_entropy (preset), mse or "
-					"bce_with_logits"},
+					"softmax_cross_entropy (preset), mse, l1, smooth_l1 "
+					"or bce_with_logits"},
 			{"--classes-last", FF_OPTION_FLAG, &o.classes_last, NULL,
 					"the classes are its last axis, not axis 1 (sequences)"},
 			{"--name", FF_OPTION_TEXT, &o.name, "NAME",

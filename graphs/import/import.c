@@ -446,8 +446,8 @@ static int add_loss(struct ff_import *im, const struct ff_onnx_value *output)
 
 	if (!row || !(row->flags & FF_OP_LOSS))
 		return ff_fail(im->err, FF_E_INPUT,
-				"--loss %.100s: expected softmax_cross_entropy, mse or "
-				"bce_with_logits",
+				"--loss %.100s: expected softmax_cross_entropy, mse, l1, "
+				"smooth_l1 or bce_with_logits",
 				name);
 	return row->predicts == FF_PREDICTS_CLASSES ? add_class_loss(im, output)
 						    : add_point_loss(im, output, op);

@@ -19,7 +19,9 @@
 	X(FF_OP_SCALE, scale)                                                                      \
 	X(FF_OP_ABS, abs)                                                                          \
 	X(FF_OP_CLIP, clip)                                                                        \
-	X(FF_OP_ERF, erf)
+	X(FF_OP_ERF, erf)                                                                          \
+	X(FF_OP_SIN, sin)                                                                          \
+	X(FF_OP_COS, cos)
 
 /* Functions of two elements (rows/binary.c, runtime/kernels/binary.h). */
 #define FF_BINARY_OPS(X)                                                                           \
@@ -54,7 +56,9 @@
  * runtime/kernels/point_loss.h). */
 #define FF_POINT_LOSS_OPS(X)                                                                       \
 	X(FF_OP_MSE, mse)                                                                          \
-	X(FF_OP_BCE_WITH_LOGITS, bce_with_logits)
+	X(FF_OP_BCE_WITH_LOGITS, bce_with_logits)                                                  \
+	X(FF_OP_L1, l1)                                                                            \
+	X(FF_OP_SMOOTH_L1, smooth_l1)
 
 /* X(enumerator, row): `row` names `ff_op_<row>` in graphs/operator/rows/ and the
  * kernels `ff_<backend>_<row>_*` of every backend. */

@@ -9,7 +9,10 @@
 #define FF_POINT_LOSSES(X)                                                                         \
 	X(mse, (x - t) * (x - t), 2 * (x - t), false)                                              \
 	X(bce_with_logits, (x > 0 ? x : 0) - x * t + log1pf(ff_exp(-fabsf(x))), ff_sigmoid(x) - t, \
-			(x > 0) == (t > 0.5f))
+			(x > 0) == (t > 0.5f))                                                     \
+	X(l1, fabsf(x - t), x > t ? 1 : x < t ? -1 : 0, false)                                     \
+	X(smooth_l1, fabsf(x - t) < 1 ? (x - t) * (x - t) / 2 : fabsf(x - t) - 0.5f,               \
+			ff_between(x - t, -1, 1), false)
 
 enum ff_point_loss {
 #define FF_POINT_LOSS_ENUM(name, loss, slope, right) FF_POINT_LOSS_##name,

@@ -27,7 +27,9 @@
 	X(scale, a *x + b, a)                                                                      \
 	X(abs, fabsf(x), v > 0 ? 1 : v < 0 ? -1 : 0)                                               \
 	X(clip, ff_between(x, a, b), v >= a && v <= b ? 1 : 0)                                     \
-	X(erf, ff_erf(x), 2 * ff_bell(v * FF_SQRT2) * FF_SQRT2)
+	X(erf, ff_erf(x), 2 * ff_bell(v * FF_SQRT2) * FF_SQRT2)                                    \
+	X(sin, sinf(x), cosf(v))                                                                   \
+	X(cos, cosf(x), -sinf(v))
 
 enum ff_unary {
 #define FF_UNARY_ENUM(name, forward, slope) FF_UNARY_##name,

@@ -127,7 +127,12 @@ static void touch_points(const struct probe *p, const int32_t *at, struct hulls 
 START_TEST(point_losses)
 {
 	struct ff_random r = {.seed = ff_test_seed(8), .stream = 1};
-	enum ff_op op = _i ? FF_OP_BCE_WITH_LOGITS : FF_OP_MSE;
+	static const enum ff_op ops[] = {
+#define POINT_LOSS(e, row) e,
+			FF_POINT_LOSS_OPS(POINT_LOSS)
+#undef POINT_LOSS
+	};
+	enum ff_op op = ops[_i];
 
 	for (int round = 0; round < ROUNDS; round++) {
 		struct probe p = {0};
@@ -176,7 +181,7 @@ static Suite *suite(void)
 	TCase *c = tcase_create("losses");
 
 	tcase_add_test(c, softmax_cross_entropy);
-	tcase_add_loop_test(c, point_losses, 0, 2);
+	tcase_add_loop_test(c, point_losses, 0, 4);
 	suite_add_tcase(s, c);
 	return s;
 }

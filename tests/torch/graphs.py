@@ -59,6 +59,8 @@ def losses():
     x = g.features("bits")
     aim("bits", "bce_with_logits", x, [12], weight=2)
     g.head("bits", x)
+    aim("apart", "l1", g.features("apart"), [12])
+    aim("smooth", "smooth_l1", g.front("smooth", 2), [2, 5, 4], weight=1.5)
     aim("plane", "bce_with_logits", g.front("plane", 1), [1, 5, 4], weight=0.25)
     g.nodes.append({"name": "rows.labels", "op": "input", "shape": [6, 20], "dtype": "int32",
                     "classes": 4})
@@ -241,7 +243,7 @@ def functions():
              "silu": ("silu", {}), "hardswish": ("hardswish", {}), "neg": ("neg", {}),
              "abs": ("abs", {}), "clip": ("clip", {"min": -0.5, "max": 0.75}),
              "clip-low": ("clip", {"min": 0.1}), "clip-high": ("clip", {"max": 0.1}),
-             "erf": ("erf", {}), "scale": ("scale", {"factor": -1.5, "offset": 0.25}),
+             "erf": ("erf", {}), "sin": ("sin", {}), "cos": ("cos", {}), "scale": ("scale", {"factor": -1.5, "offset": 0.25}),
              "square": ("pow", {"exponent": 2}),
              "cube": ("pow", {"exponent": 3})}
     for name, (op, attrs) in cases.items():

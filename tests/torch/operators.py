@@ -313,6 +313,8 @@ def batch_norm(net, node, x):
 LOSSES = {
     "softmax_cross_entropy": softmax_cross_entropy,
     "mse": lambda net, node, x, target: F.mse_loss(x, target),
+    "l1": lambda net, node, x, target: F.l1_loss(x, target),
+    "smooth_l1": lambda net, node, x, target: F.smooth_l1_loss(x, target),
     "bce_with_logits": lambda net, node, x, target:
         F.binary_cross_entropy_with_logits(x, target),
 }
@@ -344,6 +346,8 @@ OPERATORS = {
     "abs": lambda net, node, x: torch.abs(x),
     "clip": lambda net, node, x: torch.clamp(x, node.get("min"), node.get("max")),
     "erf": lambda net, node, x: torch.erf(x),
+    "sin": lambda net, node, x: torch.sin(x),
+    "cos": lambda net, node, x: torch.cos(x),
     "add": lambda net, node, *x: sum(x[1:], x[0]) if len(x) > 1 else binary(torch.add)(net, node, *x),
     "concat": lambda net, node, *x: torch.cat(x, node.get("axis", 1)),
     "pad": pad, "cast": cast, "expand": expand, "gather": gather, "constant": constant,

@@ -35,6 +35,8 @@ static const struct {
 		{"Neg", FF_OP_NEG},
 		{"Abs", FF_OP_ABS},
 		{"Erf", FF_OP_ERF},
+		{"Sin", FF_OP_SIN},
+		{"Cos", FF_OP_COS},
 };
 
 static int emit_plain(struct ff_import *im, const Onnx__NodeProto *n)

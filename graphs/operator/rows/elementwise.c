@@ -105,3 +105,5 @@ UNARY(scale, "factor x + offset, both constant", 0, short, WITH(scale_attrs));
 UNARY(abs, "absolute value", FF_OP_BACKWARD_IN, short);
 UNARY(clip, "x, or the limit that it is beyond", FF_OP_BACKWARD_IN, clip, WITH(clip_attrs));
 UNARY(erf, "error function", FF_OP_BACKWARD_IN, smooth);
+UNARY(sin, "sine of radians", FF_OP_BACKWARD_IN, smooth);
+UNARY(cos, "cosine of radians", FF_OP_BACKWARD_IN, smooth);

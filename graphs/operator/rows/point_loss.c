@@ -1,8 +1,7 @@
-/* Losses that compare each element of an input with a target's: mean squared error, binary
- * cross-entropy.  What they compute, runtime/kernels/point_loss.h says.  Writes two float32, this
- * part's share of the mean over all elements whose target is a number, and how many of those it
- * predicts.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Losses that compare each element of an input with a target's: mean squared and absolute errors,
+ * binary cross-entropy.  What they compute, runtime/kernels/point_loss.h says.  Writes two float32,
+ * this part's share of the mean over all elements whose target is a number, and how many of those
+ * it predicts. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "operator/derive.h"
@@ -57,6 +56,18 @@ static int derive_mse(struct ff_derive *d, struct ff_error *err)
 	return derive(d, 3, 2, err);
 }
 
+/* subtract, compare, negate, add; compare, choose, scale */
+static int derive_l1(struct ff_derive *d, struct ff_error *err)
+{
+	return derive(d, 4, 3, err);
+}
+
+/* subtract, compare, square, halve, choose, add; subtract, clip twice, scale */
+static int derive_smooth_l1(struct ff_derive *d, struct ff_error *err)
+{
+	return derive(d, 6, 4, err);
+}
+
 /* exp, log, the largest, multiply, subtract, add, add; exp, add, divide, subtract, scale */
 static int derive_bce(struct ff_derive *d, struct ff_error *err)
 {
@@ -77,3 +88,6 @@ static int derive_bce(struct ff_derive *d, struct ff_error *err)
 POINT_LOSS(mse, "mean squared error of predictions and targets", mse);
 POINT_LOSS(bce_with_logits, "mean binary cross-entropy of sigmoid(logits) and targets", bce,
 		.predicts = FF_PREDICTS_BITS);
+POINT_LOSS(l1, "mean absolute error of predictions and targets", l1);
+POINT_LOSS(smooth_l1, "mean of half the squared error below 1, else of the absolute error - 1/2",
+		smooth_l1);

@@ -132,6 +132,10 @@ static double function(const struct ff_node *n, double x)
 		return fmin(fmax(x, a->a), a->b);
 	case FF_OP_ERF:
 		return erf(x);
+	case FF_OP_SIN:
+		return sin(x);
+	case FF_OP_COS:
+		return cos(x);
 	default:
 		return NAN;
 	}
@@ -174,6 +178,10 @@ static double slope(const struct ff_node *n, double x, double y)
 		return x >= a->a && x <= a->b;
 	case FF_OP_ERF:
 		return 2 / sqrt(M_PI) * exp(-x * x);
+	case FF_OP_SIN:
+		return cos(x);
+	case FF_OP_COS:
+		return -sin(x);
 	default:
 		return NAN;
 	}
@@ -299,6 +307,38 @@ static void softmax_cross_entropy(const struct naive *x)
 	}
 }
 
+static double point_error(enum ff_op op, double p, double t)
+{
+	double apart = fabs(p - t);
+
+	switch (op) {
+	case FF_OP_MSE:
+		return apart * apart;
+	case FF_OP_L1:
+		return apart;
+	case FF_OP_SMOOTH_L1:
+		return apart < 1 ? apart * apart / 2 : apart - 0.5;
+	default:
+		return log(1 + exp(p)) - p * t;
+	}
+}
+
+static double point_slope(enum ff_op op, double p, double t)
+{
+	double sign = p > t ? 1 : p < t ? -1 : 0;
+
+	switch (op) {
+	case FF_OP_MSE:
+		return 2 * (p - t);
+	case FF_OP_L1:
+		return sign;
+	case FF_OP_SMOOTH_L1:
+		return fabs(p - t) < 1 ? p - t : sign;
+	default:
+		return 1 / (1 + exp(-p)) - t;
+	}
+}
+
 /* Elements of a target that is no number count for nothing. */
 static void point_loss(const struct naive *x)
 {
@@ -312,14 +352,9 @@ static void point_loss(const struct naive *x)
 
 		if (isnan(t))
 			continue;
-		if (n->op == FF_OP_MSE) {
-			x->out[0] += (p - t) * (p - t) / count;
-			x->din[0][i] = weight * 2 * (p - t) / count;
-			continue;
-		}
-		x->out[0] += (log(1 + exp(p)) - p * t) / count;
-		x->out[1] += (p > 0) == (t > 0.5);
-		x->din[0][i] = weight * (1 / (1 + exp(-p)) - t) / count;
+		x->out[0] += point_error(n->op, p, t) / count;
+		x->out[1] += n->op == FF_OP_BCE_WITH_LOGITS && (p > 0) == (t > 0.5);
+		x->din[0][i] = weight * point_slope(n->op, p, t) / count;
 	}
 }
 
@@ -502,6 +537,8 @@ void naive_run(const struct naive *x)
 			[FF_OP_SOFTMAX_CROSS_ENTROPY] = softmax_cross_entropy,
 			[FF_OP_MSE] = point_loss,
 			[FF_OP_BCE_WITH_LOGITS] = point_loss,
+			[FF_OP_L1] = point_loss,
+			[FF_OP_SMOOTH_L1] = point_loss,
 	};
 
 	run[x->w->node->op](x);

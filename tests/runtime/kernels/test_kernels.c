@@ -386,6 +386,7 @@ static void fill_batch(struct trial *t, double *x, double *moments)
 static void fill_naive(struct trial *t)
 {
 	const struct ff_node *n = t->node;
+	const struct ff_op_row *row = ff_op_row(n->op);
 	struct naive *x = &t->naive;
 
 	*x = (struct naive){.w = &t->work, .seed = seed + 3, .training = draw(t, 0, 3) > 0};
@@ -396,7 +397,7 @@ static void fill_naive(struct trial *t)
 	}
 	if (n->op == FF_OP_SOFTMAX_CROSS_ENTROPY)
 		fill_loss(t, (double *)x->in[1], (double *)x->in[2], (double *)x->in[3]);
-	if (n->op == FF_OP_MSE || n->op == FF_OP_BCE_WITH_LOGITS)
+	if (row->flags & FF_OP_LOSS && row->predicts != FF_PREDICTS_CLASSES)
 		fill_targets(t, (double *)x->in[1]);
 	if (n->op == FF_OP_BATCH_NORM || n->op == FF_OP_BATCH_MOMENTS)
 		fill_batch(t, (double *)x->in[0], n->n_in > 1 ? (double *)x->in[1] : NULL);
@@ -663,8 +664,7 @@ static void run_trial(enum ff_op op, enum ff_dtype type, uint32_t number, struct
 	ff_arena_finish(&t.arena);
 }
 
-static const uint16_t trials[FF_OP_COUNT] = {
-		[FF_OP_CONV1D] = 150,
+static const uint16_t trials[FF_OP_COUNT] = {[FF_OP_CONV1D] = 150,
 		[FF_OP_CONV2D] = 250,
 		[FF_OP_CONV3D] = 150,
 		[FF_OP_CONV_TRANSPOSE1D] = 150,
@@ -690,8 +690,9 @@ static const uint16_t trials[FF_OP_COUNT] = {
 		[FF_OP_BATCH_MOMENTS] = 80,
 		[FF_OP_BATCH_NORM] = 80,
 		[FF_OP_SOFTMAX_CROSS_ENTROPY] = 60,
-		[FF_OP_MSE] = 60,
-		[FF_OP_BCE_WITH_LOGITS] = 60,
+#define POINT_LOSS(e, row) [e] = 60,
+		FF_POINT_LOSS_OPS(POINT_LOSS)
+#undef POINT_LOSS
 };
 
 /* In float32 and, where the processor has it, in bfloat16. */
