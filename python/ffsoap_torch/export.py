@@ -9,7 +9,8 @@ import sys
 
 from . import Refused
 
-LOSSES = {"cross_entropy": "softmax_cross_entropy", "mse": "mse", "bce_with_logits": "bce_with_logits"}
+LOSSES = {"cross_entropy": "softmax_cross_entropy",
+          **{name: name for name in ("mse", "l1", "smooth_l1", "bce_with_logits")}}
 
 
 class Exported:
@@ -78,9 +79,10 @@ def operator_of(how, cuts):
 
 
 def export(module, inputs, loss=None, targets=None, batch=None, behind="cross_entropy", classes_last=False,
-           name="model"):
+           name="model", below=None):
     """The module in training mode as a graph for ffsoap.  `loss`: a function of the module's output and of
-    `targets`; without it the module may return its loss, else `behind` is put behind its first output."""
+    `targets`; without it the module may return its loss, else `behind` is put behind its first output.  `below`: by name of
+    an input of integers a number that is larger, where nothing else says one."""
     from . import trace
     from .rows import ROWS, RANDOM
     from .translate import IDENTITY, Translator
@@ -90,7 +92,7 @@ def export(module, inputs, loss=None, targets=None, batch=None, behind="cross_en
     def known(op):
         return op._opname in ROWS or op._opname in RANDOM or op._opname in IDENTITY
     found = trace.program(module, trace.with_batch(inputs, batch), known)
-    made = Translator(found, name, prefix).run().finish(LOSSES[behind], classes_last)
+    made = Translator(found, name, prefix, below).run().finish(LOSSES[behind], classes_last)
     return Exported(made, found)
 
 
@@ -106,7 +108,16 @@ def arguments(words):
     p.add_argument("--loss", choices=sorted(LOSSES), default="cross_entropy", help="put behind the first output of "
                    "a module that returns no loss (%(default)s)")
     p.add_argument("--classes-last", action="store_true", help="classes are the output's last axis, not axis 1")
+    p.add_argument("--below", type=bound, action="append", default=[], metavar="INPUT=N", help="integers of an "
+                   "input of which only numbers are made are below N, as steps of diffusion are")
     return p.parse_args(words)
+
+
+def bound(word):
+    name, _, number = word.partition("=")
+    if not name or not number.isdecimal() or not 0 < int(number) < 1 << 24:
+        raise argparse.ArgumentTypeError(f"expected INPUT=N with N from 1 to {(1 << 24) - 1}, not {word}")
+    return name, int(number)
 
 
 def main(words):
@@ -121,7 +132,8 @@ def main(words):
     if not isinstance(made, tuple) or len(made) not in (2, 4):
         raise Refused("the factory returns (module, inputs), or (module, inputs, loss, targets)")
     name = args.factory.rpartition(":")[2]
-    done = export(*made, batch=args.batch, behind=args.loss, classes_last=args.classes_last, name=name)
+    done = export(*made, batch=args.batch, behind=args.loss, classes_last=args.classes_last, name=name,
+                  below=dict(args.below))
     done.write(args.graph, args.weights, args.map)
     for note in done.notes:
         print(f"ffsoap_torch: {note}", file=sys.stderr)

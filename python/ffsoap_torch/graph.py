@@ -56,6 +56,18 @@ class Builder:
         entry = self.names[name.split("#")[0]]
         return entry["node"] if entry else {"name": name, "op": "input"}
 
+    def trained(self, name):
+        """Whether a value depends on a parameter."""
+        seen, pending = set(), [name]
+        while pending:
+            node = self.find(pending.pop())
+            if parameters_of(node, self.params):
+                return True
+            if node["name"] not in seen:
+                seen.add(node["name"])
+                pending += node.get("in", [])
+        return False
+
     def arranged(self, value, groups):
         """The value in these groups of axes; atoms that its node lacks are left out of them."""
         has = value.has()

@@ -48,6 +48,13 @@ def without_samples(t, x, dims=None):
     return x
 
 
+def for_samples(t, x, dims):
+    """Whether a constant is the same for as many as there are samples, which what it meets does not have: masks are
+    expanded so."""
+    alone = not any(a.samples for a in flat(dims)) and not (len(dims) == x.dim() and dims[0])
+    return alone and x.dim() > max(1, len(dims) - 1) and x.shape[0] == t.batch.size and bool((x == x[:1]).all())
+
+
 def spread(x):
     """Axes along which all elements are alike have one."""
     for i in range(x.dim()):
@@ -59,7 +66,8 @@ def spread(x):
 
 def constant(t, x, dims=None):
     """A node of numbers that are not trained, the same for every sample; it lacks axes along which all are alike."""
-    x = without_samples(t, x, dims)
+    shared = dims is not None and for_samples(t, x, dims)
+    x = x[:1] if shared else without_samples(t, x, dims)
     shape, x = list(x.shape), spread(x)
     groups = [fresh(n) for n in x.shape]
     if len(groups) >= MAX_AXES:
@@ -68,7 +76,8 @@ def constant(t, x, dims=None):
     if len(runs) > 4_000_000:
         raise Refused("a constant of %d numbers, more than a graph's file should have" % x.numel())
     node = t.graph.add("constant", shape=[t.batch.size, *x.shape], runs=runs)
-    return Value(node, [[t.batch], *groups], [g or fresh(n) for g, n in zip(groups, shape)])
+    dims = [g or fresh(n) for g, n in zip(groups, shape)]
+    return Value(node, [[t.batch], *groups], [[t.batch], *dims[1:]] if shared else dims)
 
 
 def parameter(t, p):

@@ -22,11 +22,11 @@ IDENTITY = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_c
 class Translator:
     """`notes`: what a user should know of the graph that was made."""
 
-    def __init__(self, found, name, prefix=""):
+    def __init__(self, found, name, prefix="", below=None):
         self.found, self.prefix, self.notes = found, prefix, []
         self.graph = Builder(name)
         self.values, self.inputs, self.outputs, self.losses = {}, {}, [], []
-        self.stateful, self.claims, self.batch = {}, {}, None
+        self.stateful, self.claims, self.batch, self.below = {}, {}, None, dict(below or {})
 
     # ---- names ----
 
@@ -75,6 +75,9 @@ class Translator:
                 raise Refused(f"an input of kind {spec.kind.name} is not supported")
         if self.batch is None:
             raise Refused("the module has no input with samples")
+        for name in self.below:
+            raise Refused(f"{name} is no input of integers of the module, so that nothing says what it is below; its "
+                          f"inputs are {', '.join(self.inputs)}")
 
     def parameter_name(self, tensor, target):
         """Of tied parameters the first name."""
@@ -100,6 +103,8 @@ class Translator:
         value = plain(node.name, atoms, whole)
         self.inputs[node.name] = Input(node.name, value.axes, whole, node.name, [], example.dtype == torch.bool)
         self.graph.names[node.name] = None  # taken
+        if node.name in self.below and whole:
+            self.classes(value, self.below.pop(node.name))
         return value
 
     def call(self, node):
@@ -201,7 +206,7 @@ class Translator:
         for name, entry in self.inputs.items():
             if name in used and entry.whole and not entry.classes:
                 raise Refused(f"input {name} has integers of which only numbers are made: nothing says below what they "
-                              "are; give the module numbers")
+                              f"are; say --below {name}=N, or give the module numbers")
             if name in used:
                 self.graph.nodes.append(entry.node())
         self.check_parts()

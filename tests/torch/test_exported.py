@@ -1,6 +1,6 @@
 # Modules of today's PyTorch through ffsoap_torch: loss, gradients and running statistics of a step as PyTorch's,
 # what is drawn, what is refused and how it is said, the files.
-# Usage: test_exported.py models|draws|operators|losses|refusals|command FFRUN FFSEARCH
+# Usage: test_exported.py models|more|draws|operators|losses|refusals|command FFRUN FFSEARCH
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
@@ -14,6 +14,7 @@ import warnings
 import current  # noqa: F401  says SKIP and ends without PyTorch 2.11
 import exported
 import modules
+import more_modules
 import reference
 from exported import F, np, torch
 from ffsoap_torch import Refused
@@ -67,6 +68,28 @@ def test_models():
             tap.say(wide == 16 and keys != "k_proj", "keys that heads share are not copied")
     module, inputs = modules.MODELS["GPT, tied"]()
     compare("GPT on three devices, a random strategy", module, inputs, plan=plan_for(3, 1), devices=3)
+
+
+def test_more():
+    for name, make in more_modules.MODELS.items():
+        torch.manual_seed(1)
+        module, inputs, options = make()
+        compare(name, module, inputs, **options)
+    said = refusal(more_modules.Chosen(), (torch.randn(4, 6),))
+    tap.say("topk: there is no row" in said and "more_modules.py" in said, "experts that are chosen", [said])
+    steps = (torch.rand(4, 3), torch.arange(4))
+    for below, words in (({}, "nothing says below what they are; say --below steps=N"), (
+            {"times": 9}, "times is no input of integers of the module")):
+        said = refusal(Timed(), steps, below=below)
+        tap.say(words in said, "steps of which nothing is known", [said])
+
+
+class Timed(nn.Linear):
+    def __init__(self):
+        super().__init__(3, 5)
+
+    def forward(self, x, steps):
+        return super().forward(x * steps[:, None].float().sin())
 
 
 # ---- what is drawn ----
@@ -171,6 +194,7 @@ FUNCTIONS = {
         1) + torch.einsum("nij->nji", x.view(-1, 4, 3)).flatten(1),
     "a part that nobody reads": lambda x: x.chunk(3, 1)[1].repeat(1, 3) + torch.cat(x.chunk(4, 1)[1:] + x.chunk(
         4, 1)[1:2], 1),
+    "sines": lambda x: torch.sin(x * 3) * torch.cos(x),
     "an odd permutation": lambda x: x.view(-1, 2, 3, 2).permute(0, 3, 1, 2).reshape(-1, 12),
 }
 
@@ -200,6 +224,8 @@ class ByLoss(nn.Module):
 
 LOSSES = {
     "squares by hand": (lambda x, y: ((x - y) ** 2).sum(1).mean() + 0.5 * F.mse_loss(x, y, reduction="sum"), False),
+    "absolute errors": (lambda x, y: F.l1_loss(x, y) + 0.5 * (x - y).abs().sum(1).mean(), False),
+    "squares of small errors": (lambda x, y: F.smooth_l1_loss(x, y) + F.huber_loss(x, y, reduction="sum"), False),
     "of probabilities": (lambda x, y: F.binary_cross_entropy(x.sigmoid(), y), False),
     "of logarithms": (lambda x, y: F.nll_loss(x.log_softmax(1), y) + 0.1 * F.cross_entropy(
         x, y, reduction="none").mean() + F.cross_entropy(x, y, reduction="sum") / len(x), True)}
@@ -243,7 +269,7 @@ def test_losses():
         torch.manual_seed(1)
         target = torch.randint(5, (4,)) if labels else torch.rand(4, 5)
         step = compare(name, ByLoss(loss), (torch.randn(4, 6), target))
-        tap.say(step and not [n for n in step.graph["nodes"] if n["op"] in ("pow", "sigmoid") or
+        tap.say(step and not [n for n in step.graph["nodes"] if n["op"] in ("pow", "abs", "sigmoid") or
                               n["op"] == "log_softmax"], "made of the losses' own operators")
     torch.manual_seed(1)
     ids = torch.randint(9, (4, 5))
@@ -341,7 +367,9 @@ def test_refusals():
     said = refusal(Parent(lambda m, x: x.sort(1)[0]), (torch.randn(4, 6),))
     line = Child.forward.__code__.co_firstlineno + 1
     tap.say(f"test_exported.py:{line}: return self.function" in said, "the line is named", [said])
-    for name, loss, words in (("a loss of another kind", F.l1_loss, "loss it is no cross entropy"),
+    for name, loss, words in (("a loss of another kind", lambda x, y: (x - y).exp().mean(),
+                               "loss it is no cross entropy"),
+                              ("a loss of squares below 2", lambda x, y: F.huber_loss(x, y, delta=2.0), "below 2"),
                               ("a function of a loss", lambda x, y: F.mse_loss(x, y).sqrt(), "computes with a loss"),
                               ("half a mean", lambda x, y: F.mse_loss(x, y, reduction="none").mean(1).mean(),
                                "no mean yet")):
@@ -414,6 +442,6 @@ def check_schema(names):
     tap.say(not jsonschema.Draft202012Validator(schema).is_valid(dict(names, surplus=1)), "and nothing besides")
 
 
-{"models": test_models, "draws": test_draws, "operators": test_operators, "losses": test_losses,
+{"models": test_models, "more": test_more, "draws": test_draws, "operators": test_operators, "losses": test_losses,
  "refusals": test_refusals, "command": test_command}[part]()
 tap.end()

@@ -108,14 +108,16 @@ def cross_entropy(run, step, args, kwargs):
 
 def mean_loss(run, step, args, kwargs):
     whole = step.node.args[0].meta["val"].numel()
-    loss = F.mse_loss if rules.kind_of(step.node) == "aten.mse_loss" else F.binary_cross_entropy_with_logits
-    return loss(args[0], args[1], reduction="sum") / whole
+    loss = getattr(F, rules.kind_of(step.node).removeprefix("aten."))
+    names = [a.name for a in step.node.target._schema.arguments]
+    given = {**dict(zip(names[2:], args[2:])), **kwargs, "reduction": "sum"}
+    return loss(args[0], args[1], **given) / whole
 
 
 ROWS = {"aten.embedding": embedding, "aten.native_dropout": dropout, "aten.expand": expand,
         "aten._native_batch_norm_legit_functional": batch_norm, "aten.cross_entropy_loss": cross_entropy,
-        "aten.mse_loss": mean_loss, "aten.binary_cross_entropy_with_logits": mean_loss}
-ROWS |= {name: reshape for name, rule in rules.ROWS.items() if rule is rules.reshape}
+        **{name: mean_loss for name, rule in rules.ROWS.items() if rule is rules.mean_loss},
+        **{name: reshape for name, rule in rules.ROWS.items() if rule is rules.reshape}}
 
 
 # Computed here even where nothing is cut: the mask that is eager PyTorch's; labels that are ignored.

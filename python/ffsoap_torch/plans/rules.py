@@ -220,7 +220,8 @@ def cross_entropy(node, shapes, result):
 
 
 def mean_loss(node, shapes, result):
-    if (node.args[2] if len(node.args) > 2 else 1) != 1 or shapes[0] != shapes[1] or len(shapes) != 2:
+    reduction = node.args[2] if len(node.args) > 2 else node.kwargs.get("reduction", 1)
+    if reduction != 1 or shapes[0] != shapes[1] or len(shapes) != 2:
         return None
     return Axes([named(len(shapes[0]))] * 2, [[]])
 
@@ -267,7 +268,8 @@ def rows_of():
     put(recurrent, "aten.lstm", "aten.gru")
     put(dropout, "aten.native_dropout")
     put(cross_entropy, "aten.cross_entropy_loss")
-    put(mean_loss, "aten.mse_loss", "aten.binary_cross_entropy_with_logits")
+    put(mean_loss, "aten.mse_loss", "aten.l1_loss", "aten.smooth_l1_loss", "aten.huber_loss",
+        "aten.binary_cross_entropy_with_logits")
     return rows
 
 

@@ -1,8 +1,6 @@
 """Losses.  SPDX-License-Identifier: Apache-2.0"""
 import math
 
-import torch
-
 from . import row
 from .. import Refused
 from ..layout import Value, flat, size_of, unify
@@ -78,7 +76,7 @@ def binary_cross_entropy(t, x, target, weight=None, reduction=MEAN):
     made = t.graph.find(x.node)
     if made["op"] != "sigmoid":
         raise Refused("is of what no sigmoid has made")
-    return point_loss(t, x.like(made["in"][0]), target, weight, None, reduction)
+    return logistic_loss(t, x.like(made["in"][0]), target, weight, None, reduction)
 
 
 def matched_labels(x, classes, labels):
@@ -94,28 +92,44 @@ def matched_labels(x, classes, labels):
     return x, labels
 
 
-@row("mse_loss", "binary_cross_entropy_with_logits")
-def point_loss(t, x, target, *rest, **named):
-    mse = t.node.target._opname == "mse_loss"
-    reduction = named.get("reduction", (rest[0] if mse else rest[2]) if len(rest) > (0 if mse else 2) else MEAN)
-    if any(isinstance(v, (torch.Tensor, Value)) for v in [*rest, *named.values()]):
+@row("mse_loss", "l1_loss")
+def point_loss(t, x, target, reduction=MEAN):
+    return by_points(t, t.node.target._opname.removesuffix("_loss"), x, target, reduction)
+
+
+@row("smooth_l1_loss", "huber_loss")
+def smooth_l1_loss(t, x, target, reduction=MEAN, beta=1.0):
+    """Both are half a square below 1."""
+    if beta != 1:
+        raise Refused(f"is a square below {beta:g}; the operator's is below 1")
+    return by_points(t, "smooth_l1", x, target, reduction)
+
+
+@row("binary_cross_entropy_with_logits")
+def logistic_loss(t, x, target, weight=None, pos_weight=None, reduction=MEAN):
+    if weight is not None or pos_weight is not None:
         raise Refused("weighs elements")
-    if isinstance(x, Value) and x.node in t.inputs and isinstance(target, Value) and mse:
+    return by_points(t, "bce_with_logits", x, target, reduction)
+
+
+def by_points(t, op, x, target, reduction):
+    if isinstance(x, Value) and x.node in t.inputs and isinstance(target, Value) and op != "bce_with_logits":
         x, target = target, x
     target = target_of(t, target)
     if target.whole:
         raise Refused("compares with integers")
     x, target = matched(t, whole(t, as_value(t, x)), target)
     x = t.graph.arranged(x, target.axes)
-    node = t.add("mse" if mse else "bce_with_logits", [x.node, target.node])
+    node = t.add(op, [x.node, target.node])
     return reduced(t, node, math.prod(target.shape), reduction)
 
 
 KEEPING = ("reduce_sum", "reduce_mean", "scale", "reshape", "transpose")
 
 
-def squares(t, x):
-    """The mean over all elements of x, if they are squares of differences from a target, perhaps summed already."""
+def errors(t, x):
+    """The mean over all elements of x, if they are squares or absolute values of differences from a target, perhaps
+    summed already."""
     if x.has() != set(flat(x.dims)):
         return None
     node, factor = t.graph.find(x.node), 1.0
@@ -124,12 +138,12 @@ def squares(t, x):
         if node["op"] == "reduce_sum":
             factor *= math.prod(t.graph.lengths[node["name"]])
         node = t.graph.find(node["in"][0])
-    if node["op"] != "pow" or node["exponent"] != 2:
+    if node["op"] != "abs" and (node["op"] != "pow" or node["exponent"] != 2):
         return None
-    node = t.graph.find(node["in"][0])
+    loss, node = "l1" if node["op"] == "abs" else "mse", t.graph.find(node["in"][0])
     if node["op"] != "sub" or node["name"] not in t.graph.alike:
         return None
     computed, target = sorted(node["in"], key=lambda name: name in t.inputs)
     if target not in t.inputs or computed in t.inputs:
         return None
-    return Each([(t.add("mse", [computed, target]), factor)], math.prod(x.shape))
+    return Each([(t.add(loss, [computed, target]), factor)], math.prod(x.shape))

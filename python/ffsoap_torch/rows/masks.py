@@ -1,14 +1,18 @@
 """Conditions on integers of the data set: numbers that are one where they hold, else zero.
 SPDX-License-Identifier: Apache-2.0
 """
+import math
+
 import torch
 
 from . import row
 from .. import Refused
 from ..layout import Value
-from ..operands import LEAST, is_number, number
+from ..operands import LEAST, is_number, moved, number
 from ..values import Mask
 from .pointwise import scale, two
+
+MAX_CHOICES = 1 << 20
 
 
 def numbers(t, x, below=None):
@@ -55,6 +59,18 @@ def compare_with(t, kind, a, b):
 
 def opposite(t, x):
     return Mask.of(scale(t, x, -1.0, 1.0))
+
+
+def by_ids(t, table, ids):
+    """Rows of numbers that are known by an input of integers: products with ones where an integer is a row's."""
+    from .products import matmul
+    rows, shape = len(table), [*ids.shape, *table.shape[1:]]
+    if math.prod(ids.shape[1:]) * rows > MAX_CHOICES:
+        raise Refused(f"looks up {math.prod(ids.shape[1:])} of {rows} rows a sample, more than products are made for")
+    x = numbers(t, ids, rows)
+    apart = two(t, "sub", x.like(dims=[*x.dims, []]), torch.arange(rows, dtype=torch.float32))
+    ones = plain(opposite(t, clipped(t, apart.like(t.add("abs", [apart.node])))))
+    return moved(t, matmul(t, ones, table.reshape(rows, -1).float()), shape)
 
 
 @row("logical_not", "bitwise_not")

@@ -1,4 +1,6 @@
 """What moves elements: views make no node, parts of axes do.  SPDX-License-Identifier: Apache-2.0"""
+import math
+
 import torch
 
 from . import row
@@ -6,6 +8,7 @@ from .. import Refused
 from ..layout import Value, flat, fresh, size_of
 from ..operands import alone, as_value, joined, moved, picked, whole
 from ..values import Loss, Param
+from .masks import by_ids
 
 
 def of_parameter(function):
@@ -325,31 +328,61 @@ def padded(t, x, widths, mode, value):
     return x.like(node, axes, dims)
 
 
+def is_ids(x):
+    return isinstance(x, Value) and x.whole
+
+
+@row("gather")
+def gather(t, x, dim, index, sparse_grad=False):
+    """Of numbers that are known, by an input of integers."""
+    if not isinstance(x, torch.Tensor) or x.dim() != 1 or not is_ids(index):
+        raise Refused("takes elements at places that are computed")
+    return by_ids(t, x, index)
+
+
 @row("index")
 def index(t, x, indices):
     """By constants: of one axis, or of several neighbours."""
     if isinstance(x, Param):
-        return x.moved(x.places()[tuple(slice(None) if i is None else i for i in indices)])
+        places = x.places()[tuple(slice(None) if i is None else i for i in indices)]
+        ahead = indices[0] is not None and indices[0].dim() > 1 and len(places) == t.batch.size
+        return x.moved(places[:1] if ahead and bool((places == places[:1]).all()) else places)
     used = [i for i, v in enumerate(indices) if v is not None]
+    if isinstance(x, torch.Tensor) and used == [0] and is_ids(indices[0]):
+        return by_ids(t, x, indices[0])
     if any(not isinstance(indices[i], torch.Tensor) for i in used):
         raise Refused("takes elements at places that are computed")
     if used != list(range(used[0], used[-1] + 1)):
         raise Refused("takes elements along axes that are no neighbours")
     found = [indices[i].nonzero()[:, 0] if indices[i].dtype == torch.bool else indices[i] for i in used]
     found = torch.broadcast_tensors(*found)
+    if each_sample(t, x, used[0], found):
+        used, found = used[1:], [places[0] for places in found[1:]]
+        if not used:
+            return moved(t, x, t.shape())
     sizes = [size_of(x.dims[i]) for i in used]
     flat_index = torch.zeros_like(found[0])
     for n, places in zip(sizes, found):
         flat_index = flat_index * n + places % n
-    x = as_value(t, x)
+    flat_index = flat_index.reshape(-1).tolist()
+    x = x if isinstance(x, Value) and flat_index == list(range(math.prod(sizes))) else as_value(t, x)
     shape = x.shape
     first = used[0]
     if any(a.samples for i in used for a in x.dims[i]):
         raise Refused("takes elements along the axis of samples")
     x = moved(t, whole(t, x, flat(x.dims[i] for i in used)), shape[:first] + [
-        torch.Size(sizes).numel()] + shape[used[-1] + 1:])
-    x = picked(t, x, first, flat_index.reshape(-1).tolist())
+        math.prod(sizes)] + shape[used[-1] + 1:])
+    x = picked(t, x, first, flat_index)
     return moved(t, x, t.shape())
+
+
+def each_sample(t, x, first, found):
+    """Whether the places are, for each sample, its own number, and others that all samples have: as functions of one
+    sample are written that are mapped over all."""
+    if first != 0 or not isinstance(x, Value) or x.dims[0] != [t.batch] or len(found[0]) != t.batch.size:
+        return False
+    own = torch.arange(t.batch.size).reshape([-1] + [1] * (found[0].dim() - 1))
+    return bool((found[0] == own).all()) and all(bool((places == places[:1]).all()) for places in found[1:])
 
 
 @row("diagonal")
@@ -403,6 +436,8 @@ def scatter_add(t, x, dim, places, source, alpha=1):
 
 @row("index_select")
 def index_select(t, x, dim, places):
+    if isinstance(x, torch.Tensor) and dim % x.dim() == 0 and is_ids(places):
+        return by_ids(t, x, places)
     return index(t, x, [None] * (dim % len(x.shape)) + [places])
 
 

@@ -15,7 +15,7 @@ def unary(t, op, x, **attributes):
 
 for _name, _op in (("relu", "relu"), ("tanh", "tanh"), ("sigmoid", "sigmoid"), ("silu", "silu"), ("exp", "exp"),
                    ("hardswish", "hardswish"), ("log", "log"), ("sqrt", "sqrt"), ("neg", "neg"), ("abs", "abs"),
-                   ("erf", "erf")):
+                   ("erf", "erf"), ("sin", "sin"), ("cos", "cos")):
     row(_name, _name + "_")(lambda t, x, op=_op: unary(t, op, x))
 
 
@@ -229,6 +229,8 @@ def mul(t, a, b, rounding_mode=None):
         raise Refused("divides integers")
     if isinstance(b, (Loss, Noise, Complex)) and kind == "mul":
         a, b = b, a
+    if isinstance(a, Value) and a.whole and is_one(b):
+        return a
     if isinstance(a, Complex):
         return turned(t, a, b, kind)
     if isinstance(a, Loss) and is_number(b):
@@ -238,6 +240,11 @@ def mul(t, a, b, rounding_mode=None):
     if isinstance(a, Loss) or isinstance(b, Loss):
         raise Refused("computes with a loss; losses are added up, each times a number")
     return two(t, kind, a, b)
+
+
+def is_one(x):
+    """Integers that change nothing, but how often something is there."""
+    return isinstance(x, torch.Tensor) and not x.is_floating_point() and x.dim() < 2 and bool((x == 1).all())
 
 
 @row("view_as_complex")

@@ -227,7 +227,8 @@ def attention(t, q, k, v, mask=None, dropout=0.0, causal=False, scale=None, enab
         if is_causal(mask) and size_of(q.dims[-2]) == size_of(k.dims[-2]):
             mask, causal = None, True
     alone = q.dims[0] == [t.batch] == k.dims[0] == v.dims[0] and len(q.dims) == 4
-    if not alone or size_of(v.dims[-1]) != width or isinstance(mask, Param):
+    learned = isinstance(mask, Param) or isinstance(mask, Value) and t.graph.trained(mask.node)
+    if not alone or size_of(v.dims[-1]) != width or learned:
         return by_products(t, q, k, v, mask, dropout, causal, scale)
     return whole_attention(t, q, k, v, mask, dropout, causal, scale)
 

@@ -39,14 +39,14 @@ def of_losses(op, x, dims, rank):
 
 
 def over_samples(t, op, x, everything):
-    """A mean of squares over all samples is a loss."""
-    from .losses import squares
+    """A mean of errors over all samples is a loss."""
+    from .losses import errors
     if not everything:
         raise Refused("reduces along the axis of samples")
-    found = squares(t, x) if op in ("reduce_mean", "reduce_sum") else None
+    found = errors(t, x) if op in ("reduce_mean", "reduce_sum") else None
     if found is None:
-        raise Refused("reduces along the axis of samples, and as a loss it is no cross entropy, mean squared error or "
-                      "binary cross entropy with logits")
+        raise Refused("reduces along the axis of samples, and as a loss it is no cross entropy, mean of squared or "
+                      "absolute errors or binary cross entropy with logits")
     return found.mean() if op == "reduce_mean" else found.sum()
 
 
