@@ -95,6 +95,7 @@ class Biased(nn.Module):
         q, k, v = self.qkv(x).view(n, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         apart = (torch.arange(t)[:, None] - torch.arange(t)).abs().clamp(max=3)
         bias = self.near(apart).permute(2, 0, 1)[None]
+        bias = bias.masked_fill(torch.ones(n, 1, t, t, dtype=torch.bool).triu(1), -1e30)
         mask = shown.bool()[torch.arange(n)[:, None, None, None], torch.arange(t)[None, None, None]]
         mask = mask | (torch.arange(t) == 0)
         y = F.scaled_dot_product_attention(q, k, v, bias.masked_fill(~mask, -1e30), scale=1.0)

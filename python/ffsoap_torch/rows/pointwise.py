@@ -3,7 +3,7 @@ import torch
 
 from . import row
 from .. import Refused
-from ..layout import Value
+from ..layout import Value, fresh
 from ..operands import LEAST, as_value, binary, is_number, number, with_parameter, without_samples
 from ..values import Complex, Loss, Mask, Noise, Param
 
@@ -182,11 +182,15 @@ def two(t, op, a, b):
         made = with_parameter(t, op, a, b)
         if made is not None:
             return made
-    dims_a, dims_b = getattr(a, "dims", None), getattr(b, "dims", None)
+    dims_a, dims_b = (fresh_dims(x) if isinstance(x, Param) else getattr(x, "dims", None) for x in (a, b))
     a, b = as_value(t, a, dims_b), as_value(t, b, dims_a)
     if a is b and op == "mul":
         return a.like(t.add("pow", [a.node], exponent=2))
     return binary(t, op, a, b)
+
+
+def fresh_dims(p):
+    return [fresh(n) if n > 1 else [] for n in p.shape]
 
 
 def reduced(t, x, other):
