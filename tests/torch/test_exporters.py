@@ -329,6 +329,45 @@ def activations():
          lambda x, w: F.normalize(x @ w["w"], dim=-1), {"axis": np.array([-1])}.items())
 
 
+def composed():
+    """Running sums, copies, rotary places: several operators each."""
+    w = {"w": real(8, 8)}
+    head = n("MatMul", ["x", "w"], ["z"])
+    for axis, less, reverse in ((1, 0, 0), (2, 1, 0), (-1, 0, 1), (1, 1, 1)):
+        def sums(x, w):
+            z = x @ w["w"]
+            z = z.flip(axis) if reverse else z
+            y = z.cumsum(axis) - (z if less else 0)
+            return y.flip(axis) if reverse else y
+        same(f"CumSum of axis {axis}", [head, n("CumSum", ["z", "a"], ["made"], exclusive=less, reverse=reverse)], w,
+             sums, {"a": np.array(axis)}.items(), ["matmul"])
+    same("Tile", [head, n("Tile", ["z", "t"], ["made"])], w, lambda x, w: (x @ w["w"]).repeat(1, 3, 2),
+         {"t": np.array([1, 3, 2])}.items())
+    for interleaved, turned, four in ((0, 4, True), (1, 4, True), (0, 2, False), (1, 2, False)):
+        rotary(head, w, interleaved, turned, four)
+
+
+def rotary(head, w, interleaved, turned, four):
+    """Two heads of 4; pairs are complex numbers that are turned."""
+    angles, ids = draw.normal(size=(9, turned // 2)).astype(np.float32), np.array([3, 0, 8, 1, 1, 5])
+
+    def function(x, w):
+        z = heads(x @ w["w"])
+        y, rest = z[..., :turned], z[..., turned:]
+        pairs = y.unflatten(-1, (-1, 2)) if interleaved else y.unflatten(-1, (2, -1)).mT
+        a = torch.from_numpy(angles[ids]).to(z.dtype)
+        pairs = torch.view_as_real(torch.view_as_complex(pairs.contiguous()) * torch.polar(torch.ones_like(a), a))
+        y = torch.cat([(pairs if interleaved else pairs.mT).flatten(-2), rest], -1)
+        return y if four else y.transpose(1, 2).flatten(2)
+    split = [n("Reshape", ["z", "four"], ["r"]), n("Transpose", ["r"], ["q"], perm=[0, 2, 1, 3])] if four else []
+    ins = ["q" if four else "z", "cos", "sin", "ids"]
+    others = {"cos": np.cos(angles), "sin": np.sin(angles), "ids": np.tile(ids, (BATCH, 1))}
+    others.update({"four": np.array([BATCH, 6, 2, 4])} if four else {})
+    same(f"RotaryEmbedding of {turned}, {'inter' * interleaved}leaved, {3 + four} axes", [head, *split, n(
+        "RotaryEmbedding", ins, ["made"], interleaved=interleaved, num_heads=2, rotary_embedding_dim=turned)], w,
+         function, others.items(), opset=23)
+
+
 def drawn(shape, p="p"):
     return [n("Constant", [], ["like"], value=np.zeros(shape, np.float32)), n("RandomUniformLike", ["like"], ["r"]),
             n("Less", ["r", p], ["l"]), n("Cast", ["l"], ["c"], to=1), n("Div", ["c", p], ["d"]),
@@ -375,6 +414,14 @@ def refusals():
         "a Gather of axis -3": ([n("Gather", ["m", "a"], ["c"], axis=-3), add], {"m": real(2, 8), "a": np.array(0)}),
         "a Reshape of elements that are none": ([n("Reshape", ["m", "a"], ["c"]), add],
                                                 {"m": real(0, 8), "a": np.array([-1, 0])}),
+        "a CumSum of samples": ([n("CumSum", ["x", "a"], ["made"])], {"a": np.array(0)}),
+        "a Tile of samples": ([n("Tile", ["x", "a"], ["made"])], {"a": np.array([2, 1, 1])}),
+        "a RotaryEmbedding by sample": ([n("RotaryEmbedding", ["x", "c", "c", "a"], ["made"], num_heads=2)],
+                                        {"c": real(9, 2), "a": np.arange(BATCH * 6).reshape(BATCH, 6) % 9}),
+        "a RotaryEmbedding of far places": ([n("RotaryEmbedding", ["x", "c", "c", "a"], ["made"], num_heads=2)],
+                                            {"c": real(9, 2), "a": np.full((BATCH, 6), 9)}),
+        "a Loop": ([n("Loop", ["a", "", "x"], ["made"])], {"a": np.array(3)}),
+        "an If": ([n("If", ["a"], ["made"])], {"a": np.array(1)}),
         "a CumSum of axis 9": ([n("CumSum", ["k", "a"], ["c"]), add], {"k": np.arange(8), "a": np.array(9)}),
         "a Trilu of a vector": ([n("Trilu", ["k"], ["c"]), add], {"k": np.arange(8)}),
         "a GatherND out of range": ([n("GatherND", ["m", "a"], ["c"]), add], {"m": real(2, 8), "a": np.array([[7]])}),
@@ -402,8 +449,8 @@ def refusals():
                 f"{what} is one sentence", [got.done.returncode, got.why])
     # the module that it is in, where the file says so
     texts = {"pkg.torch.onnx.name_scopes": "['', 'blocks.3', 'blocks.3.norm', 'cumsum']"}
-    got = Imported(model([n("CumSum", ["x", "a"], ["made"], texts)], {"a": np.array(1)}))
-    tap.say("CumSum" in got.why and "blocks.3.norm" in got.why, "with the module", [got.why])
+    got = Imported(model([n("Hardmax", ["x"], ["made"], texts)], {}))
+    tap.say("Hardmax" in got.why and "blocks.3.norm" in got.why, "with the module", [got.why])
     got = Imported(model([n("Reshape", ["x", "a"], ["made"], texts)], {"a": np.array([7, -1])}))
     tap.say("Reshape" in got.why and "blocks.3.norm" in got.why, "also of an operator that is supported", [got.why])
 
@@ -418,6 +465,7 @@ scattered()
 gathered()
 chosen()
 activations()
+composed()
 draws()
 refusals()
 tap.end()

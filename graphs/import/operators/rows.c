@@ -8,6 +8,7 @@
 
 #include "activations.h"
 #include "attention.h"
+#include "composed.h"
 #include "constants.h"
 #include "deferred.h"
 #include "import/arrange.h"
@@ -575,6 +576,9 @@ static const struct ff_onnx_row rows[] = {
 		{"Resize", ff_onnx_resize},
 		{"Softmax", ff_onnx_softmax, true},
 		{"LogSoftmax", ff_onnx_log_softmax, true},
+		{"Tile", ff_onnx_tile},
+		{"CumSum", ff_onnx_running_sum},
+		{"RotaryEmbedding", ff_onnx_rotary},
 };
 
 const struct ff_onnx_row *ff_onnx_row(const char *op)
