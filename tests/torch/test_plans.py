@@ -9,6 +9,7 @@ import tempfile
 
 import current  # goes on in a Python that has PyTorch, or says SKIP
 import torch
+from torch.nn import functional as F
 
 import planned
 import reference
@@ -248,6 +249,42 @@ def test_loss_behind(folder):
     tap.say(good, "a loss that stands behind the module", [found, want])
 
 
+def test_errors(folder):
+    """Losses by element, of which each process has the sum of its samples."""
+    torch.manual_seed(1)
+    net, x, y = torch.nn.Linear(16, 4), torch.randn(8, 16), torch.randn(8, 4)
+    losses = [F.l1_loss, F.smooth_l1_loss, F.huber_loss]
+
+    def step(module, parameters, run):
+        loss = run()
+        torch.optim.SGD(parameters, 1.0).step()
+        return float(loss.detach())
+
+    def one(loss):
+        module = copy.deepcopy(net)
+
+        def run():
+            found = loss(module(x), y)
+            found.backward()
+            return found
+        return step(module, module.parameters(), run), module.state_dict()
+
+    def work():
+        found = []
+        for loss in losses:
+            names = json.loads(export(net, (x,), loss, (y,)).map)
+            plan = {"format": "ffsoap-strategy", "version": 2, "devices": 4, "operators": [
+                {"name": n, "degrees": {"sample": 4}, "devices": [0, 1, 2, 3]} for n in names["operators"]]}
+            made = apply(copy.deepcopy(net), plan, x, map=names, loss=loss, targets=(y,))
+            found.append((step(made, made.parameters(), lambda: made.step(x, y)), made.weights()))
+        return found
+    found = planned.in_processes(work, f"{folder}/errors")
+    for i, loss in enumerate(losses):
+        want, got = one(loss), found if isinstance(found, str) else found[i]
+        good = not isinstance(got, str) and abs(got[0] - want[0]) < LOSSES and planned.apart(got[1], want[1]) < LOSSES
+        tap.say(good, f"{loss.__name__} cut by samples", [got if isinstance(got, str) else got[0], want[0]])
+
+
 def test_modules_refused(folder):
     maps, plans = {}, {}
     for name in ("gpt", "gpt_head", "convolutions"):
@@ -342,7 +379,7 @@ def test_meshes():
             "a list with neighbours as replicas")
 
 
-PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers, "mixed": test_mixed, "trained": test_trained,
+PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers, "mixed": test_mixed, "errors": test_errors, "trained": test_trained,
          "gathered": test_gathered, "refused": test_refused, "searched": test_searched,
          "modules": test_modules, "modules_cut": test_modules_cut,
          "modules_turned": test_modules_turned,
