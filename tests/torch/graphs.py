@@ -55,12 +55,12 @@ def losses():
         g.nodes.append({"name": f"{name}.target", "op": "input", "shape": [6, *shape]})
         g.add(f"{name}.loss", op, x, f"{name}.target", **attrs)
     aim("vector", "mse", g.features("vector"), [12])
-    aim("image", "mse", g.front("image"), [4, 5, 4], weight=0.5)
+    aim("image", "smooth_l1", g.front("image"), [4, 5, 4], weight=0.5)
     x = g.features("bits")
     aim("bits", "bce_with_logits", x, [12], weight=2)
     g.head("bits", x)
-    aim("apart", "l1", g.features("apart"), [12])
-    aim("smooth", "smooth_l1", g.front("smooth", 2), [2, 5, 4], weight=1.5)
+    # so far that no rounding turns a slope
+    aim("apart", "l1", g.add("apart.far", "scale", g.features("apart"), offset=3), [12])
     aim("plane", "bce_with_logits", g.front("plane", 1), [1, 5, 4], weight=0.25)
     g.nodes.append({"name": "rows.labels", "op": "input", "shape": [6, 20], "dtype": "int32",
                     "classes": 4})
