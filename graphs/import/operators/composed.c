@@ -4,6 +4,7 @@
 
 #include "import/arrange.h"
 #include "import/emit.h"
+#include "import/fold/fold_numbers.h"
 #include "import/inputs.h"
 #include "import/lift.h"
 #include "import/values.h"
@@ -70,9 +71,7 @@ static int sums_of(struct ff_import *im, const Onnx__NodeProto *n, int32_t size,
 	int code;
 
 	*ret = (struct ff_constant){.rank = 2, .shape = {size, size}};
-	if (!ff_constant_measure(ret, INT32_MAX))
-		return ff_import_fail(im, n, "an axis of %d is too long", size);
-	if ((code = ff_constant_alloc(im, ret)) < 0)
+	if ((code = ff_fold_alloc(im, n, ret)) < 0)
 		return code;
 	for (int64_t i = 0; i < size; i++)
 		for (int64_t k = 0; k < size; k++)
@@ -214,8 +213,8 @@ static int read_angles(struct ff_import *im, const Onnx__NodeProto *n, const str
 		ret->shape[1] = 1;
 		ret->shape[2] = r->places;
 	}
-	if (!ff_constant_measure(ret, INT32_MAX) || (code = ff_constant_alloc(im, ret)) < 0)
-		return code < 0 ? code : ff_import_fail(im, n, "too many angles");
+	if ((code = ff_fold_alloc(im, n, ret)) < 0)
+		return code;
 	for (int32_t k = 0; k < r->places && code == FF_OK; k++) {
 		int64_t row = 0;
 
