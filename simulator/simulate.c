@@ -59,7 +59,7 @@ static double sync_us(const struct ff_schedule *s, const struct ff_task *t, stru
 				p, b->n_devices, b->device, b->bytes, s->travel.average_every);
 	if (t->bucket == s->clip)
 		return ff_price_sync(p, b->n_devices, b->device, b->bytes);
-	if (b->dropped && ff_task_pass(t) == FF_BACKWARD && t->micro > 0)
+	if (b->scattered && ff_task_pass(t) == FF_BACKWARD && t->micro > 0)
 		return ff_price_flat_added(p, s->graph, b->n_devices, b->device, b->bytes);
 	if (b->flat)
 		return ff_price_flat(p, t->move->kind, b->n_devices, b->device, b->bytes);

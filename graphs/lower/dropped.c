@@ -1,6 +1,6 @@
-/* Dropped buckets.  Weights have a buffer on each device for as long as a micro-batch reads them,
- * forward and then again, gradients one from the first that it writes until they are summed.
- * Shards are parts of these.  SPDX-License-Identifier: Apache-2.0 */
+/* Buffers of buckets.  Gradients that are scattered have one on each device from the first that a
+ * micro-batch writes until they are summed, weights that are dropped one for as long as it reads
+ * them, forward and then again.  Shards are parts of these.  SPDX-License-Identifier: Apache-2.0 */
 #include "dropped.h"
 
 #include <string.h>
@@ -70,7 +70,7 @@ void ff_dropped_write(struct ff_lowering *l, uint32_t gradient)
 	if (!x || x->bucket == FF_NONE || x->bucket == FF_KEPT || x->within != FF_NONE)
 		return;
 	b = &l->r.buckets[x->bucket];
-	if (!b->dropped)
+	if (!b->scattered)
 		return;
 	all = (uint32_t *)ff_bucket_gradients(b, l->r.tasks[l->r.n_tasks - 1].micro) +
 	      ff_device_index(b->device, b->n_devices, x->device);

@@ -89,7 +89,8 @@ static void mix_bucket(struct history *h, const struct ff_bucket_build *b)
 	uint64_t hash = ff_hash_mix((uint64_t)b->bytes, b->n_devices);
 
 	hash = ff_hash_mix(hash, b->close);
-	hash = ff_hash_mix(hash, b->synced + 2u * b->flat + 4u * b->dropped);
+	hash = ff_hash_mix(hash, b->way.synced + 2u * b->way.flat + 4u * b->way.scattered +
+						 8u * b->way.dropped + 16u * b->way.stage);
 	for (uint32_t m = b->first; m != FF_NONE; m = member[m].next) {
 		hash = ff_hash_mix(hash, member[m].param);
 		hash = ff_hash_mix(hash, (uint64_t)member[m].group->bytes);

@@ -17,44 +17,26 @@
 #include "tables.h"
 #include "tasks.h"
 
-/* Parameters without a config of their own follow the first node that reads them,
- * preludes the node they go before. */
-static int resolve_configs(struct ff_lowering *l, struct ff_error *err)
+/* Those that are synchronised, and others without a config of their own, follow the first node that
+ * reads them. */
+static int resolve_parameter(struct ff_lowering *l, uint32_t param, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
+	const struct ff_config *own = &l->s->config[param], *reader;
+	uint32_t edge = g->uses[g->values[g->nodes[param].out].first_use];
+	uint16_t *list;
 
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		const struct ff_value *v = &g->values[g->nodes[i].out];
-		const struct ff_config *reader;
-		uint32_t edge;
-		uint16_t *list;
-
-		l->config[i] = l->s->config[ff_node_leader(g, i)];
-		if (l->config[i].n_parts || !ff_node_is_parameter(g, i))
-			continue;
-		edge = g->uses[v->first_use];
-		reader = &l->s->config[g->edges[edge].node];
-		list = ff_arena_array(l->a, reader->n_parts, sizeof(*list));
-		if (!list)
-			return ff_fail_memory(err);
-		ff_config_follow(g, edge, reader, list, &l->config[i]);
-	}
+	l->synced[param] = ff_param_is_synced(
+			g, param, own, l->node, !ff_lowering_stays(l), &l->flat[param]);
+	l->config[param] = *own;
+	if (own->n_parts && !l->synced[param])
+		return FF_OK;
+	reader = &l->config[g->edges[edge].node];
+	list = ff_arena_array(l->a, reader->n_parts, sizeof(*list));
+	if (!list)
+		return ff_fail_memory(err);
+	ff_config_follow(g, edge, reader, list, &l->config[param]);
 	return FF_OK;
-}
-
-bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
-		const struct ff_node_block *const *block)
-{
-	const struct ff_value *v = &g->values[g->nodes[param].out];
-	const struct ff_edge *first = &g->edges[g->uses[v->first_use]];
-
-	for (uint32_t u = 0; u < v->n_uses && !config->n_parts; u++) {
-		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
-
-		if (block[e->node]->key[e->slot] != block[first->node]->key[first->slot])
-			return false;
-	}
-	return !config->n_parts;
 }
 
 /* The edge of a parameter whose gradients lie where they are summed: shards are
@@ -125,25 +107,37 @@ static void find_sharing(struct ff_lowering *l)
 	}
 }
 
+static int build_node(struct ff_lowering *l, uint32_t node, struct ff_error *err)
+{
+	struct ff_node_block *nb;
+
+	if (!l->config[node].n_parts)
+		return FF_OK;
+	nb = ff_arena_alloc(l->a, sizeof(*nb));
+	if (!nb)
+		return ff_fail_memory(err);
+	l->node[node] = nb;
+	return ff_node_block_build(l->g, node, &l->config[node], l->a, nb, err);
+}
+
 static int build_blocks(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
-	int code = resolve_configs(l, err);
+	int code = FF_OK;
 
+	/* preludes have the config of the node they go before */
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		struct ff_node_block *nb;
-
-		if (!l->config[i].n_parts)
-			continue;
-		nb = ff_arena_alloc(l->a, sizeof(*nb));
-		if (!nb)
-			return ff_fail_memory(err);
-		code = ff_node_block_build(g, i, &l->config[i], l->a, nb, err);
-		l->node[i] = nb;
+		l->config[i] = l->s->config[ff_node_leader(g, i)];
+		if (!ff_node_is_parameter(g, i))
+			code = build_node(l, i, err);
 	}
-	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
-		if (ff_node_is_parameter(g, i))
-			l->synced[i] = ff_param_is_synced(g, i, &l->s->config[i], l->node);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
+		if (!ff_node_is_parameter(g, i))
+			continue;
+		code = resolve_parameter(l, i, err);
+		if (code == FF_OK)
+			code = build_node(l, i, err);
+	}
 	return code == FF_OK ? build_edges(l, err) : code;
 }
 
@@ -178,12 +172,12 @@ bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint3
 /* Chunks of what is compressed are its own; gradients that wait do so where they were made. */
 static struct ff_update_way update_way(const struct ff_lowering *l, uint32_t param)
 {
-	bool whole = l->r.travel.codec, stays = whole || l->r.travel.staleness;
-
-	return (struct ff_update_way){.synced = l->synced[param],
-			.flat = l->s->config[param].flat && !whole,
-			.dropped = ff_param_dropped(
-					l->g, l->s, param, l->program.again[param] && !stays)};
+	if (!l->synced[param])
+		return (struct ff_update_way){0};
+	if (ff_lowering_stays(l))
+		return (struct ff_update_way){
+				.synced = true, .flat = l->flat[param] && !l->r.travel.codec};
+	return ff_param_way(l->g, l->s, &l->program, param, l->flat[param]);
 }
 
 static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
@@ -239,8 +233,9 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 	int64_t place = at.readers + offset * ff_dtype_bytes(type) / FF_F32_BYTES;
 	int64_t waits = ff_bucket_waiting(&l->r.buckets[bucket], l->r.optimizer, l->g->dtype);
 	const uint32_t *const *dout = &l->r.dout[value];
-	bool dropped = l->r.buckets[bucket].dropped; /* then others each time, parts of a buffer */
-	int64_t gradient = dropped ? offset : at.gradients + offset;
+	/* then others each time, parts of a buffer */
+	bool dropped = l->r.buckets[bucket].dropped, scattered = l->r.buckets[bucket].scattered;
+	int64_t gradient = scattered ? offset : at.gradients + offset;
 
 	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
 			.cell = g->cell,
@@ -257,7 +252,7 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 		for (uint32_t i = 0; i < l->r.n_instances; i++)
 			if (l->r.out[value + i])
 				((uint32_t *)l->r.out[value + i])[p] = weights;
-		for (uint32_t i = 0; i < (dropped ? l->r.n_instances : 1); i += 2)
+		for (uint32_t i = 0; i < (scattered ? l->r.n_instances : 1); i += 2)
 			((uint32_t *)dout[i])[p] = ff_buffer_pin(
 					l, nb->device[p], bucket, volume * FF_F32_BYTES, gradient);
 		if (l->r.buckets[bucket].delay)
@@ -333,13 +328,14 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		const struct ff_bucket_build *k = &b->bucket[i];
+		bool is_summed = k->way.synced && k->n_devices > 1;
 
 		l->told.sync[i] = l->told.delay[i] = FF_NONE;
-		l->r.buckets[i] = (struct ff_bucket){.synced = k->synced,
-				.flat = k->flat,
-				.dropped = k->dropped > 0,
-				.codec = l->opt && k->synced && k->n_devices > 1 ? l->r.travel.codec
-										 : NULL,
+		l->r.buckets[i] = (struct ff_bucket){.synced = k->way.synced,
+				.flat = k->way.flat,
+				.scattered = k->way.scattered,
+				.dropped = k->way.dropped,
+				.codec = l->opt && is_summed ? l->r.travel.codec : NULL,
 				.delay = ff_delays_of(l, i),
 				.replica = k->replica,
 				.replicas = k->replicas,
@@ -347,10 +343,9 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 				.device = k->device,
 				.first_shard = l->r.n_shards,
 				.bytes = k->bytes};
-		l->r.buckets[i].averaged =
-				l->r.travel.average_every && k->synced && k->n_devices > 1;
+		l->r.buckets[i].averaged = l->r.travel.average_every && is_summed;
 		reserve_packed(l, &l->r.buckets[i]);
-		if (k->dropped && ff_dropped_begin(l, i) < 0)
+		if (k->way.scattered && ff_dropped_begin(l, i) < 0)
 			return ff_fail_memory(err);
 		add_shards(l, i, k);
 		l->r.buckets[i].n_shards = l->r.n_shards - l->r.buckets[i].first_shard;
@@ -392,6 +387,7 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 	l->position = ff_arena_array(s, nodes, sizeof(*l->position));
 	l->node = ff_arena_array(s, nodes, sizeof(*l->node));
 	l->synced = ff_arena_array(s, nodes, sizeof(*l->synced));
+	l->flat = ff_arena_array(s, nodes, sizeof(*l->flat));
 	l->edge = ff_arena_array(s, edges, sizeof(*l->edge));
 	l->sums.first = ff_arena_array(s, edges, sizeof(*l->sums.first));
 	l->sums.sent = ff_arena_array(s, edges, sizeof(*l->sums.sent));
@@ -412,9 +408,9 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 	}
 	l->told.limited = ff_arena_array(
 			s, FF_PREFETCH_DISTANCE * (size_t)devices, sizeof(*l->told.limited));
-	if (!l->order || !l->position || !l->node || !l->synced || !l->edge || !l->sums.first ||
-			!l->sums.sent || !l->sums.added || !l->first_edge || !l->shared_from ||
-			!l->told.limited)
+	if (!l->order || !l->position || !l->node || !l->synced || !l->flat || !l->edge ||
+			!l->sums.first || !l->sums.sent || !l->sums.added || !l->first_edge ||
+			!l->shared_from || !l->told.limited)
 		return ff_fail_memory(err);
 	memset(l->told.limited, 0xff,
 			FF_PREFETCH_DISTANCE * (size_t)devices * sizeof(*l->told.limited));
@@ -485,9 +481,9 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 		return code;
 	l->r.again = ff_arena_copy(
 			l->a, l->program.again, l->g->n_nodes, sizeof(*l->program.again));
-	l->r.dropped = ff_arena_copy(
-			l->a, l->buckets.dropped, l->g->n_nodes, sizeof(*l->buckets.dropped));
-	if (!l->r.again || !l->r.dropped)
+	l->r.scattered = ff_arena_copy(
+			l->a, l->buckets.scattered, l->g->n_nodes, sizeof(*l->buckets.scattered));
+	if (!l->r.again || !l->r.scattered)
 		return ff_fail_memory(err);
 	find_sharing(l);
 	if ((code = ff_computes_init(l, err)) < 0 ||

@@ -78,14 +78,15 @@ static void count_parameters(const struct ff_lowering *l, struct count *n)
 		}
 }
 
-/* What gathers the weights of a dropped bucket, in as many instances as they have, what sums its
- * gradients in all micro-batches but the last, and the buffers that both lie in. */
-static void count_dropped(const struct ff_lowering *l, uint32_t bucket, struct count *n)
+/* What sums the gradients of a scattered bucket in all micro-batches but the last, what gathers the
+ * weights of one that is dropped, too, in as many instances as they have, and the buffers that both
+ * lie in. */
+static void count_scattered(const struct ff_lowering *l, uint32_t bucket, struct count *n)
 {
 	const struct ff_bucket_build *b = &l->buckets.bucket[bucket];
 	size_t devices = b->n_devices, members = 0, micro = l->s->micro_batches;
 
-	if (!b->dropped)
+	if (!b->way.scattered)
 		return;
 	for (uint32_t m = b->first; m != FF_NONE; m = l->buckets.member[m].next)
 		members++;
@@ -104,7 +105,7 @@ static void count_bucket(const struct ff_lowering *l, uint32_t bucket, struct co
 		n->tasks += 1 + devices;
 		n->clocks += l->m->n_devices + devices;
 	}
-	count_dropped(l, bucket, n);
+	count_scattered(l, bucket, n);
 }
 
 /* What this process may have: of the machine's memory, and by its limits. */

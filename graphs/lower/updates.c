@@ -85,9 +85,9 @@ uint32_t ff_updates_end(struct ff_lowering *l)
 	ff_emit_ready(l);
 	sum = b->averaged ? &l->r.averaged_bytes : &l->r.network_bytes;
 	*sum = ff_sat_add(*sum, t->move->network_bytes);
-	if (b->dropped && ff_task_pass(t) == FF_BACKWARD)
+	if (b->scattered && ff_task_pass(t) == FF_BACKWARD)
 		ff_dropped_take(l, t);
-	else if (b->dropped)
+	else if (b->dropped && ff_task_pass(t) == FF_FORWARD)
 		ff_dropped_place(l, t);
 	return l->r.n_tasks - 1;
 }

@@ -39,6 +39,7 @@ void ff_strategy_copy(struct ff_strategy *ret, const struct ff_strategy *s)
 	ret->rule = s->rule;
 	ret->chunks = s->chunks;
 	ret->bucket_bytes = s->bucket_bytes;
+	ret->scatter = s->scatter;
 	memcpy(ret->config, s->config, n * sizeof(*s->config));
 	memcpy(ret->priority, s->priority, n * sizeof(*s->priority));
 	memcpy(ret->stage, s->stage, n * sizeof(*s->stage));

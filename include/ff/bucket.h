@@ -28,13 +28,15 @@ struct ff_shard {
  * it is updated, and as the next step begins an all-gather brings the weights of all runs to all
  * devices.  Between the two a device knows the weights of its own run alone.
  *
- * A flat bucket may be dropped: of its weights and gradients, too, a device has its run for good
- * and no more.  The weights of all runs are gathered into a buffer before they are read forward,
- * and once more before they are read again, in every micro-batch.  Backward puts gradients into
- * another buffer, from which the micro-batch's reduce-scatter takes them; what that sums is added
- * to the run. */
+ * The gradients of a flat bucket may be scattered: of them, too, a device has its run for good and
+ * no more.  Backward puts a micro-batch's gradients into a buffer, from which its reduce-scatter
+ * takes them; what that sums is added to the run.
+ *
+ * Such a bucket may be dropped: of its weights, too, a device has its run and no more.  Those of
+ * all runs are gathered into another buffer before they are read forward, and once more before
+ * they are read again, in every micro-batch. */
 struct ff_bucket {
-	bool synced, flat, dropped;
+	bool synced, flat, scattered, dropped;
 	const struct ff_codec *codec; /* of several devices, synced; NULL: as they are */
 	/* Instead: each device goes its own way with its own gradients, and in every so many
 	 * steps its move, behind the updates, makes weights and states the mean of all. */
@@ -47,12 +49,12 @@ struct ff_bucket {
 	uint32_t first_shard, n_shards;
 	int64_t bytes;
 	const int64_t *offset; /* n_devices: of its arrays, one behind the other */
-	/* Of a dropped one, for each micro-batch n_devices buffers of all its gradients; FF_NONE:
+	/* Of a scattered one, for each micro-batch n_devices buffers of all its gradients; FF_NONE:
 	 * backward writes none. */
 	const uint32_t *gradients;
 };
 
-/* Of a dropped one, by device. */
+/* Of a scattered one, by device. */
 static inline const uint32_t *ff_bucket_gradients(const struct ff_bucket *b, uint32_t micro)
 {
 	return b->gradients + (size_t)micro * b->n_devices;
@@ -89,34 +91,44 @@ static inline int64_t ff_bucket_run_bytes(enum ff_dtype type, int64_t bytes, uin
  * that it updates. */
 struct ff_bucket_layout {
 	int64_t run;       /* bytes of what the device updates, float32: all of it, unless flat */
-	int64_t all;       /* of whose weights and gradients there is room: the run, if dropped */
-	int64_t gradients; /* of all these */
+	int64_t gradients; /* of all, or of the run, if they are scattered */
 	int64_t states;    /* of the run, one array behind the other */
-	int64_t readers;   /* weights of all these, as operators read them */
+	int64_t readers;   /* weights as operators read them, of all, or of the run, if dropped */
 	int64_t end;
 };
-/* Of `bytes` float32 weights that are read as `type` and of which the device updates `run`. */
-static inline struct ff_bucket_layout ff_bucket_layout(const struct ff_optimizer *o,
-		enum ff_dtype type, int64_t bytes, int64_t run, bool dropped)
+/* What of a bucket a device has for good, beside the states of what it updates. */
+struct ff_bucket_extent {
+	int64_t run, weights, gradients; /* float32 bytes */
+};
+static inline struct ff_bucket_extent ff_bucket_extent(
+		int64_t bytes, uint32_t n_devices, bool flat, bool scattered, bool dropped)
 {
-	struct ff_bucket_layout l = {.run = run, .all = dropped ? run : bytes};
+	int64_t run = flat ? bytes / n_devices : bytes;
+
+	return (struct ff_bucket_extent){run, dropped ? run : bytes, scattered ? run : bytes};
+}
+/* Of weights that are read as `type`. */
+static inline struct ff_bucket_layout ff_bucket_layout(
+		const struct ff_optimizer *o, enum ff_dtype type, struct ff_bucket_extent x)
+{
+	struct ff_bucket_layout l = {.run = x.run};
 
 	/* float32 weights are read where they are updated */
-	l.gradients = type == FF_F32 ? l.all : run;
-	l.states = l.gradients + l.all;
-	l.end = l.states + o->states * run;
+	l.gradients = type == FF_F32 ? x.weights : x.run;
+	l.states = l.gradients + x.gradients;
+	l.end = l.states + o->states * x.run;
 	if (type != FF_F32) {
 		l.readers = l.end;
-		l.end += l.all / FF_F32_BYTES * ff_dtype_bytes(type);
+		l.end += x.weights / FF_F32_BYTES * ff_dtype_bytes(type);
 	}
 	return l;
 }
 static inline struct ff_bucket_layout ff_bucket_arrays(
 		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
 {
-	int64_t run = b->flat ? b->bytes / b->n_devices : b->bytes;
-
-	return ff_bucket_layout(o, type, b->bytes, run, b->dropped);
+	return ff_bucket_layout(o, type,
+			ff_bucket_extent(
+					b->bytes, b->n_devices, b->flat, b->scattered, b->dropped));
 }
 /* In a bucket whose readers get it as `type`, the first of the arrays of gradients that wait. */
 static inline int64_t ff_bucket_waiting(

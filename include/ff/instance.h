@@ -16,12 +16,12 @@ static inline uint32_t ff_schedule_instance(
 		return 0;
 	return 2 * micro + (later && s->again[node]);
 }
-/* Gradients have one a micro-batch, those of parameters one in all, unless their bucket is dropped:
- * then what a micro-batch has made is summed, and gone. */
+/* Gradients have one a micro-batch, those of parameters one in all, unless their bucket is
+ * scattered: then what a micro-batch has made is summed, and gone. */
 static inline uint32_t ff_schedule_gradient(
 		const struct ff_schedule *s, uint32_t node, uint32_t micro)
 {
-	return ff_node_is_parameter(s->graph, node) && !s->dropped[node] ? 0 : 2 * micro;
+	return ff_node_is_parameter(s->graph, node) && !s->scattered[node] ? 0 : 2 * micro;
 }
 /* Shards that a compute task reads at input `slot`; those of its output `port`. */
 static inline const uint32_t *ff_task_in(
@@ -106,7 +106,7 @@ static inline bool ff_task_adds(const struct ff_schedule *s, const struct ff_tas
 	const struct ff_node *n = &s->graph->nodes[t->node];
 
 	return ff_task_pass(t) == FF_BACKWARD && slot >= n->n_data && ff_task_makes(s, t, slot) &&
-	       ((t->micro > 0 && !s->dropped[ff_edge_source(s->graph, n->in + slot)]) ||
+	       ((t->micro > 0 && !s->scattered[ff_edge_source(s->graph, n->in + slot)]) ||
 			       s->accumulate[n->in + slot]);
 }
 /* Shards to which a backward task adds the gradient of input `slot` that it has made; NULL: to

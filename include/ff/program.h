@@ -15,8 +15,8 @@ enum ff_step_kind {
 	/* Flat buckets whose weights node `id` is the first to read: where it is limited those that
 	 * are dropped, for this micro-batch's forward or (FF_PHASE_RECOMPUTE) what comes later. */
 	FF_STEP_GATHER,
-	/* Buckets whose gradients node `id` completes: where it is limited those that are dropped,
-	 * in every micro-batch, else the others, in the last. */
+	/* Buckets whose gradients node `id` completes: where it is limited those that are
+	 * synchronised in every micro-batch, else the others, in the last. */
 	FF_STEP_SYNC,
 	FF_STEP_UPDATE, /* all buckets */
 };
@@ -50,11 +50,13 @@ struct ff_program {
 	 * parameters' in FF_PHASE_WEIGHTS. */
 	const bool *halved;
 	bool halves; /* of any node */
+	/* Gradients that are scattered are so in every micro-batch, not in the last alone. */
+	bool scatters;
 	/* By phase; the step, or FF_NONE: ff_program_compute, ff_program_moves. */
 	uint32_t *compute[FF_PHASE_COUNT], *moves[FF_PHASE_COUNT];
 	/* Of limited ones, forward and later: ff_program_gathers. */
 	uint32_t *gathers[2];
-	uint32_t *syncs; /* ff_program_syncs */
+	uint32_t *syncs, *sync_once; /* ff_program_syncs, by node */
 };
 
 /* `order` are the nodes in issue order (ff_strategy_order), `g` the graph of one
@@ -91,7 +93,8 @@ static inline uint32_t ff_program_gathers(
 	return p->gathers[later][(size_t)micro * p->n_nodes + node];
 }
 
-/* The limited step that sums gradients which `node` completes; FF_NONE: none does. */
+/* The limited step that sums gradients which `node` completes; FF_NONE: none does.  Of those that
+ * are summed once the step is `sync_once`. */
 static inline uint32_t ff_program_syncs(const struct ff_program *p, uint32_t micro, uint32_t node)
 {
 	return p->syncs[(size_t)micro * p->n_nodes + node];

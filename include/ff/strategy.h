@@ -33,6 +33,8 @@ struct ff_strategy {
 	enum ff_order_rule rule;
 	uint32_t chunks;          /* FF_ORDER_INTERLEAVED: stages that a device holds; at least 1 */
 	int64_t bucket_bytes;     /* of gradients that travel together; 0: ff_bucket_bytes */
+	bool scatter;             /* of what is updated flat a device keeps the gradients of its run
+				   * alone: they are reduce-scattered in every micro-batch */
 	struct ff_config *config; /* by node */
 	int32_t *priority;        /* by node; among ready nodes the larger is issued first */
 	uint16_t *stage;          /* by node: of the pipeline, ascending along every edge */

@@ -26,7 +26,7 @@ static bool adds_all(const struct ff_trial *e, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	bool all = !e->placed.n_added[node],
-	     known = micro > 0 && !ff_trial_gathered(e)->synced.n_dropped;
+	     known = micro > 0 && !ff_trial_gathered(e)->synced.n_scattered;
 
 	for (uint32_t i = n->n_data; i < n->n_in && !known; i++)
 		all = all && ff_trial_adds(e, n->in + i, micro);
@@ -41,7 +41,7 @@ static bool adds_any(const struct ff_trial *e, uint32_t node, uint32_t micro)
 
 	if (ff_trial_gathered(e)->adds[node] || (e->placed.n_sums && e->placed.n_added[node]))
 		return true;
-	if (!later || !ff_trial_gathered(e)->synced.n_dropped)
+	if (!later || !ff_trial_gathered(e)->synced.n_scattered)
 		return later;
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
 		if (ff_trial_adds(e, n->in + i, micro))

@@ -31,15 +31,6 @@ void ff_gathered_finish(struct ff_gathered *b)
 	free(b->timed);
 }
 
-/* The same as ff_lower's. */
-static struct ff_update_way update_way(const struct ff_trial *e, uint32_t param)
-{
-	return (struct ff_update_way){.synced = true,
-			.flat = e->placed.flat[param],
-			.dropped = ff_param_dropped(
-					e->g, &e->strategy, param, e->order.program.again[param])};
-}
-
 /* Parameters that are synchronised. */
 static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct ff_error *err)
 {
@@ -55,8 +46,10 @@ static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct 
 			continue;
 		if (!n)
 			group = ff_node_block_groups(e->placed.block[use->node], use->slot, &n);
-		code = ff_bucketing_add(
-				b, use->node, use->param, group, n, update_way(e, use->param), err);
+		code = ff_bucketing_add(b, use->node, use->param, group, n,
+				ff_param_way(e->g, &e->strategy, &e->order.program, use->param,
+						(enum ff_flat)e->placed.flat[use->param]),
+				err);
 	}
 	ff_bucketing_end(b);
 	ff_bucketing_open(b, e->g, &e->order.program);
@@ -67,14 +60,14 @@ static void price_synced(const struct ff_trial *e, const struct ff_bucket_build 
 		struct ff_timed_bucket *t)
 {
 	t->update_us = ff_price_update(
-			e->p, k->device[0], k->flat ? k->bytes / k->n_devices : k->bytes);
-	if (!k->flat) {
+			e->p, k->device[0], k->way.flat ? k->bytes / k->n_devices : k->bytes);
+	if (!k->way.flat) {
 		t->sync_us = ff_price_bucket(e->p, k->n_devices, k->device, k->bytes);
 		return;
 	}
 	t->sync_us = ff_price_flat(e->p, FF_MOVE_REDUCE_SCATTER, k->n_devices, k->device, k->bytes);
 	t->gather_us = ff_price_flat(e->p, FF_MOVE_ALL_GATHER, k->n_devices, k->device, k->bytes);
-	if (k->dropped)
+	if (k->way.stage)
 		t->added_us = ff_price_flat_added(e->p, e->g, k->n_devices, k->device, k->bytes);
 }
 

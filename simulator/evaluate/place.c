@@ -369,7 +369,7 @@ static int find_param(struct ff_trial *e, uint32_t param, const struct ff_config
 
 /* What gathers weights, several times (`limited`) or once, is done where there are any, and so is
  * what sums gradients several times. */
-static void activate_gathers(struct ff_trial *e, bool limited, bool on)
+static void activate_kind(struct ff_trial *e, enum ff_step_kind kind, bool limited, bool on)
 {
 	uint32_t end = limited ? e->order.program.n : e->order.program.gathers_end;
 
@@ -377,25 +377,30 @@ static void activate_gathers(struct ff_trial *e, bool limited, bool on)
 		const struct ff_step *s = &e->order.program.step[i];
 		uint64_t bit = (uint64_t)1 << i % 64;
 
-		if ((s->kind == FF_STEP_GATHER && s->limited == limited) ||
-				(s->kind == FF_STEP_SYNC && s->limited && limited))
+		if (s->kind == kind && s->limited == limited)
 			e->order.active[i / 64] = on ? e->order.active[i / 64] | bit
 						     : e->order.active[i / 64] & ~bit;
 	}
 }
 
-static void set_flat(struct ff_trial *e, uint32_t param, bool flat)
+static void set_flat(struct ff_trial *e, uint32_t param, enum ff_flat flat)
 {
-	uint32_t was = e->placed.n_flat, dropped = e->placed.n_dropped;
+	uint32_t was = e->placed.n_flat, dropped = e->placed.n_dropped, summed = e->placed.n_summed;
+	uint32_t less = e->placed.flat[param] != FF_FLAT_NOT, more = flat != FF_FLAT_NOT;
+	bool again = e->order.program.again[param];
 
-	e->placed.n_flat = e->placed.n_flat + flat - e->placed.flat[param];
-	if (e->order.program.again[param])
-		e->placed.n_dropped = e->placed.n_dropped + flat - e->placed.flat[param];
-	e->placed.flat[param] = flat;
+	e->placed.n_flat = e->placed.n_flat + more - less;
+	if (again)
+		e->placed.n_dropped = e->placed.n_dropped + more - less;
+	if (again || e->order.program.scatters)
+		e->placed.n_summed = e->placed.n_summed + more - less;
+	e->placed.flat[param] = (uint8_t)flat;
 	if ((was > 0) != (e->placed.n_flat > 0))
-		activate_gathers(e, false, e->placed.n_flat > 0);
+		activate_kind(e, FF_STEP_GATHER, false, e->placed.n_flat > 0);
 	if ((dropped > 0) != (e->placed.n_dropped > 0))
-		activate_gathers(e, true, e->placed.n_dropped > 0);
+		activate_kind(e, FF_STEP_GATHER, true, e->placed.n_dropped > 0);
+	if ((summed > 0) != (e->placed.n_summed > 0))
+		activate_kind(e, FF_STEP_SYNC, true, e->placed.n_summed > 0);
 }
 
 /* Once its readers are in place. */
@@ -406,12 +411,14 @@ static int place_param(struct ff_trial *e, uint32_t param, struct ff_error *err)
 	struct ff_memo_node *new = NULL;
 	uint16_t list[FF_MAX_DEVICES];
 	struct ff_config follow;
+	enum ff_flat flat;
 	int code = FF_OK;
 
 	/* one that is synchronised lies where its readers put it, and they change */
 	e->proposal.rebuckets = e->proposal.rebuckets || e->placed.synced[param];
-	e->placed.synced[param] = ff_param_is_synced(e->g, param, c, e->placed.block);
-	set_flat(e, param, c->flat && e->placed.synced[param] && !ff_price_codec(e->p));
+	e->placed.synced[param] = ff_param_is_synced(
+			e->g, param, c, e->placed.block, !ff_price_codec(e->p), &flat);
+	set_flat(e, param, ff_price_codec(e->p) ? FF_FLAT_NOT : flat);
 	note_shards(e, param);
 	if (!e->placed.synced[param] && !c->n_parts) {
 		uint32_t edge = e->g->uses[v->first_use];
@@ -441,8 +448,10 @@ static bool is_active(const struct ff_trial *e, const struct ff_step *s)
 		return e->placed.state[pass][s->id] != FF_EDGE_STILL;
 	if (s->kind == FF_STEP_GATHER && !s->limited)
 		return e->placed.n_flat > 0;
-	if (s->kind == FF_STEP_GATHER || s->kind == FF_STEP_SYNC)
-		return !s->limited || e->placed.n_dropped > 0;
+	if (s->kind == FF_STEP_GATHER)
+		return e->placed.n_dropped > 0;
+	if (s->kind == FF_STEP_SYNC)
+		return !s->limited || e->placed.n_summed > 0;
 	return true;
 }
 
@@ -469,7 +478,7 @@ static void reset_states(struct ff_trial *e)
 	memset(e->placed.sums.added, 0xff, e->g->n_edges * sizeof(*e->placed.sums.added));
 	memset(e->placed.n_added, 0, e->g->n_nodes * sizeof(*e->placed.n_added));
 	memset(e->placed.flat, 0, e->g->n_nodes * sizeof(*e->placed.flat));
-	e->placed.n_flat = e->placed.n_dropped = 0;
+	e->placed.n_flat = e->placed.n_dropped = e->placed.n_summed = 0;
 	e->placed.n_sums = 0;
 	ff_place_activate(e);
 }
@@ -582,9 +591,9 @@ int ff_place_resolve_touched(struct ff_trial *e, struct ff_error *err)
 
 static void exchange_flat(struct ff_trial *e, uint32_t param)
 {
-	bool flat = e->placed.flat[param];
+	uint8_t flat = e->placed.flat[param];
 
-	set_flat(e, param, e->proposal.flat_was[param]);
+	set_flat(e, param, (enum ff_flat)e->proposal.flat_was[param]);
 	e->proposal.flat_was[param] = flat;
 }
 

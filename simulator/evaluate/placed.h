@@ -14,10 +14,11 @@ struct ff_placed {
 	uint8_t *state[2];                  /* by pass, by edge: enum ff_edge_state */
 	/* Of parameters, by node. */
 	bool *synced;
-	bool *flat;               /* it has flat buckets */
+	uint8_t *flat;            /* enum ff_flat: it has flat buckets */
 	struct ff_shards *shards; /* where it lies */
 	uint32_t n_flat;          /* how many have flat buckets; */
 	uint32_t n_dropped; /* of those, that are gathered again: their buckets may be dropped */
+	uint32_t n_summed;  /* and whose gradients may be summed in every micro-batch */
 	/* Of values, by edge. */
 	uint32_t *shared_from; /* ff_edge_shared_from, of the blocks in place */
 	bool *is_shared;       /* its moves bring what another reads */

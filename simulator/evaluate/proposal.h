@@ -29,7 +29,7 @@ struct ff_proposal {
 	uint32_t *mark, stamp; /* by value: the stamp of when it was last listed */
 	uint32_t *touched, n_touched;
 	uint32_t *near, n_near;   /* edges of what is touched, in that order */
-	bool *flat_was;           /* as ff_placed has it, of what is touched; before the proposal */
+	uint8_t *flat_was;        /* as ff_placed has it, of what is touched; before the proposal */
 	uint32_t n_flat_was;      /* likewise */
 	struct ff_sums sums_next; /* scratch */
 	uint32_t first_changed;   /* the first step of forward that it changes */

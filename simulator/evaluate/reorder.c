@@ -141,7 +141,7 @@ static int account(struct ff_trial *e, struct ff_error *err)
 {
 	const struct ff_program *p = &e->order.program, *q = &e->other->program;
 
-	if (p->micro_batches > 1 || p->n != q->n || e->placed.n_dropped)
+	if (p->micro_batches > 1 || p->n != q->n || ff_trial_gathered(e)->synced.n_scattered)
 		return ff_trial_account(e, err);
 	move_account(e);
 	return FF_OK;

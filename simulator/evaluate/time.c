@@ -414,7 +414,7 @@ static inline struct timed_task sink_begin_sync(
 	const struct ff_timed_bucket *t = &g->timed[bucket];
 
 	return (struct timed_task){
-			.bucket = b, .us = b->dropped && s->micro > 0 ? t->added_us : t->sync_us};
+			.bucket = b, .us = b->way.stage && s->micro > 0 ? t->added_us : t->sync_us};
 }
 
 static inline struct timed_task sink_begin_gather(

@@ -100,7 +100,7 @@ static inline bool ff_trial_adds(const struct ff_trial *e, uint32_t edge, uint32
 {
 	uint32_t param = ff_edge_source(e->g, edge);
 
-	return (micro > 0 && !ff_trial_gathered(e)->synced.dropped[param]) ||
+	return (micro > 0 && !ff_trial_gathered(e)->synced.scattered[param]) ||
 	       (!e->order.first_use[edge] && e->placed.synced[param]);
 }
 

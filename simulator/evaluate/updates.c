@@ -163,7 +163,7 @@ static inline void sink_average(struct ff_trial *e)
 
 static bool is_synced(const struct timed_update_bucket *b)
 {
-	return b->all && b->all->bucket[b->index].synced;
+	return b->all && b->all->bucket[b->index].way.synced;
 }
 
 static inline bool sink_is_summed(const struct ff_trial *e, const struct timed_update_bucket *b)
@@ -183,7 +183,7 @@ static inline void sink_wait_gradients(struct ff_trial *e, struct timed_update *
 {
 	if (!b->all)
 		t->from = later(t->from, b->single->at);
-	else if (!b->all->bucket[b->index].synced)
+	else if (!b->all->bucket[b->index].way.synced)
 		t->from = later(t->from,
 				brought_us(e, b->all, &b->all->bucket[b->index], position));
 }
@@ -206,7 +206,7 @@ static inline struct timed_update sink_begin_update(struct ff_trial *e, const st
 	else if (position && e->m->n_kinds == 1)
 		t.us = b->us[r->norm];
 	else
-		t.us = price(e, t.device, r->norm, k->bytes, k->n_devices, k->flat);
+		t.us = price(e, t.device, r->norm, k->bytes, k->n_devices, k->way.flat);
 	return t;
 }
 
@@ -243,7 +243,7 @@ static void update_bucket(struct ff_trial *e, const struct walk_round *r,
 	struct timed_update_bucket b = {.all = all, .index = i};
 	uint32_t opened = opened_by(e, all, i);
 
-	b.us[r->norm] = price(e, k->device[0], r->norm, k->bytes, k->n_devices, k->flat);
+	b.us[r->norm] = price(e, k->device[0], r->norm, k->bytes, k->n_devices, k->way.flat);
 	for (uint32_t d = 0; d < k->n_devices; d++) {
 		update_singles(e, r, k->device[d], opened);
 		walk_update(e, r, &b, d);
@@ -333,12 +333,11 @@ static void count_buckets(const struct ff_trial *e, const struct ff_bucketing *b
 
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		const struct ff_bucket_build *k = &b->bucket[i];
-		int64_t run = updated(k->bytes, k->n_devices, k->flat);
+		struct ff_bucket_extent x = ff_bucket_extent(k->bytes, k->n_devices, k->way.flat,
+				k->way.scattered, k->way.dropped);
 
 		for (uint32_t d = 0; d < k->n_devices; d++)
-			bytes[k->device[d]] += ff_bucket_layout(
-					o, e->g->dtype, k->bytes, run, k->dropped > 0)
-							       .end;
+			bytes[k->device[d]] += ff_bucket_layout(o, e->g->dtype, x).end;
 	}
 }
 

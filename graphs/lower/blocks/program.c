@@ -18,6 +18,8 @@ void ff_steps_put(struct ff_writer *w, struct ff_step step)
 			    [(size_t)step.micro * w->g->n_nodes + step.id] = at;
 	else if (step.kind == FF_STEP_SYNC && step.limited)
 		w->p.syncs[(size_t)step.micro * w->g->n_nodes + step.id] = at;
+	else if (step.kind == FF_STEP_SYNC)
+		w->p.sync_once[step.id] = at;
 }
 
 /* All parts, and what they carry. */
@@ -288,7 +290,7 @@ void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t micro)
 	for (uint32_t k = n->in; k < n->in + n->n_data; k++)
 		if (ff_edge_needs_grad(g, k))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);
-	if (reads_again(w, node))
+	if (reads_again(w, node) || (w->p.scatters && n->n_in > n->n_data))
 		ff_steps_put(w, (struct ff_step){FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node,
 						true});
 	if (!w->p.halved[node])

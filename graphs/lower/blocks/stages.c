@@ -260,7 +260,7 @@ static int allocate(struct ff_writer *w, struct ff_arena *a, bool **again, bool 
 		w->p.gathers[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
 		failed = failed || !w->p.gathers[k];
 	}
-	w->p.syncs = ff_arena_array(a, m * g->n_nodes, sizeof(*w->p.syncs));
+	w->p.syncs = ff_arena_array(a, (m + 1) * g->n_nodes, sizeof(*w->p.syncs));
 	if (failed || !w->p.syncs || !w->step || !w->late || !w->held || !w->stage || !w->rank ||
 			!w->stack || !*again || !*halved)
 		return ff_fail_memory(err);
@@ -270,7 +270,8 @@ static int allocate(struct ff_writer *w, struct ff_arena *a, bool **again, bool 
 	}
 	for (int k = 0; k < 2; k++)
 		memset(w->p.gathers[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
-	memset(w->p.syncs, 0xff, m * g->n_nodes * sizeof(*w->p.syncs));
+	memset(w->p.syncs, 0xff, (m + 1) * g->n_nodes * sizeof(*w->p.syncs));
+	w->p.sync_once = w->p.syncs + m * g->n_nodes;
 	return FF_OK;
 }
 
@@ -291,6 +292,7 @@ int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, cons
 	find_stages(&w);
 	find_ranks(&w);
 	ff_steps_find_halved(&w, halved);
+	w.p.scatters = s->scatter && s->micro_batches > 1 && !w.p.halves;
 	w.ticks = w.p.halves ? &halves : &whole;
 	run_stages(&w);
 	ff_steps_syncs(&w);

@@ -25,8 +25,8 @@ int ff_bucketing_init(struct ff_bucketing *b, const struct ff_graph *g, int64_t 
 	*b = (struct ff_bucketing){.n_nodes = g->n_nodes, .type = g->dtype};
 	b->bucket_bytes = bucket_bytes;
 	b->first_at = malloc((3 * (size_t)g->n_nodes + 1) * sizeof(*b->first_at));
-	b->dropped = malloc((size_t)g->n_nodes + 1);
-	if (!b->first_at || !b->dropped)
+	b->scattered = malloc((size_t)g->n_nodes + 1);
+	if (!b->first_at || !b->scattered)
 		return ff_fail_memory(err);
 	b->first_opened[0] = b->first_at + g->n_nodes;
 	b->first_opened[1] = b->first_at + 2 * (size_t)g->n_nodes;
@@ -38,16 +38,16 @@ void ff_bucketing_finish(struct ff_bucketing *b)
 	free(b->bucket);
 	free(b->member);
 	free(b->first_at);
-	free(b->dropped);
+	free(b->scattered);
 	free(b->newest);
 	ff_table_finish(&b->sets);
 }
 
 void ff_bucketing_begin(struct ff_bucketing *b)
 {
-	b->n_buckets = b->n_members = b->n_dropped = 0;
+	b->n_buckets = b->n_members = b->n_scattered = b->n_dropped = 0;
 	b->round++;
-	memset(b->dropped, 0, b->n_nodes * sizeof(*b->dropped));
+	memset(b->scattered, 0, b->n_nodes * sizeof(*b->scattered));
 	ff_table_clear(&b->sets);
 }
 
@@ -77,14 +77,19 @@ static int reserve(struct ff_bucketing *b, uint32_t n, struct ff_error *err)
 	return FF_OK;
 }
 
+static inline bool same_way(struct ff_update_way a, struct ff_update_way b)
+{
+	return a.synced == b.synced && a.flat == b.flat && a.scattered == b.scattered &&
+	       a.dropped == b.dropped && a.stage == b.stage;
+}
+
 /* Whether bucket `i` is for the devices of `g`, which are updated so. */
 static inline bool is_of(const struct ff_bucketing *b, uint32_t i, const struct ff_weight_group *g,
 		struct ff_update_way w)
 {
 	const struct ff_bucket_build *k = &b->bucket[i];
 
-	return k->set == g->set && k->synced == w.synced && k->flat == w.flat &&
-	       k->dropped == w.dropped && k->replicas == g->replicas &&
+	return k->set == g->set && same_way(k->way, w) && k->replicas == g->replicas &&
 	       k->n_devices == g->n_devices &&
 	       (k->device == g->device ||
 			       !memcmp(k->device, g->device, g->n_devices * sizeof(*g->device)));
@@ -92,7 +97,7 @@ static inline bool is_of(const struct ff_bucketing *b, uint32_t i, const struct 
 
 static uint64_t key_of(const struct ff_weight_group *g, struct ff_update_way w)
 {
-	return g->set + w.synced + w.flat + w.dropped;
+	return g->set + w.synced + w.flat + w.scattered + w.dropped + w.stage;
 }
 
 /* The newest bucket of the devices of `g`, or FF_NONE; `set` is theirs. */
@@ -113,10 +118,9 @@ static uint32_t find_set(const struct ff_bucketing *b, const struct ff_weight_gr
 static void open_new(
 		struct ff_bucketing *b, const struct ff_weight_group *g, struct ff_update_way w)
 {
-	b->n_dropped += w.dropped > 0;
-	b->bucket[b->n_buckets++] = (struct ff_bucket_build){.synced = w.synced,
-			.flat = w.flat,
-			.dropped = w.dropped,
+	b->n_scattered += w.scattered;
+	b->n_dropped += w.dropped;
+	b->bucket[b->n_buckets++] = (struct ff_bucket_build){.way = w,
 			.replica = g->replica,
 			.replicas = g->replicas,
 			.open = true,
@@ -189,7 +193,7 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 		if (at == FF_NONE)
 			return ff_fail_memory(err);
 		b->bucket[at].close = node;
-		b->dropped[param] = w.dropped;
+		b->scattered[param] = w.scattered;
 		append(b, &b->bucket[at], (struct ff_bucket_member){.param = param, .group = g});
 	}
 	return code;
@@ -212,7 +216,7 @@ void ff_bucketing_end(struct ff_bucketing *b)
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		struct ff_bucket_build *k = &b->bucket[i];
 
-		if (k->flat)
+		if (k->way.flat)
 			k->bytes = k->n_devices *
 				   ff_bucket_run_bytes(b->type, k->bytes, k->n_devices);
 	}
@@ -237,17 +241,106 @@ void ff_bucketing_keep(struct ff_bucketing *b, const bool *device)
 	list_closed(b);
 }
 
-/* ---- dropped buckets ---- */
+/* ---- how parameters are updated ---- */
 
-uint32_t ff_param_dropped(
-		const struct ff_graph *g, const struct ff_strategy *s, uint32_t param, bool again)
+/* Whether all uses of `param` read the same parts on the same devices. */
+static bool is_read_alike(
+		const struct ff_graph *g, uint32_t param, const struct ff_node_block *const *block)
+{
+	const struct ff_value *v = &g->values[g->nodes[param].out];
+	const struct ff_edge *first = &g->edges[g->uses[v->first_use]];
+
+	for (uint32_t u = 1; u < v->n_uses; u++) {
+		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
+
+		if (block[e->node]->key[e->slot] != block[first->node]->key[first->slot])
+			return false;
+	}
+	return true;
+}
+
+/* Whether the devices of each of the groups, several of which there are in any, have by `c` a part
+ * each of what they read. */
+static bool cuts_groups(const struct ff_node *n, const struct ff_config *c,
+		const struct ff_weight_group *group, uint32_t n_groups)
+{
+	uint16_t of[FF_MAX_DEVICES], device[FF_MAX_DEVICES];
+	uint32_t readers = 0;
+	struct ff_region box, common;
+
+	for (uint32_t i = 0; i < n_groups; i++) {
+		if (group[i].replicas > 1 || group[i].n_devices < 2)
+			return false;
+		readers += group[i].n_devices;
+	}
+	if (readers != c->n_parts)
+		return false;
+	memset(of, 0xff, sizeof(of));
+	for (uint32_t i = 0; i < n_groups; i++)
+		for (uint32_t d = 0; d < group[i].n_devices; d++)
+			of[group[i].device[d]] = (uint16_t)i;
+	ff_config_devices(n, c, device);
+	for (uint32_t p = 0; p < c->n_parts; p++) {
+		ff_config_box(n, c, p, &box);
+		if (of[device[p]] == UINT16_MAX ||
+				ff_region_intersect(&box, &group[of[device[p]]].region, &common) !=
+						ff_region_volume(&box))
+			return false;
+	}
+	return true;
+}
+
+bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
+		const struct ff_node_block *const *block, bool together, enum ff_flat *flat)
+{
+	const struct ff_edge *e = &g->edges[g->uses[g->values[g->nodes[param].out].first_use]];
+	const struct ff_weight_group *group;
+	uint32_t n;
+
+	*flat = FF_FLAT_NOT;
+	if (config->n_parts && (!together || config->replicas > 1 || config->n_parts < 2))
+		return false;
+	if (!is_read_alike(g, param, block))
+		return false;
+	if (!config->n_parts) {
+		*flat = config->flat ? FF_FLAT : FF_FLAT_NOT;
+		return true;
+	}
+	group = ff_node_block_groups(block[e->node], e->slot, &n);
+	if (!cuts_groups(&g->nodes[param], config, group, n))
+		return false;
+	*flat = FF_FLAT_CUT;
+	return true;
+}
+
+/* ---- scattered and dropped buckets ---- */
+
+/* 1 and the stage of all who read `param`; 0: they are in several. */
+static uint32_t stage_of(const struct ff_graph *g, const struct ff_strategy *s, uint32_t param)
 {
 	const struct ff_value *v = &g->values[g->nodes[param].out];
 	uint32_t stage = ff_strategy_stage(g, s, g->edges[g->uses[v->first_use]].node);
 
-	for (uint32_t u = 1; u < v->n_uses && again; u++)
-		again = ff_strategy_stage(g, s, g->edges[g->uses[v->first_use + u]].node) == stage;
-	return again ? 1 + stage : 0;
+	for (uint32_t u = 1; u < v->n_uses; u++)
+		if (ff_strategy_stage(g, s, g->edges[g->uses[v->first_use + u]].node) != stage)
+			return 0;
+	return 1 + stage;
+}
+
+/* Of one micro-batch gradients are synchronised once anyway.  Of several those of a parameter that
+ * is cut by its axes stay where they are summed up. */
+struct ff_update_way ff_param_way(const struct ff_graph *g, const struct ff_strategy *s,
+		const struct ff_program *p, uint32_t param, enum ff_flat flat)
+{
+	struct ff_update_way w = {.synced = true, .flat = flat != FF_FLAT_NOT};
+	uint32_t stage = w.flat ? stage_of(g, s, param) : 0;
+
+	if (!w.flat)
+		return w;
+	w.dropped = stage && p->again[param];
+	w.stage = w.dropped || p->scatters ? stage : 0;
+	w.scattered = w.stage || (p->micro_batches == 1 && (s->scatter || flat == FF_FLAT_CUT));
+	return w;
 }
 
 /* Takes in who reads `param`. */
@@ -271,22 +364,50 @@ static void read_by(struct ff_bucket_build *k, const struct ff_graph *g, const s
 	}
 }
 
+static void open_dropped(struct ff_bucketing *b, uint32_t i, const struct ff_graph *g,
+		const struct ff_program *p)
+{
+	struct ff_bucket_build *k = &b->bucket[i];
+
+	for (int later = 0; later < 2; later++) {
+		k->opens[later] = k->closes[later] = FF_NONE;
+		for (uint32_t m = k->first; m != FF_NONE; m = b->member[m].next)
+			read_by(k, g, p, b->member[m].param, later);
+		if (k->opens[later] == FF_NONE)
+			continue;
+		k->next_opened[later] = b->first_opened[later][k->opens[later]];
+		b->first_opened[later][k->opens[later]] = i;
+	}
+}
+
+/* Takes in who writes gradients of `param`. */
+static void written_by(struct ff_bucket_build *k, const struct ff_graph *g,
+		const struct ff_program *p, uint32_t param)
+{
+	const struct ff_value *v = &g->values[g->nodes[param].out];
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t node = g->edges[g->uses[v->first_use + u]].node;
+		uint32_t at = ff_program_compute(p, FF_PHASE_BACKWARD, 0, node);
+
+		if (at != FF_NONE && (k->writes == FF_NONE ||
+						     at < ff_program_compute(p, FF_PHASE_BACKWARD,
+									  0, k->writes)))
+			k->writes = node;
+	}
+}
+
 void ff_bucketing_open(struct ff_bucketing *b, const struct ff_graph *g, const struct ff_program *p)
 {
-	if (!b->n_dropped)
-		return;
-	memset(b->first_opened[0], 0xff, 2 * b->n_nodes * sizeof(**b->first_opened));
-	for (uint32_t i = b->n_buckets; i-- > 0;) {
+	if (b->n_dropped)
+		memset(b->first_opened[0], 0xff, 2 * b->n_nodes * sizeof(**b->first_opened));
+	for (uint32_t i = b->n_buckets; i-- > 0 && b->n_scattered;) {
 		struct ff_bucket_build *k = &b->bucket[i];
 
-		for (int later = 0; later < 2 && k->dropped; later++) {
-			k->opens[later] = k->closes[later] = FF_NONE;
-			for (uint32_t m = k->first; m != FF_NONE; m = b->member[m].next)
-				read_by(k, g, p, b->member[m].param, later);
-			if (k->opens[later] == FF_NONE)
-				continue;
-			k->next_opened[later] = b->first_opened[later][k->opens[later]];
-			b->first_opened[later][k->opens[later]] = i;
-		}
+		k->writes = FF_NONE;
+		for (uint32_t m = k->first; m != FF_NONE && k->way.scattered; m = b->member[m].next)
+			written_by(k, g, p, b->member[m].param);
+		if (k->way.dropped)
+			open_dropped(b, i, g, p);
 	}
 }

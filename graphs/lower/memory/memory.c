@@ -109,7 +109,8 @@ static void move_pinned(struct ff_lowering *l)
 		struct ff_buffer *b = &l->r.buffers[i];
 		const struct ff_bucket *k;
 
-		if (b->bucket == FF_NONE || b->bucket == FF_KEPT || l->r.buckets[b->bucket].dropped)
+		if (b->bucket == FF_NONE || b->bucket == FF_KEPT || b->within != FF_NONE ||
+				l->r.buckets[b->bucket].dropped)
 			continue;
 		k = &l->r.buckets[b->bucket];
 		b->last = FF_NONE;
@@ -117,7 +118,7 @@ static void move_pinned(struct ff_lowering *l)
 	}
 }
 
-/* Shards of dropped buckets, once what they are parts of has its place. */
+/* Shards of scattered and dropped buckets, once what they are parts of has its place. */
 static void move_parts(struct ff_lowering *l)
 {
 	for (uint32_t i = 0; i < l->r.n_buffers; i++) {

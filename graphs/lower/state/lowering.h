@@ -82,7 +82,8 @@ struct ff_lowering {
 	const struct ff_node_block **node; /* NULL for inputs */
 	struct ff_edge_block *edge;
 	struct ff_bucketing buckets;
-	bool *synced;          /* by node: a parameter whose gradients are all-reduced in place */
+	bool *synced;          /* by node: a parameter whose gradients are summed in place */
+	enum ff_flat *flat;    /* and whether it is updated flat */
 	uint32_t *first_edge;  /* by value: its first use in backward, or FF_NONE */
 	uint32_t *shared_from; /* by edge: ff_edge_shared_from */
 	struct ff_sums sums;
@@ -114,6 +115,12 @@ static inline bool ff_device_is_lowered(const struct ff_lowering *l, uint32_t de
 static inline bool ff_lowering_clips(const struct ff_lowering *l)
 {
 	return l->opt && l->opt->clip;
+}
+
+/* What backward has made stays where it is: compressed, or until a later step. */
+static inline bool ff_lowering_stays(const struct ff_lowering *l)
+{
+	return l->r.travel.codec || l->r.travel.staleness;
 }
 
 /* What is moved at an edge in a phase. */

@@ -41,14 +41,16 @@ float *ff_address_array(const struct ff_executor *x, uint32_t bucket, uint32_t p
 	enum ff_dtype type = x->s->graph->dtype;
 	struct ff_bucket_layout l = ff_bucket_arrays(b, x->s->optimizer, type);
 	char *at = ff_address_bucket(x, bucket, position);
-	bool all = array == FF_ARRAY_GRADIENTS || (array == FF_ARRAY_WEIGHTS && type == FF_F32);
+	bool all = array == FF_ARRAY_GRADIENTS
+				   ? !b->scattered
+				   : array == FF_ARRAY_WEIGHTS && type == FF_F32 && !b->dropped;
 	int64_t offset = array == FF_ARRAY_WEIGHTS ? 0
 			 : array == FF_ARRAY_GRADIENTS
 					 ? l.gradients
 					 : l.states + (array - FF_ARRAY_STATES) * l.run;
 
 	ff_address_run(b, position, first, end);
-	if (all && !b->dropped) {
+	if (all) {
 		*first = 0;
 		*end = b->bytes / FF_F32_BYTES;
 	}

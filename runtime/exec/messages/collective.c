@@ -31,8 +31,8 @@ static int alloc_arrays(struct ff_transfer *t, void ***send, void ***recv, int64
 	return FF_OK;
 }
 
-/* Where device number `i` of a bucket has all that is sent or gathered: in the bucket, or, of one
- * that is dropped, in a buffer; and where it has its own. */
+/* Where device number `i` of a bucket has all that is sent or gathered: in the bucket, or, if its
+ * gradients are scattered, or its weights dropped, in a buffer; and where it has its own. */
 static void sync_ends(const struct ff_transfer *t, uint32_t i, char **all, char **own)
 {
 	const struct ff_schedule *s = t->x->s;
@@ -45,15 +45,15 @@ static void sync_ends(const struct ff_transfer *t, uint32_t i, char **all, char 
 		return;
 	at += gathers ? layout.readers : layout.gradients;
 	*all = *own = at;
-	if (b->dropped)
+	if (gathers ? b->dropped : b->scattered)
 		*all = ff_address_buffer(t->x, gathers ? t->task->stage + i
 						       : ff_bucket_gradients(b, t->task->micro)[i]);
 	else if (b->flat)
 		*own += i * (layout.run / FF_F32_BYTES) * ff_dtype_bytes(t->collective.type);
 }
 
-/* Gradients of a dropped bucket come to a buffer that held something else before: what no backward
- * writes there is cleared. */
+/* Gradients of a scattered bucket come to a buffer that held something else before: what no
+ * backward writes there is cleared. */
 static void clear_gaps(struct ff_transfer *t, float *all)
 {
 	const struct ff_schedule *s = t->x->s;
@@ -88,13 +88,14 @@ static void add_earlier(struct ff_transfer *t, float *own, float *chunk, int64_t
 			.reduce = FF_REDUCE_SUM};
 }
 
-/* All in place, but for dropped buckets: of a flat bucket a device's run is its chunk. */
+/* All in place, but for scattered and dropped buckets: of a flat bucket a device's run is its
+ * chunk. */
 int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 {
 	const struct ff_schedule *s = t->x->s;
 	const struct ff_bucket *b = &s->buckets[t->task->bucket];
 	struct ff_bucket_layout layout = ff_bucket_arrays(b, s->optimizer, s->graph->dtype);
-	bool gathers = t->task->move->kind == FF_MOVE_ALL_GATHER, clears = b->dropped && !gathers;
+	bool gathers = t->task->move->kind == FF_MOVE_ALL_GATHER, clears = b->scattered && !gathers;
 	size_t gaps = clears ? (size_t)(b->n_shards + 1) * t->x->n_hosts : 0;
 	int64_t *count, *offset;
 	void **send, **recv;
