@@ -42,6 +42,10 @@ int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena
 
 /* Any order of micro-batches.  The recorded strategies are drawn without. */
 void random_order(struct ff_random *r, struct ff_strategy *s);
+/* Gradients that are scattered, now and then; some parameters cut by an axis over the devices that
+ * read them first.  Drawn likewise. */
+void random_scattered(struct ff_random *r, const struct ff_graph *g, struct ff_arena *a,
+		struct ff_strategy *s);
 
 /* Such configs for all, or but for parameters, which follow; now and then one dim
  * of each split over all devices, and now and then priorities; phases where `micro` is

@@ -203,6 +203,36 @@ void random_order(struct ff_random *r, struct ff_strategy *s)
 	s->chunks = s->rule == FF_ORDER_INTERLEAVED ? 2 + ff_random_below(r, 2) : 1;
 }
 
+/* By one axis over the devices of the first reader. */
+static void random_cut(struct ff_random *r, const struct ff_graph *g, uint32_t param,
+		struct ff_arena *a, struct ff_strategy *s)
+{
+	const struct ff_node *n = &g->nodes[param];
+	uint32_t node = ff_node_leader(g, g->edges[g->uses[g->values[n->out].first_use]].node);
+	const struct ff_config *reader = &s->config[node];
+	uint32_t axis = ff_random_below(r, n->n_dims);
+	struct ff_config c = {.n_parts = reader->n_parts, .replicas = 1};
+	uint16_t *list = ff_arena_array(a, reader->n_parts, sizeof(*list));
+
+	if (!list || reader->n_parts < 2 || n->dim[axis].extent < (int32_t)reader->n_parts)
+		return;
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		c.degree[d] = 1;
+	c.degree[axis] = (uint16_t)reader->n_parts;
+	ff_config_devices(&g->nodes[node], reader, list);
+	c.list = list;
+	s->config[param] = c;
+}
+
+void random_scattered(struct ff_random *r, const struct ff_graph *g, struct ff_arena *a,
+		struct ff_strategy *s)
+{
+	s->scatter = ff_random_below(r, 2);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_is_parameter(g, i) && ff_random_below(r, 4) == 0)
+			random_cut(r, g, i, a, s);
+}
+
 int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_graph *micro,
 		struct ff_error *err)

@@ -17,11 +17,11 @@ struct flow {
 	/* Of a flat bucket that is being updated: the device's run, elements, and where the shard
 	 * at hand begins. */
 	int64_t run, run_end, shard;
-	/* Of a dropped one: where its first element would lie, were there room before the run. */
+	/* Of a scattered one: where its first element would lie, were there room before the run. */
 	double *summed_at;
-	uint32_t dropped, summed_before, kinds[8], reductions[FF_REDUCE_COUNT], syncs, gathers,
-			micro_batches, again, brought_again, groups_apart, groups_cut, summed,
-			types[FF_DTYPE_COUNT];
+	uint32_t dropped, scattered, summed_before, kinds[8], reductions[FF_REDUCE_COUNT], syncs,
+			gathers, micro_batches, again, brought_again, groups_apart, groups_cut,
+			summed, types[FF_DTYPE_COUNT];
 };
 
 /* Visits all positions of a region that is not empty. */

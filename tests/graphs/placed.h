@@ -129,6 +129,7 @@ static inline void draw_placed(struct ff_random *r, const struct ff_graph *whole
 				break;
 			}
 	}
+	random_scattered(r, g, a, s);
 }
 
 #endif

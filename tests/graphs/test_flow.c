@@ -439,9 +439,9 @@ static void gather_dropped(struct flow *f, uint32_t task)
 	f->dropped++;
 }
 
-/* Every device's gradients of a dropped bucket are summed where they are applied, and added to what
- * was there before.  They are gone then. */
-static void sum_dropped(struct flow *f, const struct ff_bucket *b, uint32_t micro)
+/* Every device's gradients of a scattered bucket are summed where they are applied, and added to
+ * what was there before.  They are gone then. */
+static void sum_scattered(struct flow *f, const struct ff_bucket *b, uint32_t micro)
 {
 	struct ff_bucket_layout l = layout_of(f, b);
 	const uint32_t *gradients = ff_bucket_gradients(b, micro);
@@ -474,8 +474,9 @@ static void run_sync(struct flow *f, uint32_t task)
 		gather_dropped(f, task);
 		return;
 	}
-	if (b->dropped) {
-		sum_dropped(f, b, t->micro);
+	if (b->scattered && ff_task_pass(t) == FF_BACKWARD) {
+		sum_scattered(f, b, t->micro);
+		f->scattered += !b->dropped;
 		f->summed_before += t->micro > 0;
 		return;
 	}
@@ -511,7 +512,7 @@ static void set_run(struct flow *f, const struct ff_bucket *b, uint32_t device)
 		f->run = d * run;
 		f->run_end = f->run + run;
 	}
-	if (b->dropped)
+	if (b->scattered)
 		f->summed_at = f->memory[device] + b->offset[d] + layout_of(f, b).gradients -
 			       f->run * FF_F32_BYTES;
 }
@@ -632,6 +633,7 @@ START_TEST(everything_arrives)
 	ck_assert_uint_gt(f.syncs, 0);
 	ck_assert_uint_gt(f.gathers, 0);
 	ck_assert_uint_gt(f.dropped, 0);
+	ck_assert_uint_gt(f.scattered, 0);
 	ck_assert_uint_gt(f.summed_before, 0);
 	ck_assert_uint_gt(f.micro_batches, 0);
 	ck_assert_uint_gt(f.again, 0);

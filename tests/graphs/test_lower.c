@@ -167,12 +167,13 @@ static void use_bucket(
 {
 	const struct ff_bucket *b = &s->buckets[t->bucket];
 
-	/* of one that is dropped: all weights come, all gradients go */
-	for (uint32_t d = 0; d < b->n_devices && b->dropped && ff_task_moves_bucket(t); d++)
-		use_as(u,
-				ff_task_pass(t) == FF_FORWARD ? t->stage + d
-							      : ff_bucket_gradients(b, t->micro)[d],
-				task, ff_task_pass(t) == FF_FORWARD);
+	bool moves = ff_task_moves_bucket(t), gathers = moves && ff_task_pass(t) == FF_FORWARD;
+
+	/* of one that is dropped all weights come, of one that is scattered all gradients go */
+	for (uint32_t d = 0; d < b->n_devices && moves && (gathers ? b->dropped : b->scattered);
+			d++)
+		use_as(u, gathers ? t->stage + d : ff_bucket_gradients(b, t->micro)[d], task,
+				gathers);
 	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards && !b->dropped; i++) {
 		const struct ff_node *n = &s->graph->nodes[s->shards[i].node];
 		const struct ff_config *c = &s->config[s->shards[i].node];
@@ -185,10 +186,9 @@ static void use_bucket(
 			if (t->compute == FF_COMPUTE_UPDATE &&
 					ff_config_device(n, c, p) != t->device)
 				continue;
-			if (!ff_task_moves_bucket(t) || ff_task_pass(t) == FF_BACKWARD)
-				use_as(u, s->dout[own][p], task, ff_task_moves_bucket(t));
-			if (t->compute == FF_COMPUTE_UPDATE ||
-					(ff_task_moves_bucket(t) && ff_task_pass(t) == FF_FORWARD))
+			if (!gathers && !b->scattered)
+				use_as(u, s->dout[own][p], task, moves);
+			if (t->compute == FF_COMPUTE_UPDATE || gathers)
 				writes(u, s->out[own][p], task);
 		}
 	}
@@ -228,7 +228,7 @@ static void check_within(const struct ff_schedule *s, const struct ff_buffer *x)
 {
 	const struct ff_buffer *all = &s->buffers[x->within];
 
-	ck_assert(s->buckets[x->bucket].dropped);
+	ck_assert(s->buckets[x->bucket].scattered);
 	ck_assert_uint_eq(all->within, FF_NONE);
 	ck_assert_uint_eq(all->bucket, FF_NONE);
 	ck_assert_uint_eq(all->device, x->device);
@@ -392,12 +392,12 @@ static void check_part(const struct ff_schedule *s, uint32_t param, uint32_t par
 		if (i)
 			offset += s->graph->dtype == FF_F32 ? b->bytes : run;
 		if (type == FF_BF16)
-			offset = 2 * run + b->bytes + shard->offset / 2;
+			offset = 2 * run + (b->scattered ? run : b->bytes) + shard->offset / 2;
 		ck_assert_uint_eq(x->device, device);
 		ck_assert_uint_eq(x->bucket, shard->bucket);
 		ck_assert_int_eq(x->bytes, ff_align64(ff_region_volume(&box) * size));
-		ck_assert_int_eq(b->dropped, x->within != FF_NONE);
-		if (b->dropped)
+		ck_assert_int_eq(i ? b->scattered : b->dropped, x->within != FF_NONE);
+		if (x->within != FF_NONE)
 			ck_assert_int_eq(x->offset,
 					s->buffers[x->within].offset + shard->offset * size / 4);
 		else

@@ -11,7 +11,9 @@
 static void check_layout(
 		const struct ff_optimizer *o, enum ff_dtype type, int64_t bytes, int64_t run)
 {
-	struct ff_bucket_layout l = ff_bucket_layout(o, type, bytes, run, false);
+	uint32_t n = (uint32_t)(bytes / run);
+	struct ff_bucket_layout l =
+			ff_bucket_layout(o, type, ff_bucket_extent(bytes, n, true, false, false));
 
 	ck_assert_int_eq(l.run, run);
 	ck_assert_int_eq(l.gradients, type == FF_F32 ? bytes : run);

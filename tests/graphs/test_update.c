@@ -46,11 +46,6 @@ static void check_update(const struct ff_schedule *s, enum kind kind, uint32_t p
 	ck_assert_int_eq(there->type, v->dtype);
 	ck_assert_int_eq(back->type, FF_F32);
 	ck_assert_int_eq(back->network_bytes, (p - 1) * n);
-	if (kind == SHARDED) {
-		ck_assert_int_eq(there->kind, FF_MOVE_ALL_GATHER);
-		ck_assert_int_eq(back->kind, FF_MOVE_REDUCE_SCATTER);
-		return;
-	}
 	ck_assert_uint_eq(count_messages(there, read), p - 1);
 	ck_assert_uint_eq(count_messages(back, n), p - 1);
 }
@@ -235,7 +230,7 @@ START_TEST(dropped_closed_forms)
 }
 END_TEST
 
-/* Gradients of micro-batch `micro` of the only bucket, which is dropped, are there until task
+/* Gradients of micro-batch `micro` of the only bucket, which is scattered, are there until task
  * `sync` has summed them; nobody adds to them what an earlier one has made. */
 static void check_summed(const struct ff_schedule *s, uint32_t sync, uint32_t micro)
 {
@@ -255,11 +250,13 @@ static void check_summed(const struct ff_schedule *s, uint32_t sync, uint32_t mi
 	}
 }
 
-/* Each micro-batch sends as much as all do where there is one, and between two of them a device has
- * its run alone. */
-START_TEST(dropped_in_micro_batches)
+/* Each micro-batch sends as much as all do where there is one, but for weights that are not
+ * dropped; and between two of them a device has its run of gradients alone. */
+START_TEST(summed_in_micro_batches)
 {
 	enum ff_dtype type = _i % 2 ? FF_BF16 : FF_F32;
+	bool drops = _i >= 6;
+	int64_t gathers;
 	struct ff_graph g;
 	struct ff_schedule s;
 	struct ff_arena a;
@@ -267,34 +264,85 @@ START_TEST(dropped_in_micro_batches)
 	int64_t bytes;
 
 	ff_arena_init(&a);
-	micro_batches = 1u << _i / 2;
-	lower_updates(DROPPED, type, 2, NULL, &a, &g, &s);
+	micro_batches = 1u << _i % 6 / 2;
+	lower_updates(drops ? DROPPED : SCATTERED, type, 2, NULL, &a, &g, &s);
+	gathers = drops ? 2 * micro_batches : 1;
 	bytes = s.buckets[0].bytes;
 	for (uint32_t i = 0; i < s.n_tasks; i++)
 		if (ff_task_moves_bucket(&s.tasks[i]) && ff_task_pass(&s.tasks[i]) == FF_BACKWARD)
 			check_summed(&s, i, n++);
 	ck_assert_uint_eq(n, micro_batches);
 	ck_assert_int_eq(s.network_bytes,
-			n * (bytes + 2 * (bytes / FF_F32_BYTES * ff_dtype_bytes(type))));
+			n * bytes + gathers * (bytes / FF_F32_BYTES * ff_dtype_bytes(type)));
 	micro_batches = 0;
 	ff_arena_finish(&a);
 }
 END_TEST
 
-/* Gradients that wait are needed as they were made, so flat buckets are not dropped then. */
-START_TEST(late_gradients_are_not_dropped)
+/* Of a bucket that is scattered each device has all weights, and of gradients and states a run;
+ * what goes over the network is that of a flat one.  Parameters that are cut by their axes over
+ * those who read them lie in such buckets, whatever the axes. */
+static void check_scattered(enum ff_dtype type, uint32_t p, const struct ff_optimizer *o)
 {
-	struct ff_schedule s, flat;
-	struct ff_graph g[2];
+	struct ff_schedule s, flat, cut;
+	struct ff_graph g[3];
+	struct ff_arena a;
+	int64_t bytes;
+	uint32_t syncs = 0;
+
+	ff_arena_init(&a);
+	lower_updates(FLAT, type, p, o, &a, &g[0], &flat);
+	lower_updates(SCATTERED, type, p, o, &a, &g[1], &s);
+	lower_updates(SHARDED, type, p, o, &a, &g[2], &cut);
+	ck_assert_uint_eq(ff_schedule_hash(&s), ff_schedule_hash(&cut));
+	ck_assert_uint_ne(ff_schedule_hash(&s), ff_schedule_hash(&flat));
+	ck_assert_uint_eq(s.n_buckets, 1);
+	ck_assert(s.buckets[0].scattered && !s.buckets[0].dropped && !flat.buckets[0].scattered);
+	bytes = s.buckets[0].bytes;
+	ck_assert_int_eq(bytes, flat.buckets[0].bytes);
+	for (uint32_t d = 0; d < p; d++)
+		ck_assert_int_eq(s.packed_offset[d] - s.workspace_bytes[d],
+				bytes / p * (1 + o->states) +
+						(type == FF_F32 ? bytes : bytes / p + bytes / 2));
+	ck_assert_int_eq(s.network_bytes, flat.network_bytes);
+	ck_assert_uint_eq(s.n_tasks, flat.n_tasks);
+	for (uint32_t i = 0; i < s.n_tasks; i++)
+		if (ff_task_moves_bucket(&s.tasks[i]) && ff_task_pass(&s.tasks[i]) == FF_BACKWARD) {
+			check_summed(&s, i, 0);
+			syncs++;
+		}
+	ck_assert_uint_eq(syncs, 1);
+	check_gathered(&s);
+	ff_arena_finish(&a);
+}
+
+START_TEST(scattered_closed_forms)
+{
+	for (uint32_t p = 2; p <= 8; p++)
+		for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
+			check_scattered(FF_F32, p, ff_optimizer((enum ff_optimizer_id)i));
+			check_scattered(FF_BF16, p, ff_optimizer((enum ff_optimizer_id)i));
+		}
+}
+END_TEST
+
+/* Gradients that wait are needed as they were made, so flat buckets are neither scattered nor
+ * dropped then. */
+START_TEST(late_gradients_are_kept)
+{
+	struct ff_schedule s, flat, scattered;
+	struct ff_graph g[3];
 	struct ff_arena a;
 
 	ff_arena_init(&a);
 	staleness = 2;
 	lower_updates(FLAT, FF_F32, 4, NULL, &a, &g[0], &flat);
 	lower_updates(DROPPED, FF_F32, 4, NULL, &a, &g[1], &s);
+	lower_updates(SCATTERED, FF_F32, 4, NULL, &a, &g[2], &scattered);
 	staleness = 0;
 	ck_assert(!s.buckets[0].dropped);
 	ck_assert_int_eq(s.network_bytes, flat.network_bytes);
+	ck_assert_uint_eq(ff_schedule_hash(&scattered), ff_schedule_hash(&flat));
 	ff_arena_finish(&a);
 }
 END_TEST
@@ -321,18 +369,20 @@ END_TEST
 
 START_TEST(closed_forms)
 {
-	for (enum kind kind = FOLLOWING; kind <= SERVER; kind++)
+	static const enum kind kinds[] = {FOLLOWING, REPLICATED, SERVER};
+
+	for (int i = 0; i < 3; i++)
 		for (uint32_t p = 2; p <= 8; p++)
 			for (int k = 0; k < 2; k++) {
 				enum ff_dtype type = k ? FF_BF16 : FF_F32;
 
-				check_closed_forms(kind, type, p, NULL, 3);
-				check_closed_forms(
-						kind, type, p, ff_optimizer(FF_OPTIMIZER_SGD), 2);
-				check_closed_forms(kind, type, p,
+				check_closed_forms(kinds[i], type, p, NULL, 3);
+				check_closed_forms(kinds[i], type, p,
+						ff_optimizer(FF_OPTIMIZER_SGD), 2);
+				check_closed_forms(kinds[i], type, p,
 						ff_optimizer(FF_OPTIMIZER_MOMENTUM), 3);
-				check_closed_forms(
-						kind, type, p, ff_optimizer(FF_OPTIMIZER_ADAMW), 4);
+				check_closed_forms(kinds[i], type, p,
+						ff_optimizer(FF_OPTIMIZER_ADAMW), 4);
 			}
 }
 END_TEST
@@ -346,8 +396,8 @@ START_TEST(states_alone_differ)
 
 	ff_arena_init(&a);
 	for (int i = 0; i < FF_OPTIMIZER_COUNT; i++)
-		lower_updates(SHARDED, FF_F32, 4, ff_optimizer((enum ff_optimizer_id)i), &a, &g[i],
-				&s[i]);
+		lower_updates(REPLICATED, FF_F32, 4, ff_optimizer((enum ff_optimizer_id)i), &a,
+				&g[i], &s[i]);
 	for (int i = 1; i < FF_OPTIMIZER_COUNT; i++) {
 		uint64_t hash = ff_schedule_hash(&s[i]);
 
@@ -465,7 +515,7 @@ END_TEST
  * becomes of them; and every element is in one share of the norm. */
 START_TEST(replicas_are_synchronised_in_buckets)
 {
-	static const enum kind kinds[] = {FOLLOWING, FLAT, DROPPED};
+	static const enum kind kinds[] = {FOLLOWING, FLAT, DROPPED, SCATTERED};
 	enum ff_dtype type = _i % 2 ? FF_BF16 : FF_F32;
 	struct ff_schedule s, alone;
 	struct ff_graph g[2];
@@ -491,6 +541,7 @@ START_TEST(replicas_are_synchronised_in_buckets)
 			ck_assert_uint_eq(b->device[d], 4 * b->replica + d);
 		ck_assert_int_eq(b->bytes, one->bytes);
 		ck_assert_uint_eq(b->flat, one->flat);
+		ck_assert_uint_eq(b->scattered, one->scattered);
 		ck_assert_uint_eq(b->dropped, one->dropped);
 	}
 	for (uint32_t d = 0; d < 8; d++)
@@ -544,7 +595,8 @@ START_TEST(late_gradients)
 		struct ff_schedule with, plain;
 		struct ff_graph g[2];
 		struct ff_arena a;
-		bool moved = kind != FOLLOWING && p > 1;
+		/* on time those that are cut by their axes are not moved one by one */
+		bool moved = kind != FOLLOWING && p > 1, alike = !moved || kind != SHARDED;
 		int64_t gradients = 0;
 
 		ff_arena_init(&a);
@@ -558,11 +610,11 @@ START_TEST(late_gradients)
 						&g[1].values[g[1].nodes[n].out], FOLLOWING, p, 0);
 				parameters++;
 			}
-		ck_assert_int_eq(with.network_bytes, plain.network_bytes);
-		ck_assert_uint_eq(with.n_buckets, plain.n_buckets);
+		ck_assert(!alike || with.network_bytes == plain.network_bytes);
+		ck_assert(!alike || with.n_buckets == plain.n_buckets);
 		ck_assert_uint_eq(check_delays(&with), p * (moved ? parameters : with.n_buckets));
-		ck_assert_uint_eq(with.n_tasks - plain.n_tasks,
-				p * (moved ? parameters : with.n_buckets));
+		ck_assert(!alike || with.n_tasks - plain.n_tasks ==
+						    p * (moved ? parameters : with.n_buckets));
 		for (uint32_t b = 0; b < with.n_buckets; b++)
 			ck_assert_uint_eq(with.buckets[b].delay, moved ? 0 : late);
 		for (uint32_t d = 0; d < p; d++) {
@@ -704,14 +756,16 @@ static Suite *suite(void)
 	tcase_add_test(c, closed_forms);
 	tcase_add_test(c, flat_closed_forms);
 	tcase_add_test(c, dropped_closed_forms);
-	tcase_add_loop_test(c, dropped_in_micro_batches, 0, 6); /* 1, 2, 4, in both types */
-	tcase_add_test(c, late_gradients_are_not_dropped);
+	tcase_add_test(c, scattered_closed_forms);
+	/* 1, 2, 4, in both types, weights kept and dropped */
+	tcase_add_loop_test(c, summed_in_micro_batches, 0, 12);
+	tcase_add_test(c, late_gradients_are_kept);
 	tcase_add_test(c, flat_means_nothing);
 	tcase_add_test(c, brought_again);
 	tcase_add_test(c, brought_no_further_ahead);
 	tcase_add_test(c, states_alone_differ);
 	tcase_add_test(c, norm_of_all_gradients);
-	tcase_add_loop_test(c, replicas_are_synchronised_in_buckets, 0, 6); /* in both types */
+	tcase_add_loop_test(c, replicas_are_synchronised_in_buckets, 0, 8); /* in both types */
 	tcase_add_test(c, late_gradients);
 	suite_add_tcase(s, c);
 	return s;

@@ -13,8 +13,9 @@ enum kind {
 	SHARDED,   /* along the first axis, as ZeRO does */
 	REPLICATED,
 	SERVER,
-	FLAT,    /* each device a run of the bucket */
-	DROPPED, /* likewise, and of weights and gradients no more is there for good */
+	FLAT,      /* each device a run of the bucket */
+	DROPPED,   /* likewise, and of weights and gradients no more is there for good */
+	SCATTERED, /* of gradients alone */
 };
 
 /* What gradients are compressed by meanwhile, how late they are, and in how many micro-batches they
@@ -53,6 +54,7 @@ static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 		}
 		if (!ff_node_is_parameter(g, i) || kind == FOLLOWING)
 			continue;
+		s.scatter = kind == SCATTERED;
 		c->flat = kind >= FLAT;
 		s.recompute[i] = kind == DROPPED;
 		if (c->flat)

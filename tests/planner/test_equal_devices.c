@@ -79,6 +79,7 @@ START_TEST(as_the_whole_schedule)
 		} else {
 			CHECK_OK(random_strategy(&r, &g, m.n_devices, &a, &s, &micro, &err));
 			random_order(&r, &s);
+			random_scattered(&r, &micro, &a, &s);
 		}
 		folded += compare(&g, &m, &s, i & 1, &a, what) > 1;
 		ff_arena_finish(&a);

@@ -56,6 +56,7 @@ void scene_open(struct scene *s, enum ff_dtype type, uint32_t max_devices, struc
 	RIG_OK(random_strategy(r, &s->graph, s->machine.n_devices, &s->arena, &s->strategy,
 			&s->micro, &err));
 	random_order(&order, &s->strategy);
+	random_scattered(&order, &s->micro, &s->arena, &s->strategy);
 	RIG_OK(ff_strategy_single(&s->graph, 0, &s->arena, &s->single, &err));
 	RIG_OK(ff_dataset_open("synthetic:18", &s->graph, ff_random_u32(r), &s->data, &err));
 	s->opt.seed = ff_random_u32(r);

@@ -57,7 +57,8 @@ static void look(struct seen *seen, const struct scene *s)
 			seen->replicas += lowered.config[i].replicas > 1;
 	}
 	for (uint32_t i = 0; i < lowered.n_buckets; i++) {
-		seen->flat += lowered.buckets[i].flat && !lowered.buckets[i].dropped;
+		seen->flat += lowered.buckets[i].flat && !lowered.buckets[i].scattered;
+		seen->scattered += lowered.buckets[i].scattered && !lowered.buckets[i].dropped;
 		seen->dropped += lowered.buckets[i].dropped;
 	}
 	for (uint32_t i = 0; i < lowered.n_tasks; i++) {
@@ -66,7 +67,7 @@ static void look(struct seen *seen, const struct scene *s)
 
 		seen->syncs += ff_task_moves_bucket(t);
 		seen->summed_again += ff_task_moves_bucket(t) && ff_task_pass(t) == FF_BACKWARD &&
-				      lowered.buckets[t->bucket].dropped && t->micro > 0;
+				      lowered.buckets[t->bucket].scattered && t->micro > 0;
 		if (ff_task_computes_in(t, FF_FORWARD)) {
 			seen->op[s->graph.nodes[t->node].op]++;
 			seen->groups_apart += t->micro > 0 && s->graph.nodes[t->node].kept_apart;
@@ -135,6 +136,7 @@ static const struct {
 		KIND(served),
 		KIND(replicated),
 		KIND(flat),
+		KIND(scattered),
 		KIND(dropped),
 		KIND(summed_again),
 		KIND(summed),

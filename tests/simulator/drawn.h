@@ -24,6 +24,7 @@ static inline void draw_strategy(struct ff_random *r, const struct ff_graph *g, 
 	ck_assert_msg(random_strategy(r, g, n_devices, a, s, micro, &err) == FF_OK, "%s", err.text);
 	if (micro)
 		random_order(r, s);
+	random_scattered(r, micro ? micro : g, a, s);
 }
 
 static inline void draw_config(struct ff_random *r, const struct ff_graph *g, uint32_t node,
