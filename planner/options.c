@@ -205,7 +205,8 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 			return ff_fail(err, FF_E_INPUT,
 					"option --init: expected data-parallel, single, expert, "
 					"random, elimination, pipeline, pipeline-N, zero-1, "
-					"zero-3, frugal, megatron or the file of a plan, not "
+					"zero-2, zero-3, frugal, megatron or the file of a plan, "
+					"not "
 					"\"%.100s\"%s",
 					j->starts[i], near_start(&near, j->starts[i]));
 	}
@@ -400,7 +401,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"number of devices, or from data-parallel, expert, single, "
 					"random, "
 					"elimination, pipeline, pipeline-N (N stages), zero-1, "
-					"zero-3, frugal or megatron (what saves memory); may be "
+					"zero-2, zero-3, frugal or megatron (what saves memory); "
+					"may be "
 					"repeated "
 					"(preset: all but pipeline-N)",
 					.words = ff_starts},
@@ -414,7 +416,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"--init (megatron: the best by hand), or megatron:T,D,P,M: "
 					"degrees of tensor, data and "
 					"pipeline parallelism and micro-batches, with any of "
-					"zero-1, zero-3, recompute, recompute=light, interleave=V, "
+					"zero-1, zero-2, zero-3, recompute, recompute=light, "
+					"interleave=V, "
 					"zb-h1, sequence, experts and even behind them",
 					.words = ff_starts},
 			{"--pin", FF_OPTION_TEXTS, &o->limits.pin,

@@ -83,7 +83,10 @@ int ff_job_find_nearest(struct ff_job *j, struct ff_error *err)
 			{shape->tensor, shape->pipeline, shape->pipeline},
 			{1, shape->pipeline, shape->micro_batches}, {shape->tensor, 1, 1},
 			{1, 1, 1}};
-	const char *updates = shape->n_dropped ? ",zero-3" : shape->n_flat ? ",zero-1" : "";
+	const char *updates = !shape->n_flat     ? ""
+			      : shape->n_dropped ? ",zero-3"
+			      : shape->scatters  ? ",zero-2"
+						 : ",zero-1";
 	const char *again[] = {shape->n_again ? ",recompute" : "", ""};
 	bool made = false;
 	int code = FF_OK;

@@ -433,14 +433,25 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 	return FF_OK;
 }
 
+int ff_strategy_read_scatter(
+		const struct ff_json *root, struct ff_strategy *s, struct ff_error *err)
+{
+	const struct ff_json *how = ff_json_get(root, "gradients");
+
+	if (how && (how->type != FF_JSON_STRING || strcmp(how->text, "scattered") != 0))
+		return ff_json_fail(how, err, "expected \"scattered\"");
+	s->scatter = how != NULL;
+	return FF_OK;
+}
+
 static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
 			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness", "costs",
 			"framework", "communication", "memory_bytes", "micro_batches", "order",
-			"chunks", "bucket_bytes", "data_parallel_bucket_bytes", "rewrites",
-			"operators", NULL};
+			"chunks", "bucket_bytes", "data_parallel_bucket_bytes", "gradients",
+			"rewrites", "operators", NULL};
 	int code = ff_json_format(root, "ffsoap-strategy", FF_STRATEGY_VERSION, err);
 
 	if (code == FF_OK)
@@ -465,6 +476,7 @@ static int read_strategy(const struct ff_json *root, const struct ff_graph *g, u
 			(code = ff_json_need(root, "operators", FF_JSON_ARRAY, &list, err)) < 0 ||
 			(code = ff_strategy_create(g, a, &s, err)) < 0 ||
 			(code = read_micro(root, &s, err)) < 0 ||
+			(code = ff_strategy_read_scatter(root, &s, err)) < 0 ||
 			(code = read_bucket(root, "bucket_bytes", &s.bucket_bytes, err)) < 0 ||
 			(code = read_bucket(root, "data_parallel_bucket_bytes",
 					 &in.data_parallel_bucket_bytes, err)) < 0)

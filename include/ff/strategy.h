@@ -103,6 +103,9 @@ int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uin
 int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
 		struct ff_error *err);
+/* "gradients" of the strategy file `root`: s->scatter. */
+int ff_strategy_read_scatter(
+		const struct ff_json *root, struct ff_strategy *s, struct ff_error *err);
 /* Rewrites `g` as the strategy file `root` has it (ff/rewrite.h); one that is rewritten already
  * stays as it is. */
 int ff_strategy_rewrite(const struct ff_json *root, struct ff_arena *a, struct ff_graph *g,

@@ -79,6 +79,7 @@ void ff_shape_find(const struct ff_graph *g, const struct ff_plan *p, const stru
 			.chunks = 1,
 			.micro_batches = s->micro_batches,
 			.rule = s->rule,
+			.scatters = s->scatter,
 			.bucket_bytes = bucket_bytes};
 
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
@@ -226,7 +227,10 @@ void ff_shape_savings(const struct ff_shape *s, char *buf, size_t size)
 	*buf = 0;
 	if (s->n_flat)
 		n = snprintf(buf, size, "%u of %u parameters updated in shares (%s)", s->n_flat,
-				s->n_parameters, s->n_dropped ? "ZeRO-3" : "ZeRO-1");
+				s->n_parameters,
+				s->n_dropped  ? "ZeRO-3"
+				: s->scatters ? "ZeRO-2"
+					      : "ZeRO-1");
 	if (s->n_again)
 		snprintf(buf + n, size - (size_t)n, "%s%u operators recomputed", n ? ", " : "",
 				s->n_again);

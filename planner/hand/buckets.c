@@ -5,23 +5,24 @@
 #define LEAST_GAIN 1.01 /* less is within what predictions are off by */
 #define MOST_TIMES 256  /* as large as the preset, or as small */
 #define PATIENCE 3      /* sizes in turn that help nothing before no further one is tried */
-/* What is dropped is brought bucket by bucket, so larger ones take the memory that this is to save.
+/* What is dropped is brought bucket by bucket, and so are gradients that are scattered summed;
+ * larger ones take the memory that this is to save.
  * A layer of a transformer whose width is 3,000 has as much. */
 #define MOST_DROPPED ((int64_t)400 << 20)
 
-/* Whether the buckets of some parameter are dropped while nobody reads them. */
-static bool drops(const struct ff_strategy *s)
+/* Whether the buckets of some parameter are scattered, or dropped while nobody reads them. */
+static bool saves(const struct ff_strategy *s)
 {
 	bool any = false;
 
 	for (uint32_t i = 0; i < s->n_nodes && !any; i++)
-		any = s->config[i].flat && s->recompute[i];
+		any = s->config[i].flat && (s->scatter || s->recompute[i]);
 	return any;
 }
 
 int64_t ff_buckets_most(const struct ff_strategy *s)
 {
-	return drops(s) ? MOST_DROPPED : INT64_MAX;
+	return saves(s) ? MOST_DROPPED : INT64_MAX;
 }
 
 /* Sizes that are tried in turn. */

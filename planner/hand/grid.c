@@ -12,9 +12,9 @@
 
 /* Axes: stages, devices that share a product, and micro-batches are powers of two. */
 enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, ORDER, AXES };
-static const uint8_t sizes[AXES] = {5, 4, 4, 3, 3, 11, 5};
+static const uint8_t sizes[AXES] = {5, 4, 4, 4, 3, 11, 5};
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
-static const char *const updates[] = {"", ",zero-1", ",zero-3"};
+static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3"};
 static const char *const again[] = {"", ",recompute=light", ",recompute"};
 /* Either side of 1F1B fills its bubbles, by other means. */
 enum { PLAIN = 1 };
@@ -376,10 +376,10 @@ static int try_waiting(struct walk *x, struct ff_error *err)
 
 static int try_others(struct walk *x, struct ff_error *err)
 {
-	static const char *const others[] = {"zero-1", "zero-3", "frugal"};
+	static const char *const others[] = {"zero-1", "zero-2", "zero-3", "frugal"};
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < 3 && code == FF_OK && x->grid->samples && !stopped(x); i++)
+	for (uint32_t i = 0; i < 4 && code == FF_OK && x->grid->samples && !stopped(x); i++)
 		code = try_now(x, others[i], err);
 	return code;
 }
@@ -388,7 +388,7 @@ static int try_others(struct walk *x, struct ff_error *err)
 static int try_frugal(struct walk *x, struct ff_error *err)
 {
 	uint32_t share = (uint32_t)x->grid->graph->batch / x->grid->machine->n_devices;
-	struct place p = {.at = {[UPDATES] = 2, [AGAIN] = 2, [ORDER] = PLAIN}};
+	struct place p = {.at = {[UPDATES] = 3, [AGAIN] = 2, [ORDER] = PLAIN}};
 	int code = try_place(x, &p, err);
 
 	for (uint8_t i = 0; i < sizes[MICRO]; i++)

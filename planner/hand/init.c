@@ -15,6 +15,7 @@ enum start {
 	ELIMINATION,
 	PIPELINE,
 	ZERO_1,
+	ZERO_2,
 	ZERO_3,
 	FRUGAL,
 	MEGATRON,
@@ -29,6 +30,7 @@ const char *const ff_starts[] = {
 		[ELIMINATION] = "elimination",
 		[PIPELINE] = "pipeline",
 		[ZERO_1] = "zero-1",
+		[ZERO_2] = "zero-2",
 		[ZERO_3] = "zero-3",
 		[FRUGAL] = "frugal",
 		[MEGATRON] = "megatron",
@@ -185,8 +187,9 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 	case SINGLE:
 		return ff_strategy_single(g, 0, a, ret, err);
 	case ZERO_1:
+	case ZERO_2:
 	case ZERO_3:
-		return ff_start_zero(s, g, m, which == ZERO_3, a, ret, err);
+		return ff_start_zero(s, g, m, 1 + which - ZERO_1, a, ret, err);
 	case FRUGAL:
 		return ff_start_frugal(s, g, m, a, ret, err);
 	case EXPERT:
@@ -195,7 +198,8 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 	default:
 		return ff_fail(err, FF_E_INPUT,
 				"unknown starting strategy '%s': expected data-parallel, single, "
-				"expert, random, zero-1, zero-3, frugal, pipeline-N or "
+				"expert, random, zero-1, zero-2, zero-3, frugal, "
+				"pipeline-N or "
 				"megatron:T,D,P,M",
 				name);
 	}

@@ -31,6 +31,7 @@ static const struct {
 	size_t field;
 	uint32_t value;
 } words[] = {{"zero-1", AT(updates), FF_MEGATRON_ZERO_1},
+		{"zero-2", AT(updates), FF_MEGATRON_ZERO_2},
 		{"zero-3", AT(updates), FF_MEGATRON_ZERO_3},
 		{"recompute", AT(again), FF_MEGATRON_FULL},
 		{"recompute=light", AT(again), FF_MEGATRON_LIGHT}, {"sequence", AT(sequence), 1},
@@ -42,8 +43,9 @@ static int fail_name(const char *name, const char *hint, struct ff_error *err)
 {
 	return ff_fail(err, FF_E_INPUT,
 			"strategy %.100s: expected megatron:T,D,P,M, degrees of tensor, data and "
-			"pipeline parallelism and micro-batches, and behind them any of zero-1 or "
-			"zero-3, recompute or recompute=light, interleave=V or zb-h1, sequence, "
+			"pipeline parallelism and micro-batches, and behind them any of zero-1, "
+			"zero-2 or zero-3, recompute or recompute=light, interleave=V or zb-h1, "
+			"sequence, "
 			"experts and even%s",
 			name, hint);
 }
@@ -389,6 +391,7 @@ static void cut_parameter(struct hand *x, uint32_t param)
 
 static void set_parameters(struct hand *x)
 {
+	x->s.scatter = x->h->updates == FF_MEGATRON_ZERO_2;
 	for (uint32_t i = 0; i < x->g->n_nodes; i++) {
 		if (!ff_node_is_parameter(x->g, i))
 			continue;

@@ -6,7 +6,7 @@
 
 #include "ff/search.h"
 
-enum { FF_MEGATRON_ZERO_1 = 1, FF_MEGATRON_ZERO_3 };
+enum { FF_MEGATRON_ZERO_1 = 1, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_3 };
 enum { FF_MEGATRON_LIGHT = 1, FF_MEGATRON_FULL };
 
 /* Device number (share * data + d) * tensor + t has part t of the products of stages `share`,

@@ -137,6 +137,7 @@ static void read_header(struct carry *x, const struct ff_json *root)
 	if (x->s.rule == FF_ORDER_INTERLEAVED)
 		x->s.chunks = number(root, "chunks", 2, FF_MOST_CHUNKS, 2);
 	x->s.bucket_bytes = number(root, "bucket_bytes", 1, UINT32_MAX, 0);
+	x->s.scatter = ff_json_get(root, "gradients") != NULL;
 }
 
 /* In told.micro[1] micro-batches. */

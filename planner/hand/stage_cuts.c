@@ -132,8 +132,8 @@ int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,
 }
 
 int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
-		const struct ff_machine *m, bool again, struct ff_arena *a, struct ff_strategy *ret,
-		struct ff_error *err)
+		const struct ff_machine *m, uint32_t stage, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err)
 {
 	struct ff_strategy s;
 	int code = ff_strategy_data_parallel(g, m->n_devices, a, &s, err);
@@ -144,7 +144,8 @@ int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
 		if (!ff_node_is_parameter(g, i) || !(space->what & FF_SPACE_UPDATES))
 			continue;
 		ff_param_flat(&s.config[i]);
-		s.recompute[i] = again && space->what & FF_SPACE_RECOMPUTE;
+		s.scatter = stage == 2;
+		s.recompute[i] = stage == 3 && space->what & FF_SPACE_RECOMPUTE;
 	}
 	*ret = s;
 	return FF_OK;

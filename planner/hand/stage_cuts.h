@@ -9,11 +9,12 @@
 int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,
 		const struct ff_machine *m, uint32_t stages, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);
-/* Data parallelism with parameters updated in parts (ZeRO-1: Rajbhandari et al., SC 2020); and
- * brought for each use if `again` (ZeRO-3).  As far as the space allows. */
+/* Data parallelism with parameters updated in parts, by ZeRO's stage 1, 2, whose gradients are in
+ * parts, too, or 3, whose weights are as well (Rajbhandari et al., SC 2020).  As far as the space
+ * allows. */
 int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
-		const struct ff_machine *m, bool again, struct ff_arena *a, struct ff_strategy *ret,
-		struct ff_error *err);
+		const struct ff_machine *m, uint32_t stage, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err);
 int ff_start_frugal(const struct ff_space *space, const struct ff_graph *g,
 		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
 		struct ff_error *err);

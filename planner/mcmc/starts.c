@@ -108,8 +108,8 @@ static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, s
 
 static bool saves_memory(const char *called)
 {
-	return !strcmp(called, "frugal") || !strcmp(called, "zero-3") ||
-	       !strcmp(called, "megatron");
+	return !strcmp(called, "frugal") || !strcmp(called, "zero-2") ||
+	       !strcmp(called, "zero-3") || !strcmp(called, "megatron");
 }
 
 /* Whether memory is scarce, or is so for starts that do nothing about it. */

@@ -40,13 +40,15 @@ static void write_megatron(const struct ff_regular *r, const struct ff_graph *g,
 	fprintf(to, "--global-batch-size %d\n", g->batch);
 	if (h->updates)
 		fprintf(to, "--use-distributed-optimizer\n");
-	if (h->data > 1 && h->updates != FF_MEGATRON_ZERO_3)
+	if (h->data > 1 && h->updates < FF_MEGATRON_ZERO_2)
 		fprintf(to, "--overlap-grad-reduce --ddp-bucket-size %lld\n", bucket_elements(r));
-	if (h->updates == FF_MEGATRON_ZERO_3)
-		fprintf(to, "--use-megatron-fsdp\n"
-			    "--data-parallel-sharding-strategy optim_grads_params\n"
-			    "--no-gradient-accumulation-fusion\n"
-			    "--ckpt-format fsdp_dtensor\n");
+	if (h->updates >= FF_MEGATRON_ZERO_2)
+		fprintf(to,
+				"--use-megatron-fsdp\n"
+				"--data-parallel-sharding-strategy optim_grads%s\n"
+				"--no-gradient-accumulation-fusion\n"
+				"--ckpt-format fsdp_dtensor\n",
+				h->updates == FF_MEGATRON_ZERO_3 ? "_params" : "");
 	if (h->again == FF_MEGATRON_FULL)
 		fprintf(to, "--recompute-granularity full --recompute-method uniform "
 			    "--recompute-num-layers 1\n");
@@ -90,14 +92,13 @@ static void write_fsdp(const struct ff_regular *r, const struct ff_graph *g, FIL
 static void write_deepspeed(const struct ff_regular *r, const struct ff_graph *g, FILE *to)
 {
 	const struct ff_megatron *h = &r->h;
-	static const uint32_t stage[] = {0, 1, 3};
 
 	fprintf(to, "{\n  \"train_batch_size\": %d,\n", g->batch);
 	fprintf(to, "  \"train_micro_batch_size_per_gpu\": %u,\n", share_of(h, g));
 	fprintf(to, "  \"gradient_accumulation_steps\": %u,\n", h->micro);
 	if (h->tensor > 1)
 		fprintf(to, "  \"tensor_parallel\": {\"autotp_size\": %u},\n", h->tensor);
-	fprintf(to, "  \"zero_optimization\": {\"stage\": %u", stage[h->updates]);
+	fprintf(to, "  \"zero_optimization\": {\"stage\": %u", h->updates);
 	if (h->updates && h->data > 1)
 		fprintf(to, ", \"reduce_bucket_size\": %lld, \"%s\": %lld", bucket_elements(r),
 				h->updates == FF_MEGATRON_ZERO_3 ? "stage3_prefetch_bucket_size"
@@ -161,7 +162,7 @@ static const struct tool {
 		{"megatron", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1, FF_MOST_CHUNKS},
 				write_megatron},
 		{"fsdp", {false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, 0}, write_fsdp},
-		{"deepspeed", {true, true, FF_MEGATRON_ZERO_1, FF_MEGATRON_ZERO_1, 0},
+		{"deepspeed", {true, true, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, 0},
 				write_deepspeed},
 		{"torchtitan", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, 2},
 				write_torchtitan},

@@ -67,7 +67,7 @@ static const char *phases_of(struct ff_arena *a, const struct ff_sheet *s)
 
 static const char *updates_of(struct ff_arena *a, const struct ff_sheet *s)
 {
-	return ff_arena_printf(a, "%u, %u", s->flat, s->dropped);
+	return ff_arena_printf(a, "%u, %u%s", s->flat, s->dropped, s->scatter ? ", scattered" : "");
 }
 
 static int print_whole(struct diff *x, struct ff_error *err)

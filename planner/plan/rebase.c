@@ -55,6 +55,10 @@ static int read_optimizer(struct rebase *x, struct ff_error *err)
 
 static int read_bucket(struct rebase *x, struct ff_error *err)
 {
+	int code = ff_strategy_read_scatter(x->sheet.root, &x->s, err);
+
+	if (code < 0)
+		return code;
 	return ff_json_get(x->sheet.root, "bucket_bytes")
 			       ? ff_json_int(x->sheet.root, "bucket_bytes", 1, FF_MOST_BUCKET_BYTES,
 						 &x->s.bucket_bytes, err)

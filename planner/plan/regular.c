@@ -51,7 +51,11 @@ static uint32_t updates_of(const struct ff_graph *g, const struct ff_strategy *s
 		flat += s->config[i].flat ? n : 0;
 		dropped += s->config[i].flat && s->recompute[i] ? n : 0;
 	}
-	return 2 * dropped > all ? FF_MEGATRON_ZERO_3 : 2 * flat > all ? FF_MEGATRON_ZERO_1 : 0;
+	if (2 * flat <= all)
+		return 0;
+	return 2 * dropped > all ? FF_MEGATRON_ZERO_3
+	       : s->scatter      ? FF_MEGATRON_ZERO_2
+				 : FF_MEGATRON_ZERO_1;
 }
 
 /* What is computed again: most operators, some, or none. */
@@ -220,7 +224,7 @@ int ff_regular_find(const struct ff_graph *g, const struct ff_machine *m,
 
 void ff_regular_name(const struct ff_megatron *h, char *buf, size_t size)
 {
-	static const char *const updates[] = {"", ",zero-1", ",zero-3"};
+	static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3"};
 	static const char *const again[] = {"", ",recompute=light", ",recompute"};
 
 	char chunks[32] = "";

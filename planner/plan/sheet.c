@@ -206,6 +206,7 @@ static int read_header(struct ff_sheet *s, const struct ff_json **list, struct f
 	s->chunks = (uint32_t)chunks;
 	s->optimizer = text_of(s->root, "optimizer", NULL);
 	s->costs = text_of(s->root, "costs", NULL);
+	s->scatter = ff_json_get(s->root, "gradients") != NULL;
 	read_memory(s);
 	return code;
 }

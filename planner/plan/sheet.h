@@ -21,6 +21,7 @@ struct ff_sheet {
 	int64_t least_bytes, most_bytes; /* a device; 0: the file does not say */
 	uint32_t again;                  /* operators computed again */
 	uint32_t flat, dropped;          /* parameters */
+	bool scatter;                    /* gradients of these are scattered */
 	struct ff_sheet_row *row;
 	uint32_t n;
 	struct ff_table names; /* of rows */

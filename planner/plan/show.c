@@ -57,8 +57,9 @@ static void print_phases(const struct ff_sheet *s, FILE *to)
 	if (s->again)
 		fprintf(to, ", %u operator%s computed again", s->again, s->again == 1 ? "" : "s");
 	if (s->flat)
-		fprintf(to, ", %u parameter%s updated flat, %u of them dropped", s->flat,
-				s->flat == 1 ? "" : "s", s->dropped);
+		fprintf(to, ", %u parameter%s updated flat, %u of them dropped%s", s->flat,
+				s->flat == 1 ? "" : "s", s->dropped,
+				s->scatter ? ", gradients scattered" : "");
 	fprintf(to, "\n");
 }
 

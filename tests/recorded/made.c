@@ -164,13 +164,14 @@ enum update {
 	UPDATE_FOLLOWS,
 	UPDATE_MIXED, /* any of those before */
 	UPDATE_FLAT,
+	UPDATE_SCATTERED,
 	UPDATES
 };
 
 static int find_update(const char *name, enum update *ret, struct ff_error *err)
 {
 	static const char *const names[UPDATES] = {
-			"cut", "served", "copied", "follows", "mixed", "flat"};
+			"cut", "served", "copied", "follows", "mixed", "flat", "scattered"};
 	int i = 0;
 
 	while (i < UPDATES && name && strcmp(name, names[i]) != 0)
@@ -210,7 +211,7 @@ static void set_update(const struct ff_node *n, enum update how, uint32_t i, uin
 		break;
 	default:
 		c->n_parts = 0;
-		c->flat = how == UPDATE_FLAT;
+		c->flat = how >= UPDATE_FLAT;
 	}
 }
 
@@ -221,6 +222,8 @@ static int set_updates(const struct words *w, struct made *m, struct ff_error *e
 	enum update how, own;
 	uint32_t n = 0;
 	int code = find_update(w->update, &how, err);
+
+	m->strategy.scatter = code == FF_OK && how == UPDATE_SCATTERED;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK && w->update; i++) {
 		if (!ff_node_is_parameter(g, i))
