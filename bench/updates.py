@@ -5,14 +5,16 @@ usage: bench/updates.py [--build build] [--out out/updates] [--network NAME]... 
                         [--micro-batches M] [--hosts N --bandwidth 1gbit [--latency 0]]
 
 For each network ffprof measures kernels and links, on two ranks of this machine or, with --hosts, on as
-many emulated hosts (./run cluster, as root).  ffsearch writes data parallelism, zero-1 and zero-3, in M
-micro-batches if there are several (as megatron:1,N,1,M has it), and
+many emulated hosts (./run cluster, as root).  ffsearch writes data parallelism, zero-1, zero-2, zero-3, and
+zero-1 with all parameters cut along their first axis instead (by-axes), in M micro-batches if there are several
+(as megatron:1,N,1,M has it), and
 ffrun trains by each in turns, --rounds times; of a strategy's runs the fastest median step counts.
 Prints a line a strategy: predicted and measured step, both against data parallelism's, and bytes sent.
 
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
+import json
 import os
 
 from commands import load, on_hosts, profile_hosts, run
@@ -23,7 +25,7 @@ NETWORKS = {
     "gpt2": ["gpt2", "--batch", "8", "--set", "layers=2", "--set", "width=128", "--set", "heads=4",
              "--set", "sequence=64", "--set", "vocabulary=2000"],
 }
-STRATEGIES = ("data-parallel", "zero-1", "zero-3")
+STRATEGIES = ("data-parallel", "zero-1", "zero-2", "zero-3", "by-axes")
 DEVICES = 2
 WARMUP = 5
 MEASURED_US = 2e6  # a run is so long, within these steps
@@ -53,10 +55,22 @@ class Bench:
 
     def spelt(self, strategy):
         """For ffsearch, in so many micro-batches."""
+        if strategy == "by-axes":
+            return self.cut()
         if self.options.micro_batches == 1:
             return strategy
         update = "" if strategy == STRATEGIES[0] else f",{strategy}"
         return f"megatron:1,{self.options.hosts or DEVICES},1,{self.options.micro_batches}{update}"
+
+    def cut(self):
+        """zero-1's plan, each parameter cut along its first axis where that is updated flat."""
+        plan, devices = load(self.plan["zero-1"]), list(range(self.options.hosts or DEVICES))
+        for entry in plan["operators"]:
+            if entry.pop("update", None):
+                entry.update(degrees={"axis0": len(devices)}, devices=devices)
+        with open(self.plan["by-axes"], "w", encoding="utf-8") as to:
+            json.dump(plan, to)
+        return self.plan["by-axes"]
 
     def predict(self, strategy):
         """Microseconds, and bytes sent, of the strategy that is written."""

@@ -26,10 +26,10 @@ static int resolve_parameter(struct ff_lowering *l, uint32_t param, struct ff_er
 	uint32_t edge = g->uses[g->values[g->nodes[param].out].first_use];
 	uint16_t *list;
 
-	l->synced[param] = ff_param_is_synced(
-			g, param, own, l->node, !ff_lowering_stays(l), &l->flat[param]);
+	l->param[param].synced = ff_param_is_synced(
+			g, param, own, l->node, !ff_lowering_stays(l), &l->param[param].flat);
 	l->config[param] = *own;
-	if (own->n_parts && !l->synced[param])
+	if (own->n_parts && !l->param[param].synced)
 		return FF_OK;
 	reader = &l->config[g->edges[edge].node];
 	list = ff_arena_array(l->a, reader->n_parts, sizeof(*list));
@@ -88,8 +88,8 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 	for (uint32_t k = 0; k < g->n_values; k++)
 		ff_sums_find(g, l->position, l->node, k, &l->sums, &l->first_edge[k]);
 	for (uint32_t e = 0; e < g->n_edges && code == FF_OK; e++)
-		code = l->synced[ff_edge_source(g, e)] ? synced_edge(l, e, err)
-						       : build_edge(l, e, err);
+		code = l->param[ff_edge_source(g, e)].synced ? synced_edge(l, e, err)
+							     : build_edge(l, e, err);
 	for (uint32_t e = 0; e < g->n_edges && code == FF_OK; e++)
 		if (l->sums.sent[e] != FF_NONE)
 			l->edge[e].backward = (struct ff_redistribution){
@@ -149,7 +149,7 @@ static int find_accumulation(struct ff_lowering *l, struct ff_error *err)
 	if (!accumulate)
 		return ff_fail_memory(err);
 	for (uint32_t e = 0; e < l->g->n_edges; e++)
-		accumulate[e] = l->synced[ff_edge_source(l->g, e)] && !l->sums.first[e];
+		accumulate[e] = l->param[ff_edge_source(l->g, e)].synced && !l->sums.first[e];
 	l->r.accumulate = accumulate;
 	l->r.added = l->sums.added;
 	return FF_OK;
@@ -172,12 +172,12 @@ bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint3
 /* Chunks of what is compressed are its own; gradients that wait do so where they were made. */
 static struct ff_update_way update_way(const struct ff_lowering *l, uint32_t param)
 {
-	if (!l->synced[param])
+	if (!l->param[param].synced)
 		return (struct ff_update_way){0};
 	if (ff_lowering_stays(l))
 		return (struct ff_update_way){
-				.synced = true, .flat = l->flat[param] && !l->r.travel.codec};
-	return ff_param_way(l->g, l->s, &l->program, param, l->flat[param]);
+				.synced = true, .flat = l->param[param].flat && !l->r.travel.codec};
+	return ff_param_way(l->g, l->s, &l->program, param, l->param[param].flat);
 }
 
 static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
@@ -197,7 +197,7 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 
 		for (uint32_t e = n->in + n->n_data; e < n->in + n->n_in && code == FF_OK; e++) {
 			uint32_t param = ff_edge_source(g, e), count;
-			bool synced = l->synced[param];
+			bool synced = l->param[param].synced;
 			const struct ff_weight_group *group = ff_node_block_groups(
 					l->node[synced ? node : param],
 					synced ? g->edges[e].slot : FF_NONE, &count);
@@ -386,8 +386,7 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 	l->order = ff_arena_array(s, nodes, sizeof(*l->order));
 	l->position = ff_arena_array(s, nodes, sizeof(*l->position));
 	l->node = ff_arena_array(s, nodes, sizeof(*l->node));
-	l->synced = ff_arena_array(s, nodes, sizeof(*l->synced));
-	l->flat = ff_arena_array(s, nodes, sizeof(*l->flat));
+	l->param = ff_arena_array(s, nodes, sizeof(*l->param));
 	l->edge = ff_arena_array(s, edges, sizeof(*l->edge));
 	l->sums.first = ff_arena_array(s, edges, sizeof(*l->sums.first));
 	l->sums.sent = ff_arena_array(s, edges, sizeof(*l->sums.sent));
@@ -408,9 +407,9 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 	}
 	l->told.limited = ff_arena_array(
 			s, FF_PREFETCH_DISTANCE * (size_t)devices, sizeof(*l->told.limited));
-	if (!l->order || !l->position || !l->node || !l->synced || !l->flat || !l->edge ||
-			!l->sums.first || !l->sums.sent || !l->sums.added || !l->first_edge ||
-			!l->shared_from || !l->told.limited)
+	if (!l->order || !l->position || !l->node || !l->param || !l->edge || !l->sums.first ||
+			!l->sums.sent || !l->sums.added || !l->first_edge || !l->shared_from ||
+			!l->told.limited)
 		return ff_fail_memory(err);
 	memset(l->told.limited, 0xff,
 			FF_PREFETCH_DISTANCE * (size_t)devices * sizeof(*l->told.limited));

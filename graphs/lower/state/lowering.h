@@ -68,6 +68,12 @@ struct ff_computing {
 	struct ff_scratches scratches;
 };
 
+/* Whether a parameter's gradients are summed in place, and whether it is updated flat. */
+struct ff_param_state {
+	bool synced;
+	enum ff_flat flat;
+};
+
 struct ff_lowering {
 	const struct ff_graph *g; /* of one micro-batch */
 	const struct ff_machine *m;
@@ -82,10 +88,9 @@ struct ff_lowering {
 	const struct ff_node_block **node; /* NULL for inputs */
 	struct ff_edge_block *edge;
 	struct ff_bucketing buckets;
-	bool *synced;          /* by node: a parameter whose gradients are summed in place */
-	enum ff_flat *flat;    /* and whether it is updated flat */
-	uint32_t *first_edge;  /* by value: its first use in backward, or FF_NONE */
-	uint32_t *shared_from; /* by edge: ff_edge_shared_from */
+	struct ff_param_state *param; /* by node */
+	uint32_t *first_edge;         /* by value: its first use in backward, or FF_NONE */
+	uint32_t *shared_from;        /* by edge: ff_edge_shared_from */
 	struct ff_sums sums;
 
 	struct ff_schedule r;
