@@ -189,6 +189,7 @@ START_TEST(round_trip)
 		for (uint32_t i = 0; i < 3; i++) /* files from before there were waits have none */
 			classes[i].waited_us = round % 2 ? NAN : 1.75 * i;
 		s.bucket_bytes = round % 3 ? 0 : 1 + ff_random_below(&r, 1u << 30);
+		s.scatter = round % 4 == 1;
 		info.data_parallel_bucket_bytes = round % 2 ? 0 : FF_MOST_BUCKET_BYTES - round;
 		info.optimizer = round % 4 ? ff_optimizer((enum ff_optimizer_id)(round % 4 - 1))
 					   : NULL;
@@ -196,6 +197,7 @@ START_TEST(round_trip)
 		ck_assert_ptr_eq(seen.optimizer,
 				info.optimizer ? info.optimizer : ff_optimizer_preset());
 		ck_assert_int_eq(read.bucket_bytes, s.bucket_bytes);
+		ck_assert(read.scatter == s.scatter);
 		ck_assert_int_eq(seen.data_parallel_bucket_bytes, info.data_parallel_bucket_bytes);
 		ck_assert_double_eq(seen.predicted_us, 2.5);
 		ck_assert_uint_eq(seen.n_classes, 3);
@@ -348,6 +350,8 @@ START_TEST(bad)
 					"predicted_waits: expected an object"},
 			{"2,\"optimizer\":2", "\"degrees\":{},\"devices\":[0]", "optimizer"},
 			{"2,\"bucket_bytes\":0", "\"degrees\":{},\"devices\":[0]", "bucket_bytes"},
+			{"2,\"gradients\":\"whole\"", "\"degrees\":{},\"devices\":[0]",
+					"gradients: expected \"scattered\""},
 			{"2", "\"update\":\"flat\"", "is no parameter"},
 			{"2", "\"update\":\"round\"", "update: expected \"flat\""},
 			{"2", "\"update\":\"flat\",\"degrees\":{}", "degrees"},

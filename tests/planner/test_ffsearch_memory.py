@@ -69,8 +69,8 @@ def test_zero_3_costs_one_half_more():
     assert one["comm_bytes"] < three["comm_bytes"] < 1.1 * data["comm_bytes"], "bfloat16 is gathered"
     assert three["dropped"] == three["updated_flat"] > one["dropped"] == 0
     assert two["comm_bytes"] == one["comm_bytes"], "in one micro-batch"
-    most = [max(r["memory_bytes"]) for r in (three, two, one, data)]
-    assert most == sorted(set(most)), most
+    assert max(two["memory_bytes"]) < max(one["memory_bytes"])
+    assert max(three["memory_bytes"]) < max(one["memory_bytes"]) < max(data["memory_bytes"])
 
 
 def test_no_plain_start_is_better():
