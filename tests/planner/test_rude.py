@@ -98,7 +98,7 @@ def test_options():
     refused('not "bfloat1"; did you mean bfloat16?', *simulate, "--compress", "bfloat1")
     search = [*BASE, "--proposals", "9", "-o", "none.json"]
     refused('not "updates,replica"; did you mean replicas?', *search, "--space", "updates,replica")
-    refused('not "zero-2"; did you mean zero-1?', *search, "--init", "zero-2")
+    refused('not "zero-9"; did you mean zero-1?', *search, "--init", "zero-9")
     refused("zer-1: cannot be read: No such file or directory; did you mean zero-1?", *BASE, "--simulate", "zer-1")
     refused("analytc: cannot be read: No such file or directory; did you mean analytic?",
             *BASE[:4], "--costs", "analytc", "--simulate", "expert")
