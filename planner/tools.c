@@ -12,7 +12,7 @@ int ff_job_open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error
 	if (code < 0)
 		return code;
 	ff_pricer_set_clip(*ret, j->opt.clip);
-	ff_pricer_set_codec(*ret, j->in.travel.codec);
+	ff_pricer_set_travel(*ret, &j->in.travel);
 	if (j->opt.framework_name)
 		ff_pricer_set_framework(*ret, &j->in.framework);
 	if (j->opt.by_nodes)

@@ -7,6 +7,7 @@
 #include "ff/device_model.h"
 #include "ff/framework.h"
 #include "ff/schedule.h"
+#include "ff/travel.h"
 
 struct ff_pricer;
 
@@ -36,8 +37,8 @@ const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p);
  * unless told. */
 void ff_pricer_set_clip(struct ff_pricer *p, bool clip);
 bool ff_price_clips(const struct ff_pricer *p);
-/* By what gradients that are all-reduced are compressed; NULL, as at first: not at all. */
-void ff_pricer_set_codec(struct ff_pricer *p, const struct ff_codec *codec);
+/* How gradients travel; at first as they are.  Prices know by what they are compressed. */
+void ff_pricer_set_travel(struct ff_pricer *p, const struct ff_travel *t);
 const struct ff_codec *ff_price_codec(const struct ff_pricer *p);
 
 /* As that framework would execute it; NULL, as at first: our runtime.  Before anything is priced;
@@ -94,6 +95,9 @@ double ff_price_beside(const struct ff_pricer *p, uint32_t n, const uint16_t *de
 /* Adding so many bytes of gradients to others in memory; 0 for none.  `g` as above. */
 double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_t device,
 		int64_t bytes);
+/* Each move takes every device that it is among at least so long for a byte that it receives, of
+ * gradients, weights or data, from others (docs/simulator.md); 0: nothing is known. */
+double ff_price_received_us(const struct ff_pricer *p);
 /* Updating so many bytes of weights. */
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes);
 /* So many bytes of gradients that are copied; as long takes reading them for their norm. */

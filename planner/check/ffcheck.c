@@ -105,7 +105,7 @@ static int open_pricer(struct check *c, struct ff_error *err)
 	if (code < 0)
 		return code;
 	ff_pricer_set_clip(c->pricer, c->info.clip);
-	ff_pricer_set_codec(c->pricer, c->info.travel.codec);
+	ff_pricer_set_travel(c->pricer, &c->info.travel);
 	if (c->by_nodes)
 		ff_pricer_set_by_nodes(c->pricer, true);
 	return ff_pricer_set_optimizer(c->pricer, c->info.optimizer, err);

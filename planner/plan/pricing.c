@@ -38,7 +38,7 @@ static int open_pricer(struct ff_pricing *p, const struct ff_strategy_info *info
 	if (code < 0)
 		return code;
 	ff_pricer_set_clip(*ret, info->clip);
-	ff_pricer_set_codec(*ret, info->travel.codec);
+	ff_pricer_set_travel(*ret, &info->travel);
 	return ff_pricer_set_optimizer(*ret, info->optimizer, err);
 }
 

@@ -349,3 +349,29 @@ double ff_links_all_to_all_us(
 	}
 	return ff_links_messages_us(l, &mv);
 }
+
+/* ---- the least ---- */
+
+/* A device gets bytes over the link inside its node and over its node's cards, at once at most;
+ * each has a latency as well, so rounding to the grid of prices makes none of it less.  Of rings
+ * and stages: docs/simulator.md. */
+double ff_links_received_us(const struct ff_links *l)
+{
+	const struct ff_machine *m = l->machine;
+	double inside = 0, network = 0, latency_us = INFINITY;
+
+	if (l->costs || l->wired.machine)
+		return 0;
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		if (m->nodes[i].count > 1) {
+			inside = fmax(inside, l->inside[i].bytes_per_us);
+			latency_us = fmin(latency_us, l->inside[i].latency_us);
+		}
+		if (m->n_nodes > 1) {
+			network = fmax(network, m->nodes[i].network.bytes_per_us);
+			latency_us = fmin(latency_us, m->nodes[i].network.latency_us);
+		}
+	}
+	return latency_us < FF_PRICE_STEP_US || !(inside + network > 0) ? 0
+									: 1 / (inside + network);
+}

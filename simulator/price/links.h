@@ -4,6 +4,7 @@
 #define FF_SIMULATOR_LINKS_H
 
 #include "ff/costs.h"
+#include "ff/price.h"
 #include "ff/schedule.h"
 #include "tables.h"
 #include "wired.h"
@@ -45,5 +46,7 @@ double ff_links_messages_us(const struct ff_links *l, const struct ff_move *mv);
 /* The same of `bytes` from each of the devices to each other, all at once. */
 double ff_links_all_to_all_us(
 		const struct ff_links *l, uint32_t n, const uint16_t *device, int64_t bytes);
+/* Of a byte that some device receives from others, the least; 0: nothing is known. */
+double ff_links_received_us(const struct ff_links *l);
 
 #endif

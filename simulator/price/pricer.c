@@ -182,9 +182,10 @@ bool ff_price_clips(const struct ff_pricer *p)
 	return p->clip;
 }
 
-void ff_pricer_set_codec(struct ff_pricer *p, const struct ff_codec *codec)
+void ff_pricer_set_travel(struct ff_pricer *p, const struct ff_travel *t)
 {
-	p->codec = codec;
+	p->codec = t->codec;
+	p->averaged = t->average_every > 0;
 }
 
 void ff_pricer_set_framework(struct ff_pricer *p, const struct ff_framework *f)

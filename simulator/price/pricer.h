@@ -39,6 +39,7 @@ struct ff_pricer {
 	const struct ff_optimizer *optimizer;
 	bool clip;
 	const struct ff_codec *codec;
+	bool averaged; /* parameters are sent now and then instead of gradients */
 	const struct ff_framework *framework; /* NULL: our runtime */
 	struct ff_overlap_cost overlap;
 	struct ff_links links;

@@ -293,6 +293,11 @@ double ff_price_beside(const struct ff_pricer *p, uint32_t n, const uint16_t *de
 	return share > 0 ? ff_price_on_grid(share * us) : 0;
 }
 
+double ff_price_received_us(const struct ff_pricer *p)
+{
+	return p->codec || p->averaged || p->framework ? 0 : ff_links_received_us(&p->links);
+}
+
 double ff_price_add(
 		const struct ff_pricer *p, const struct ff_graph *g, uint32_t device, int64_t bytes)
 {

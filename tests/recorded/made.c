@@ -134,7 +134,7 @@ static int open_pricer(const struct words *w, struct made *m, struct ff_error *e
 		return code;
 	o->ctx = m->pricer;
 	ff_pricer_set_clip(m->pricer, w->clip);
-	ff_pricer_set_codec(m->pricer, o->travel.codec);
+	ff_pricer_set_travel(m->pricer, &o->travel);
 	return ff_pricer_set_optimizer(m->pricer, o->optimizer, err);
 }
 

@@ -634,7 +634,8 @@ static void open_walk(struct walk *w)
 	w->seen->optimizer[w->optimizer->id]++;
 	ff_pricer_set_clip(w->p, w->bucket % 3 == 0);
 	if (w->bucket % 5 < FF_CODEC_COUNT)
-		ff_pricer_set_codec(w->p, ff_codec((enum ff_codec_id)(w->bucket % 5)));
+		ff_pricer_set_travel(w->p, &(struct ff_travel){.codec = ff_codec((enum ff_codec_id)(
+									       w->bucket % 5))});
 	w->seen->compressed += ff_price_codec(w->p) != NULL;
 	w->seen->clipped += ff_price_clips(w->p);
 	ck_assert_msg(ff_evaluator_create(&w->g, &w->h.m, w->p, w->limit, w->bucket, &w->e,

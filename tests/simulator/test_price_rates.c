@@ -103,16 +103,16 @@ START_TEST(codecs_are_priced_as_measured)
 	double us;
 
 	setup(&w, 1, 2, c);
-	ff_pricer_set_codec(w.p, ternary);
+	ff_pricer_set_travel(w.p, &(struct ff_travel){.codec = ternary});
 	us = ff_price_bucket(w.p, 2, devices, 4096);
 	set_rate(c, FF_RATE_ENCODE + FF_CODEC_TERNARY, (struct ff_rate){7, 30});
 	set_rate(c, FF_RATE_DECODE + FF_CODEC_TERNARY, (struct ff_rate){11, 40});
 	price_anew(&w, c);
-	ff_pricer_set_codec(w.p, ternary);
+	ff_pricer_set_travel(w.p, &(struct ff_travel){.codec = ternary});
 	ck_assert_double_eq_tol(ff_price_bucket(w.p, 2, devices, 4096) - us, measured - estimated,
 			2 * FF_PRICE_STEP_US);
 	us = ff_price_sync(w.p, 2, devices, 4096);
-	ff_pricer_set_codec(w.p, NULL);
+	ff_pricer_set_travel(w.p, &(struct ff_travel){.codec = NULL});
 	ck_assert_double_eq(ff_price_bucket(w.p, 2, devices, 4096), us);
 	teardown(&w);
 	ff_costs_destroy(c);
