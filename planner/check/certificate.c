@@ -30,6 +30,7 @@ static void write_part(const struct ff_graph *g, const struct ff_certified *p, s
 	ff_out_int(o, "micro_batches", p->micro_batches);
 	ff_out_real(o, "bound_us", p->us);
 	ff_out_real(o, "compute", p->by->compute);
+	ff_out_real(o, "communication", p->by->communication);
 	ff_out_array(o, "chains");
 	for (uint32_t i = 0; i < p->by->n_chains; i++)
 		write_chain(g, &p->by->chain[i], o);
@@ -102,7 +103,8 @@ static int read_chain(const struct ff_json *at, const struct ff_graph *g, struct
 static int read_part(const struct ff_json *at, const struct ff_graph *g, struct ff_arena *a,
 		struct ff_certified *ret, struct ff_error *err)
 {
-	static const char *const keys[] = {"micro_batches", "bound_us", "compute", "chains", NULL};
+	static const char *const keys[] = {
+			"micro_batches", "bound_us", "compute", "communication", "chains", NULL};
 	const struct ff_json *chains;
 	int64_t micro = 0;
 	int code = ff_json_only(at, keys, err);
@@ -117,6 +119,8 @@ static int read_part(const struct ff_json *at, const struct ff_graph *g, struct 
 		code = ff_json_real(at, "bound_us", 0, FF_TIMES_EXACT_US, &ret->us, err);
 	if (code == FF_OK)
 		code = ff_json_real(at, "compute", 0, 1, &ret->by->compute, err);
+	if (code == FF_OK)
+		code = ff_json_real(at, "communication", 0, 1, &ret->by->communication, err);
 	if (code == FF_OK)
 		code = ff_json_need(at, "chains", FF_JSON_ARRAY, &chains, err);
 	if (code == FF_OK && chains->n > FF_MOST_CHAINS)
@@ -204,7 +208,7 @@ static bool is_near(double a, double b)
 static int check_weights(const struct ff_graph *g, struct ff_weights *by, struct ff_arena *a,
 		struct ff_error *err)
 {
-	double sum = by->compute;
+	double sum = by->compute + by->communication;
 
 	for (uint32_t i = 0; i < by->n_chains; i++) {
 		struct ff_chain *c = &by->chain[i];
@@ -239,6 +243,10 @@ static int verify_weights(struct ff_kinds *k, const struct ff_certified *p, stru
 		code = ff_longest_us(k, a, &longest_us, err);
 	if (code < 0)
 		return code;
+	if (p->by->communication > 0 && !w.received)
+		return ff_fail(err, FF_E_RUN,
+				"the certificate counts what devices receive, of which nothing is "
+				"known by these prices");
 	us = fmax(ff_weighted_us(&w, p->by), longest_us);
 	if (!is_near(us, p->us))
 		return ff_fail(err, FF_E_RUN,

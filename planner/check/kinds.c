@@ -56,7 +56,7 @@ static uint64_t hash_attributes(const struct ff_node *n)
 
 /* All that the price of a part depends on but its box: the key of its cost, its
  * FLOPs and its bytes, where it stands. */
-static uint64_t hash_node(const struct ff_kinds *b, uint32_t node)
+uint64_t ff_kinds_hash(const struct ff_kinds *b, uint32_t node)
 {
 	const struct ff_graph *g = b->graph;
 	const struct ff_node *n = &g->nodes[node];
@@ -79,8 +79,7 @@ static uint64_t hash_node(const struct ff_kinds *b, uint32_t node)
 
 /* ---- prices of parts ---- */
 
-/* Whether to give up; asked now and then. */
-static bool look(struct ff_kinds *b)
+bool ff_kinds_look(struct ff_kinds *b)
 {
 	if (b->look_in-- == 0) {
 		b->look_in = LOOK_EVERY;
@@ -246,7 +245,7 @@ static int add_split(struct ff_kinds *b, const struct ff_kind *kind, const struc
 	uint32_t n = kind->split;
 	int code;
 
-	for (uint32_t i = kind->split; i < b->n_split; i++) {
+	for (uint32_t i = kind->split; i < b->n_split && !b->every; i++) {
 		struct ff_split_us below = b->split[i];
 
 		if (!is_below(&below, s))
@@ -256,7 +255,7 @@ static int add_split(struct ff_kinds *b, const struct ff_kind *kind, const struc
 		return FF_OK;
 	}
 	for (uint32_t i = kind->split; i < b->n_split; i++)
-		if (!is_below(s, &b->split[i]))
+		if (b->every || !is_below(s, &b->split[i]))
 			b->split[n++] = b->split[i];
 	b->n_split = n;
 	code = ff_grow(&b->split, n, &b->split_cap, sizeof(*b->split), err);
@@ -277,7 +276,7 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 
 	for (uint32_t i = 0; i < n_dims; i++)
 		at[i] = &b->dim[i].interval[b->dim[i].of_degree[config->degree[i]]];
-	while (!look(b)) {
+	while (!ff_kinds_look(b)) {
 		struct ff_part_us p;
 		int code;
 
@@ -318,7 +317,7 @@ static int find_intervals(struct ff_kinds *b, const struct ff_node *n, struct ff
 
 		most = most < b->n_devices ? most : b->n_devices;
 		code = ff_intervals_start(&b->dim[d], most, err);
-		for (uint32_t k = 1; k <= most && code == FF_OK && !look(b); k++)
+		for (uint32_t k = 1; k <= most && code == FF_OK && !ff_kinds_look(b); k++)
 			code = ff_intervals_add(&b->dim[d], n, d, k, err);
 		if (code < 0)
 			return code;
@@ -348,7 +347,7 @@ static int tally_kind(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, st
 
 int ff_kinds_find(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, struct ff_error *err)
 {
-	uint64_t hash = hash_node(b, node);
+	uint64_t hash = ff_kinds_hash(b, node);
 	uint32_t at, i = ff_table_first(&b->kinds, hash, &at);
 	int code;
 

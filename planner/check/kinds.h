@@ -35,7 +35,8 @@ struct ff_kind {
 	double all_us;           /* device time of all parts: the least of any degrees */
 	uint32_t reads, n_reads; /* slices of the arrays in struct ff_kinds */
 	uint32_t mixed, n_mixed;
-	uint32_t split, n_split; /* only such as no other is below in all three figures */
+	uint32_t split, n_split; /* only such as no other is below in all three figures, unless all
+				  * are kept */
 };
 
 struct ff_part_us {
@@ -51,6 +52,7 @@ struct ff_kinds {
 	void *ctx;
 	bool stopped;
 	bool halves; /* gradients of parameters may be made apart, and nobody waits for them */
+	bool every;  /* splits are those of all degree vectors, in their order */
 	uint32_t look_in;
 	uint32_t n_devices;
 	uint32_t n_device_kinds;
@@ -67,13 +69,18 @@ struct ff_kinds {
 };
 
 /* Nothing is gathered yet.  `g`, of one micro-batch, must outlive it, as must `p`.  `stop` is asked
- * now and then, and may be NULL.  `halves`: of several micro-batches, in the order zb-h1. */
+ * now and then, and may be NULL.  `halves`: of several micro-batches, in the order zb-h1.
+ * Where `every` is wanted it is set afterwards. */
 int ff_kinds_init(struct ff_kinds *k, const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer *p, bool halves, bool (*stop)(void *ctx), void *ctx,
 		struct ff_arena *a, struct ff_error *err);
 void ff_kinds_finish(struct ff_kinds *k);
 /* That of a computed node; where k->stopped is true afterwards it is not whole. */
 int ff_kinds_find(struct ff_kinds *k, uint32_t node, struct ff_kind *ret, struct ff_error *err);
+/* All that prices of a computed node's parts, and their regions, depend on but their boxes. */
+uint64_t ff_kinds_hash(const struct ff_kinds *k, uint32_t node);
+/* Whether to give up; asked now and then. */
+bool ff_kinds_look(struct ff_kinds *k);
 /* Updates of all weights, once. */
 double ff_kinds_updates_us(const struct ff_kinds *k);
 

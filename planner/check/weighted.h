@@ -6,12 +6,14 @@
 
 #include "chain.h"
 #include "kinds.h"
+#include "received.h"
 
 #define FF_MOST_CHAINS 48
 
 /* At least 0; together 1. */
 struct ff_weights {
-	double compute; /* of the mean over devices */
+	double compute;       /* of the mean over devices */
+	double communication; /* likewise */
 	uint32_t n_chains;
 	struct ff_chain chain[FF_MOST_CHAINS]; /* traced */
 };
@@ -23,16 +25,28 @@ struct ff_weighted {
 	double updates_us;
 	const struct ff_split_us **split; /* by node: its kind's; NULL: it is not computed */
 	uint32_t *n_split;
-	uint32_t *chosen;             /* by node: what is least, by the weights asked last */
+	/* Where what is received counts: by node; NULL: it does not. */
+	const struct ff_received *received;
+	double received_us;          /* of a byte */
+	struct ff_handed *handed_by; /* by node: weights of what it is handed; scratch */
+	double **cost;               /* by node, and degree vector; scratch */
+	uint32_t **best;  /* by node, and degree vector of the node that it reads; scratch */
+	uint32_t *chosen; /* by node: what is least, by the weights asked last */
 	double *corner_by, *least_by; /* by node; scratch */
-	/* By what is least, by the weights asked last: the mean, and each chain. */
-	double compute_us, chain_us[FF_MOST_CHAINS];
+	/* By what is least, by the weights asked last: means, and each chain. */
+	double compute_us, communication_us, chain_us[FF_MOST_CHAINS];
 };
 
-/* Gathers prices; where `k` is stopped meanwhile it is not whole.  `k` must not gather any others
- * afterwards. */
+/* Gathers prices, and where FF_RECEIVED_DEVICES allows it what devices receive; where `k` is
+ * stopped meanwhile it is not whole.  `k` must not gather any others afterwards. */
 int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_batches,
 		struct ff_arena *a, struct ff_error *err);
+/* What chain `c` waits for at its place `i` until what it reads there has been moved, and the
+ * gradient back, by what is chosen. */
+double ff_weighted_wait_us(const struct ff_weighted *w, const struct ff_chain *c, uint32_t i);
+/* The means, and what each of the chains takes, by what is chosen: no strategy that is split so
+ * takes less. */
+void ff_weighted_terms(struct ff_weighted *w, const struct ff_weights *by);
 /* No strategy takes less. */
 double ff_weighted_us(struct ff_weighted *w, const struct ff_weights *by);
 

@@ -83,6 +83,7 @@ static bool is_known(const struct ff_weights *w, const struct ff_chain *c)
 static void scale(struct ff_weights *w, double by)
 {
 	w->compute *= by;
+	w->communication *= by;
 	for (uint32_t i = 0; i < w->n_chains; i++)
 		w->chain[i].weight *= by;
 }
@@ -124,13 +125,15 @@ static int add_longest(struct raiser *r, struct ff_error *err)
 static void step(struct raiser *r, double by)
 {
 	struct ff_weights *w = &r->now;
-	double compute = r->w->compute_us, mean = w->compute * compute, sum;
+	double compute = r->w->compute_us, moved = r->w->communication_us;
+	double mean = w->compute * compute + w->communication * moved, sum;
 	const double *us = r->w->chain_us;
 
 	for (uint32_t i = 0; i < w->n_chains; i++)
 		mean += w->chain[i].weight * us[i];
 	w->compute *= exp(fmin(by * (compute / mean - 1), 3));
-	sum = w->compute;
+	w->communication *= exp(fmin(by * (moved / mean - 1), 3));
+	sum = w->compute + w->communication;
 	for (uint32_t i = 0; i < w->n_chains; i++) {
 		w->chain[i].weight *= exp(fmin(by * (us[i] / mean - 1), 3));
 		sum += w->chain[i].weight;
@@ -156,11 +159,13 @@ static void tidy(struct raiser *r)
 	double us;
 
 	r->now = *r->best;
+	if (r->now.communication <= LIGHT)
+		r->now.communication = 0;
 	for (uint32_t i = 0; i < r->now.n_chains; i++)
 		if (r->now.chain[i].weight > LIGHT)
 			r->now.chain[n++] = r->now.chain[i];
 	r->now.n_chains = n;
-	us = r->now.compute;
+	us = r->now.compute + r->now.communication;
 	for (uint32_t i = 0; i < n; i++)
 		us += r->now.chain[i].weight;
 	scale(&r->now, 1 / us);
@@ -169,6 +174,15 @@ static void tidy(struct raiser *r)
 		return;
 	r->us = us;
 	*r->best = r->now;
+}
+
+/* A weight that is 0 stays so. */
+static void start_communication(struct raiser *r)
+{
+	if (!r->w->received)
+		return;
+	scale(&r->now, 1 - NEW_SHARE);
+	r->now.communication = NEW_SHARE;
 }
 
 static int allocate(struct raiser *r, struct ff_error *err)
@@ -195,7 +209,10 @@ int ff_weights_raise(struct ff_weighted *w, bool (*stop)(void *ctx), void *ctx, 
 		judge(&r);
 		if (i + 1 == STEPS || r.idle > MOST_IDLE || (stop && stop(ctx)))
 			break;
-		step(&r, FIRST_STEP / (1 + SLOWER * i));
+		if (!i)
+			start_communication(&r);
+		else
+			step(&r, FIRST_STEP / (1 + SLOWER * i));
 		code = add_longest(&r, err);
 	}
 	if (code == FF_OK)

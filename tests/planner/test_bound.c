@@ -7,6 +7,7 @@
 #include "../simulator/hand.h"
 #include "check/weighted.h"
 #include "simulator/drawn.h"
+#include "space/raise.h"
 
 struct world {
 	struct hand_machine h;
@@ -89,6 +90,168 @@ START_TEST(no_strategy_is_faster)
 		}
 		teardown(&w);
 	}
+}
+END_TEST
+
+/* Links of any speed beside what is computed, all with some latency. */
+static void draw_links(struct ff_random *state, struct hand_machine *h)
+{
+	static const double faster[] = {1e-4, 1e-3, 0.1, 10};
+
+	for (uint32_t i = 0; i < h->m.n_nodes; i++) {
+		struct ff_link *const links[] = {&h->node[i].inside, &h->node[i].network};
+
+		for (int k = 0; k < 2; k++) {
+			links[k]->bytes_per_us *= faster[ff_random_below(state, 4)];
+			links[k]->latency_us = 1e-3;
+		}
+		h->node[i].inside.shared = ff_random_below(state, 2);
+	}
+}
+
+/* Chooses the degrees that `s` has, `g` is of one micro-batch: false, where bounds know no degrees.
+ */
+static bool choose_split(const struct world *w, const struct ff_graph *g,
+		const struct ff_strategy *s, struct ff_weighted *ret)
+{
+	for (uint32_t i = 0; i < g->n_nodes && ret->received; i++) {
+		const struct ff_node *n = &g->nodes[i];
+		const struct ff_config *have = &s->config[ff_node_leader(g, i)];
+		struct ff_config c = {.n_parts = 0};
+
+		if (!ff_node_is_computed(g, i))
+			continue;
+		for (ret->chosen[i] = 0; ff_config_next_degrees(n, w->h.m.n_devices, &c);
+				ret->chosen[i]++)
+			if (!memcmp(c.degree, have->degree, n->n_dims * sizeof(*c.degree)))
+				break;
+		ck_assert_uint_lt(ret->chosen[i], ret->n_split[i]);
+	}
+	return ret->received;
+}
+
+/* That moves hold the communication lanes of devices, on average. */
+static double moving_us(const struct world *w, const struct ff_schedule *plan,
+		const struct ff_simulation *sim)
+{
+	double us = 0;
+
+	for (uint32_t i = 0; i < plan->n_tasks; i++)
+		if (plan->tasks[i].move && plan->tasks[i].move->n_devices > 1)
+			us += plan->tasks[i].move->n_devices * (sim->finish[i] - sim->start[i]);
+	return us / w->h.m.n_devices;
+}
+
+/* What its degrees say of lanes, and of chains.  How many times the bytes that count its moves
+ * take; 0: none count. */
+static double check_terms(const struct world *w, const struct ff_schedule *plan,
+		const struct ff_simulation *sim, struct ff_weighted *weighted,
+		const struct ff_weights *by)
+{
+	double moving = moving_us(w, plan, sim) * (1 + 1e-9), us = sim->step_us * (1 + 1e-9);
+
+	if (!choose_split(w, plan->graph, plan->strategy, weighted))
+		return 0;
+	ff_weighted_terms(weighted, by);
+	ck_assert_double_le(weighted->compute_us, us);
+	ck_assert_double_le(weighted->communication_us, moving);
+	for (uint32_t i = 0; i < by->n_chains; i++)
+		ck_assert_double_le(weighted->chain_us[i], us);
+	return weighted->communication_us > 0 ? moving / weighted->communication_us : 0;
+}
+
+/* Of any strategy, not of the best alone; the chains are those of one micro-batch. */
+static double draw_terms(struct world *w, struct ff_random *state, const struct ff_weights *alone)
+{
+	const struct ff_weights none = {.compute = 1};
+	struct ff_arena a;
+	struct ff_graph micro;
+	struct ff_strategy s;
+	struct ff_schedule plan;
+	struct ff_simulation sim;
+	struct ff_weighted weighted;
+	struct ff_kinds *k;
+	double times;
+
+	ff_arena_init(&a);
+	draw_strategy(state, &w->g, w->h.m.n_devices, &a, &s, &micro);
+	ck_assert_int_eq(ff_lower(&w->g, &w->h.m, &s, NULL, &a, &plan, NULL), FF_OK);
+	ck_assert_int_eq(ff_simulate(&plan, w->p, &a, &sim, NULL), FF_OK);
+	k = ff_arena_alloc(&a, sizeof(*k));
+	ck_assert_int_eq(ff_kinds_init(k, &micro, &w->h.m, w->p, s.micro_batches > 1, NULL, NULL,
+					 &a, NULL),
+			FF_OK);
+	ck_assert_int_eq(ff_weighted_init(&weighted, k, s.micro_batches, &a, NULL), FF_OK);
+	times = check_terms(w, &plan, &sim, &weighted, s.micro_batches > 1 ? &none : alone);
+	ff_kinds_finish(k);
+	ff_arena_finish(&a);
+	return times;
+}
+
+START_TEST(no_strategy_moves_less)
+{
+	struct ff_random state = {.seed = ff_test_seed(27)};
+	uint32_t near = 0, counted = 0, rounds = ff_test_rounds(150);
+
+	for (uint32_t round = 0; round < rounds; round++) {
+		struct ff_weights *by;
+		struct world w;
+		double us;
+
+		setup(&w, &state, 1 + ff_random_below(&state, 2), 1 + ff_random_below(&state, 4));
+		draw_links(&state, &w.h);
+		ff_pricer_destroy(w.p);
+		ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL,
+						 &w.p, NULL),
+				FF_OK);
+		by = ff_arena_alloc(&w.arena, sizeof(*by));
+		ck_assert_int_eq(ff_lower_bound_weights(&w.g, 1, &w.h.m, w.p, NULL, NULL, &w.arena,
+						 by, &us, NULL),
+				FF_OK);
+		for (int i = 0; i < 20; i++) {
+			double times = draw_terms(&w, &state, by);
+
+			counted += times > 0;
+			near += times > 0 && times < 4;
+		}
+		teardown(&w);
+	}
+	printf("# %u strategies must move something, and %u move less than four times that\n",
+			counted, near);
+	ck_assert_uint_gt(near, rounds / 8);
+}
+END_TEST
+
+/* Data parallelism on two devices sends just what it must. */
+START_TEST(gradients_are_counted_whole)
+{
+	struct ff_weights by = {.communication = 1};
+	struct ff_strategy s;
+	struct ff_schedule plan;
+	struct ff_simulation sim;
+	struct ff_weighted weighted;
+	struct ff_kinds *k;
+	struct world w;
+
+	setup_zoo(&w, "mlp", "hidden=64", 2);
+	ff_pricer_destroy(w.p);
+	hand_machine_init(&w.h, 1, 2, true);
+	w.h.node[0].inside.latency_us = 1e-3;
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &w.p,
+					 NULL),
+			FF_OK);
+	k = ff_arena_alloc(&w.arena, sizeof(*k));
+	ck_assert_int_eq(ff_strategy_data_parallel(&w.g, 2, &w.arena, &s, NULL), FF_OK);
+	ck_assert_int_eq(ff_lower(&w.g, &w.h.m, &s, NULL, &w.arena, &plan, NULL), FF_OK);
+	ck_assert_int_eq(ff_simulate(&plan, w.p, &w.arena, &sim, NULL), FF_OK);
+	ck_assert_int_eq(ff_kinds_init(k, &w.g, &w.h.m, w.p, false, NULL, NULL, &w.arena, NULL),
+			FF_OK);
+	ck_assert_int_eq(ff_weighted_init(&weighted, k, 1, &w.arena, NULL), FF_OK);
+	ck_assert(choose_split(&w, &w.g, &s, &weighted));
+	ff_weighted_terms(&weighted, &by);
+	ck_assert_double_gt(weighted.communication_us, 0.95 * moving_us(&w, &plan, &sim));
+	ff_kinds_finish(k);
+	teardown(&w);
 }
 END_TEST
 
@@ -425,6 +588,8 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, no_strategy_is_faster);
+	tcase_add_test(t, no_strategy_moves_less);
+	tcase_add_test(t, gradients_are_counted_whole);
 	tcase_add_test(t, one_device_is_tight);
 	tcase_add_test(t, nothing_goes_back_through_a_route);
 	tcase_add_test(t, equals_the_plain_sum);

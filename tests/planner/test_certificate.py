@@ -111,11 +111,11 @@ def test_other_changes():
     check({**c, "micro_batches": [part, part]}, status=2)
     # weights that would prove more than there is
     more = copy.deepcopy(c)
-    more["micro_batches"][0].update(compute=1, chains=[{"weight": 1, "operators": ["fc1"]}])
+    more["micro_batches"][0].update(compute=1, communication=0, chains=[{"weight": 1, "operators": ["fc1"]}])
     assert "add up to" in check(more, status=1)
     # no chain: the wrong way round, and with a gap
     for wrong in (["fc2", "fc1"], ["fc1", "fc3"]):
-        more["micro_batches"][0].update(compute=0.5, chains=[{"weight": 0.5, "operators": wrong}])
+        more["micro_batches"][0].update(compute=0.5, communication=0, chains=[{"weight": 0.5, "operators": wrong}])
         assert "is none" in check(more, status=1)
     # of another number of micro-batches than the plan's
     run(FFSEARCH, "g.json", "--machine", "p100x16", "--devices", "4", "--costs", "analytic", "--simulate",
@@ -124,6 +124,30 @@ def test_other_changes():
     assert plan.get("micro_batches", 1) > 1, plan
     alone = {**c, "micro_batches": [part], "bound_us": part["bound_us"]}
     assert part["micro_batches"] == 1 and "says nothing" in check(alone, status=1, plan="two.json")
+
+
+def test_communication():
+    """Of hosts on a slow network bounds rest on what devices receive."""
+    host = {"count": 4, "devices": 1, "kind": "cpu", "inside": {"latency_us": 1, "bytes_per_s": 1e10, "shared": True},
+            "network": {"latency_us": 50, "bytes_per_s": 1.25e7}}
+    kind = {"name": "cpu", "flops_per_s": 1e11, "memory_bytes_per_s": 1e10, "memory_bytes": 1 << 33}
+    hosts = {"format": "ffsoap-machine", "version": 1, "name": "slow", "overlap": True, "kinds": [kind], "nodes": [host]}
+    pathlib.Path("slow.json").write_text(json.dumps(hosts), encoding="utf-8")
+    host["network"]["bytes_per_s"] = 1.25e12
+    pathlib.Path("fast.json").write_text(json.dumps(hosts), encoding="utf-8")
+    run(FFZOO, "mlp", "--batch", "128", "--set", "hidden=1024", "-o", "g.json")
+    alone = {}
+    for name in ("slow", "fast"):
+        run(FFSEARCH, "g.json", "--machine", name + ".json", "--costs", "peak", "--proposals", "300", "-o", "p.json",
+            "--certificate", "c.json")
+        c = read("c.json")
+        check(c, machine=name + ".json", costs="peak")
+        alone[name] = next(p for p in c["micro_batches"] if p["micro_batches"] == 1)
+    assert alone["slow"]["communication"] > 0, alone
+    assert alone["slow"]["bound_us"] > 1.5 * alone["fast"]["bound_us"], alone
+    c = certify("mlp", 16, "layers=3")
+    c["micro_batches"][0].update(compute=0.5, communication=0.5, chains=[])
+    assert "nothing is known" in check(c, status=1)
 
 
 def test_inputs():
