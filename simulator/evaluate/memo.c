@@ -479,21 +479,49 @@ int ff_memo_halves(struct ff_memo *t, uint32_t node, struct ff_memo_node *e, str
 	return code;
 }
 
-const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e)
+/* What part `p` adds to gradients that are there. */
+static int64_t added_bytes(
+		const struct ff_memo_node *e, const struct ff_memo_inputs *added, uint32_t p)
 {
-	const struct ff_node *n = &t->g->nodes[node];
-	double *us;
+	int64_t bytes = 0;
 
-	if (e->rest->adding_us)
-		return e->rest->adding_us;
-	us = ff_arena_array(&t->arena, e->n_parts, sizeof(*us));
-	for (uint32_t p = 0; us && p < e->n_parts; p++) {
-		int64_t bytes = 0;
+	for (uint32_t k = 0; k < sizeof(added->word) / sizeof(*added->word); k++)
+		for (uint64_t left = added->word[k]; left; left &= left - 1) {
+			uint32_t i = 64 * k + (uint32_t)__builtin_ctzll(left);
 
-		for (uint32_t i = n->n_data; i < n->n_in; i++)
 			bytes += ff_placement_gradient_bytes(&e->block->in[i], p);
-		us[p] = e->us[FF_BACKWARD][p] + ff_price_add(t->p, t->g, e->device[p], bytes);
-	}
-	e->rest->adding_us = us;
+		}
+	return bytes;
+}
+
+static const double *price_adding(struct ff_memo *t, const struct ff_memo_node *e,
+		enum ff_grads grads, const struct ff_memo_inputs *added)
+{
+	const double *alone = grads == FF_GRADS_ALL ? e->us[FF_BACKWARD]
+						    : e->rest->half_us[grads == FF_GRADS_PARAMS];
+	double *us = ff_arena_array(&t->arena, e->n_parts, sizeof(*us));
+
+	for (uint32_t p = 0; us && p < e->n_parts; p++)
+		us[p] = alone[p] + ff_price_add(t->p, t->g, e->device[p], added_bytes(e, added, p));
 	return us;
+}
+
+const double *ff_memo_adding(struct ff_memo *t, const struct ff_memo_node *e, enum ff_grads grads,
+		const struct ff_memo_inputs *added)
+{
+	struct ff_memo_adding *a = e->rest->adding;
+
+	while (a && (a->grads != grads || memcmp(&a->added, added, sizeof(*added)) != 0))
+		a = a->next;
+	if (a)
+		return a->us;
+	a = ff_arena_alloc(&t->arena, sizeof(*a));
+	if (!a)
+		return NULL;
+	*a = (struct ff_memo_adding){
+			e->rest->adding, grads, *added, price_adding(t, e, grads, added)};
+	if (!a->us)
+		return NULL;
+	e->rest->adding = a;
+	return a->us;
 }

@@ -47,16 +47,27 @@ struct ff_memo_node {
 	bool uniform[2]; /* by pass: all parts take equally long */
 } __attribute__((aligned(FF_MEMO_LINE)));
 
+/* Inputs of a node, as bits. */
+struct ff_memo_inputs {
+	uint64_t word[(FF_MAX_INPUTS + 63) / 64];
+};
+
+/* Backward that makes some gradients, and adds those of some inputs to what is there. */
+struct ff_memo_adding {
+	struct ff_memo_adding *next;
+	enum ff_grads grads;
+	struct ff_memo_inputs added;
+	const double *us; /* by part */
+};
+
 /* What is asked for seldom. */
 struct ff_memo_rest {
 	struct ff_config config; /* its own copy */
 	struct ff_node_block block;
 	const struct ff_memo_shape *shape;
-	/* backward, adding the gradients of all parameters to those that are there; NULL
-	 * until someone asks */
-	const double *adding_us;
-	/* backward computed in two: of data, of parameters; likewise */
+	/* backward computed in two: of data, of parameters; NULL until someone asks */
 	const double *half_us[2];
+	struct ff_memo_adding *adding; /* what was asked for so far */
 	/* of a parameter: shards that lie on one device each */
 	struct ff_memo_cell {
 		int64_t bytes;
@@ -139,8 +150,10 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err);
 /* `half_us` of `e`. */
 int ff_memo_halves(struct ff_memo *t, uint32_t node, struct ff_memo_node *e, struct ff_error *err);
-/* `adding_us` of `e`, whose memory is the memo's: NULL if there is none. */
-const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e);
+/* How long parts of backward take that makes `grads` and adds those of the inputs `added`; of
+ * halves these must be known.  NULL: there is no memory. */
+const double *ff_memo_adding(struct ff_memo *t, const struct ff_memo_node *e, enum ff_grads grads,
+		const struct ff_memo_inputs *added);
 
 static inline uint64_t ff_memo_ends(const struct ff_memo_node *from, const struct ff_memo_node *to)
 {

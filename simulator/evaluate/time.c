@@ -399,9 +399,6 @@ static inline void sink_end_compute(struct ff_trial *e, const struct ff_step *s)
 
 	if (t->arrived[s->micro])
 		ff_time_forget(t, s->micro);
-	if (e->times.adds_some)
-		ff_arena_rewind(&e->scratch, e->times.adding);
-	e->times.adds_some = false;
 }
 
 /* ---- buckets ---- */

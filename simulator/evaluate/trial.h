@@ -34,9 +34,7 @@ struct ff_times {
 			      * last first */
 	uint32_t *sync_lane; /* scratch */
 	double *each;        /* by device: scratch */
-	const double *us;    /* of the parts of what is computed; */
-	bool adds_some;      /* they are scratch from `adding` on */
-	struct ff_arena_mark adding;
+	const double *us;    /* of the parts of what is computed */
 	uint32_t n_arrivals; /* of this pass: ff_order.arrival */
 	struct ff_updates updates;
 };
