@@ -46,17 +46,18 @@ void ff_evaluator_take(struct ff_evaluator *e);
  * forgets it; one of them must follow. */
 int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		struct ff_evaluation *ret, struct ff_error *err);
-/* The same, but where the step takes longer than `limit_us` *slower is true, `ret` is left
- * alone and the proposal forgotten: that is often known long before all of it has been
- * looked at. */
+/* What a proposal may come to. */
+struct ff_most {
+	double step_us;     /* INFINITY: any, */
+	int64_t over_bytes; /* INT64_MAX: any */
+};
+/* The same, but where it comes to more *worse is true, `ret` is left alone and the proposal
+ * forgotten: that is often known long before all of it has been looked at.  Where the step may be
+ * any, and bytes may not, what lacks some is not timed: its step is INFINITY. */
 int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
-		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err);
-/* The same, but where devices lack more than so many bytes *worse is true: memory is looked at
- * first, and only what is not forgotten for that is timed. */
-int ff_evaluator_propose_lacking(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
-		int64_t most_over_bytes, bool *worse, struct ff_evaluation *ret,
-		struct ff_error *err);
-/* The same of the current strategy with other priorities, by node. */
+		struct ff_most most, bool *worse, struct ff_evaluation *ret, struct ff_error *err);
+/* The current strategy with other priorities, by node.  Where the step takes longer than `limit_us`
+ * *slower is true, and it is forgotten likewise. */
 int ff_evaluator_reorder(struct ff_evaluator *e, const int32_t *priority, double limit_us,
 		bool *slower, struct ff_evaluation *ret, struct ff_error *err);
 /* From now on such a proposal may be forgotten as well where it only seems to be slower by

@@ -218,12 +218,14 @@ static double limit_us(const struct ff_chain *c, double patience)
 /* Rounding must not decide: by so much more they may lack, and are compared then. */
 #define MARGIN_BYTES 4096
 
-/* How many bytes it may lack at most, where the current strategy lacks some. */
+/* How many bytes it may lack at most: none, where the current strategy lacks none. */
 static int64_t limit_over(const struct ff_chain *c, double patience)
 {
 	double most = (double)c->at.over_bytes * (1 + patience) + MARGIN_BYTES;
 
-	return most < (double)(INT64_MAX / 2) ? (int64_t)most : INT64_MAX;
+	if (c->at.fits && !c->opt->visit)
+		return 0;
+	return most < (double)(INT64_MAX / 2) && !c->opt->visit ? (int64_t)most : INT64_MAX;
 }
 
 /* Asks the evaluator for what is proposed; *worse: it is not accepted, and forgotten. */
@@ -231,12 +233,9 @@ static int propose(struct ff_chain *c, double patience, bool *worse, struct ff_e
 		struct ff_error *err)
 {
 	const struct ff_transaction *t = &c->proposed;
+	struct ff_most most = {limit_us(c, patience), limit_over(c, patience)};
 
-	if (c->at.fits || c->opt->visit)
-		return ff_evaluator_propose_within(c->evaluator, t->change, t->n,
-				limit_us(c, patience), worse, e, err);
-	return ff_evaluator_propose_lacking(
-			c->evaluator, t->change, t->n, limit_over(c, patience), worse, e, err);
+	return ff_evaluator_propose_within(c->evaluator, t->change, t->n, most, worse, e, err);
 }
 
 /* How many proposals go by until the next leap, on average. */

@@ -19,6 +19,7 @@
 #include "place.h"
 
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
+#define REMEMBER 64u   /* proposals whose bytes were counted, before they count half */
 
 static int allocate(struct ff_trial *e, struct ff_error *err)
 {
@@ -230,7 +231,7 @@ int ff_trial_set(struct ff_trial *e, struct ff_micro *micro, const struct ff_str
 		return code;
 	e->proposal.n_changes = e->proposal.n_swaps = 0;
 	e->snapshots.n = e->snapshots.n_taken = 0;
-	e->snapshots.planned = e->proposal.timed = e->proposal.reordered = false;
+	e->snapshots.planned = e->proposal.accounted = e->proposal.reordered = false;
 	ff_strategy_copy(&e->strategy, s);
 	for (int k = 0; k < 2; k++)
 		ff_gathered_limit(&e->placed.gathered[k],
@@ -293,7 +294,7 @@ static void list_touched(struct ff_trial *e)
 static void account_touched(struct ff_trial *e, int64_t sign)
 {
 	/* what is taken out is the current strategy's, unless it is put back */
-	bool next = e->proposal.timed ? sign < 0 : sign > 0;
+	bool next = e->proposal.accounted ? sign < 0 : sign > 0;
 
 	for (uint32_t i = 0; i < e->proposal.n_touched; i++)
 		ff_account_value(e, e->proposal.touched[i], sign);
@@ -312,7 +313,7 @@ static void restore(struct ff_trial *e)
 	e->proposal.n_changes = e->proposal.n_swaps = 0;
 	if (!undone)
 		account_touched(e, 1);
-	e->proposal.rebuckets = e->proposal.timed = false;
+	e->proposal.rebuckets = e->proposal.accounted = false;
 }
 
 static int copy_changes(struct ff_trial *e, const struct ff_change *change, uint32_t n,
@@ -362,34 +363,43 @@ static void find_steps(const struct ff_trial *e, uint32_t *first, uint32_t *last
 	}
 }
 
-static int time_changes(struct ff_trial *e, double limit_us, double *step_us, struct ff_error *err)
+/* What lacks bytes that count, while the step does not, is not timed. */
+static int time_changes(struct ff_trial *e, struct ff_most most, struct ff_evaluation *ret,
+		struct ff_error *err)
 {
 	uint32_t last;
 	int code;
 
 	find_steps(e, &e->proposal.first_changed, &last);
-	code = ff_trial_time(e, e->proposal.first_changed, last, step_us, err);
-	e->busy.too_slow = e->busy.too_slow || *step_us > limit_us;
-	if (code == FF_OK && !ff_is_rejected(e))
-		code = ff_place_resolve_touched(e, err);
-	return code;
+	ret->step_us = INFINITY;
+	if (isinf(most.step_us) && e->proposal.accounted && !ret->fits)
+		return FF_OK;
+	code = ff_trial_time(e, e->proposal.first_changed, last, &ret->step_us, err);
+	e->busy.too_slow = e->busy.too_slow || ret->step_us > most.step_us;
+	if (code < 0 || ff_is_rejected(e))
+		return code;
+	e->proposal.timed = true;
+	e->early.next_us = ret->step_us;
+	return ff_place_resolve_touched(e, err);
 }
 
 /* Before the proposal: takes snapshots where that is worth while. */
-static int prepare(struct ff_trial *e, struct ff_error *err)
+static int prepare(struct ff_trial *e, struct ff_most most, struct ff_error *err)
 {
+	bool is_timed = !isinf(most.step_us) || most.over_bytes == INT64_MAX;
 	struct ff_gathered *b;
 	int code = ff_evaluator_trim(e->home) ? place_anew(e, err) : FF_OK;
 
 	if (code == FF_OK) /* what the proposal takes out of the account must be known */
 		code = ff_trial_gather(e, false, &b, err);
-	if (code == FF_OK && !e->snapshots.recorded && e->snapshots.since++ >= RECORD_AFTER)
+	if (code == FF_OK && is_timed && !e->snapshots.recorded &&
+			e->snapshots.since++ >= RECORD_AFTER)
 		code = ff_trial_record(e, err);
 	return code;
 }
 
 /* The proposal, which is in place, is moved in the account. */
-static void account_proposal(struct ff_trial *e)
+static void account_proposal(struct ff_trial *e, struct ff_evaluation *ret)
 {
 	ff_place_exchange(e);
 	ff_columns_note(e, true);
@@ -397,12 +407,38 @@ static void account_proposal(struct ff_trial *e)
 	ff_place_exchange(e);
 	account_touched(e, 1);
 	ff_columns_note(e, false);
-	e->proposal.timed = true;
+	e->proposal.accounted = true;
+	ff_account_over(e, ret);
 }
 
-/* Where it has to lack no more than so much memory that is looked at first: it takes less time than
- * the pass does, and most lack more. */
-static int check_memory(struct ff_trial *e, int64_t most_over_bytes, bool *lacks,
+/* Whether it lacks more than it may; it is in the account. */
+static bool lacks_more(struct ff_trial *e, struct ff_most most, const struct ff_evaluation *at)
+{
+	struct ff_tally *t = &e->tally;
+	bool more = at->over_bytes > most.over_bytes;
+
+	if (most.over_bytes == INT64_MAX)
+		return false;
+	t->n_counted++;
+	t->n_lacking += more;
+	if (t->n_counted >= REMEMBER) {
+		t->n_counted /= 2;
+		t->n_lacking /= 2;
+	}
+	return more;
+}
+
+/* Whether memory is looked at before time: where the step may be any, and where a pass takes long,
+ * as of several micro-batches, and most lack more than they may. */
+static bool is_memory_first(const struct ff_trial *e, struct ff_most most)
+{
+	if (most.over_bytes == INT64_MAX)
+		return false;
+	return isinf(most.step_us) ||
+	       (e->order.program.micro_batches > 1 && 2 * e->tally.n_lacking > e->tally.n_counted);
+}
+
+static int check_memory(struct ff_trial *e, struct ff_most most, bool *lacks,
 		struct ff_evaluation *ret, struct ff_error *err)
 {
 	struct ff_gathered *b;
@@ -414,28 +450,33 @@ static int check_memory(struct ff_trial *e, int64_t most_over_bytes, bool *lacks
 		code = ff_updates_find(e, err);
 	if (code < 0)
 		return code;
-	account_proposal(e);
-	ff_account_over(e, ret);
-	*lacks = ret->over_bytes > most_over_bytes;
+	account_proposal(e, ret);
+	*lacks = lacks_more(e, most, ret);
 	return FF_OK;
 }
 
-/* Puts what is proposed in place, as far as it is not rejected, and times it. */
-static int look_at(struct ff_trial *e, double limit_us, int64_t most_over_bytes, bool *lacks,
-		double *step_us, struct ff_evaluation *ret, struct ff_error *err)
+/* Puts what is proposed in place, as far as it is not rejected, times it and counts its bytes. */
+static int look_at(struct ff_trial *e, struct ff_most most, bool *lacks, struct ff_evaluation *ret,
+		struct ff_error *err)
 {
 	int code;
 
+	*lacks = e->proposal.timed = false;
 	list_touched(e);
-	ff_busy_begin(e, limit_us);
-	ff_early_begin(e, limit_us, FF_EARLY_BEHIND);
+	ff_busy_begin(e, most.step_us);
+	ff_early_begin(e, most.step_us, FF_EARLY_BEHIND);
 	code = ff_place_changes(e, err);
 	if (code == FF_OK && !ff_is_rejected(e))
 		code = ff_early_check_sync(e, err);
-	if (code == FF_OK && !ff_is_rejected(e) && most_over_bytes < INT64_MAX)
-		code = check_memory(e, most_over_bytes, lacks, ret, err);
-	if (code == FF_OK && !ff_is_rejected(e) && !*lacks)
-		code = time_changes(e, limit_us, step_us, err);
+	if (code == FF_OK && !ff_is_rejected(e) && is_memory_first(e, most))
+		code = check_memory(e, most, lacks, ret, err);
+	if (code < 0 || ff_is_rejected(e) || *lacks)
+		return code;
+	code = time_changes(e, most, ret, err);
+	if (code == FF_OK && !ff_is_rejected(e) && !e->proposal.accounted) {
+		account_proposal(e, ret);
+		*lacks = lacks_more(e, most, ret);
+	}
 	return code;
 }
 
@@ -443,7 +484,7 @@ static int look_at(struct ff_trial *e, double limit_us, int64_t most_over_bytes,
 static void forget_proposal(struct ff_trial *e)
 {
 	ff_early_end(e, false);
-	if (e->proposal.timed) {
+	if (e->proposal.accounted) {
 		restore(e);
 		return;
 	}
@@ -453,27 +494,23 @@ static void forget_proposal(struct ff_trial *e)
 }
 
 int ff_trial_propose(struct ff_trial *e, const struct ff_change *change, uint32_t n,
-		double limit_us, int64_t most_over_bytes, bool *worse, struct ff_evaluation *ret,
-		struct ff_error *err)
+		struct ff_most most, bool *worse, struct ff_evaluation *ret, struct ff_error *err)
 {
 	struct ff_evaluation found;
-	bool lacks = false;
-	double step_us = 0;
-	int code = prepare(e, err);
+	bool lacks;
+	int code = prepare(e, most, err);
 
 	if (code == FF_OK)
 		code = copy_changes(e, change, n, err);
 	if (code < 0)
 		return code;
-	code = look_at(e, limit_us, most_over_bytes, &lacks, &step_us, &found, err);
+	code = look_at(e, most, &lacks, &found, err);
 	*worse = code == FF_OK && (lacks || ff_is_rejected(e));
 	if (code < 0 || *worse) {
 		forget_proposal(e);
 		return code;
 	}
-	if (!e->proposal.timed)
-		account_proposal(e);
-	ff_trial_conclude(e, step_us, ret);
+	*ret = found;
 	ff_early_end(e, ret->fits);
 	return FF_OK;
 }
@@ -492,11 +529,12 @@ static void keep_buckets(struct ff_trial *e)
 
 void ff_trial_keep(struct ff_trial *e)
 {
-	for (uint32_t i = 0; i < e->proposal.n_changes && e->proposal.timed; i++)
+	for (uint32_t i = 0; i < e->proposal.n_changes && e->proposal.accounted; i++)
 		e->strategy.config[e->proposal.changes[i].node] = e->proposal.changes[i].config;
-	if (e->proposal.timed) {
+	if (e->proposal.accounted) {
 		ff_busy_keep(e);
-		ff_early_keep(e);
+		if (e->proposal.timed)
+			ff_early_keep(e);
 		keep_buckets(e);
 		ff_snapshots_keep(e, e->proposal.first_changed);
 		e->snapshots.since = 0;
@@ -504,14 +542,14 @@ void ff_trial_keep(struct ff_trial *e)
 	if (e->proposal.reordered)
 		ff_reorder_keep(e);
 	e->proposal.n_changes = 0;
-	e->proposal.timed = e->proposal.reordered = false;
+	e->proposal.accounted = e->proposal.reordered = false;
 }
 
 void ff_trial_drop(struct ff_trial *e)
 {
 	if (e->proposal.reordered)
 		ff_reorder_drop(e);
-	else if (e->proposal.timed)
+	else if (e->proposal.accounted)
 		restore(e);
 }
 

@@ -12,8 +12,7 @@ void ff_trial_destroy(struct ff_trial *e);
 int ff_trial_set(struct ff_trial *e, struct ff_micro *micro, const struct ff_strategy *s,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err);
 int ff_trial_propose(struct ff_trial *e, const struct ff_change *change, uint32_t n,
-		double limit_us, int64_t most_over_bytes, bool *worse, struct ff_evaluation *ret,
-		struct ff_error *err);
+		struct ff_most most, bool *worse, struct ff_evaluation *ret, struct ff_error *err);
 void ff_trial_keep(struct ff_trial *e);
 void ff_trial_drop(struct ff_trial *e);
 int ff_trial_done(struct ff_trial *e, double *const us[2], struct ff_error *err);

@@ -174,22 +174,16 @@ int ff_evaluator_done(struct ff_evaluator *h, double *const us[2], struct ff_err
 int ff_evaluator_propose(struct ff_evaluator *h, const struct ff_change *change, uint32_t n,
 		struct ff_evaluation *ret, struct ff_error *err)
 {
-	bool slower;
+	const struct ff_most any = {INFINITY, INT64_MAX};
+	bool worse;
 
-	return ff_trial_propose(h->now, change, n, INFINITY, INT64_MAX, &slower, ret, err);
+	return ff_trial_propose(h->now, change, n, any, &worse, ret, err);
 }
 
 int ff_evaluator_propose_within(struct ff_evaluator *h, const struct ff_change *change, uint32_t n,
-		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
+		struct ff_most most, bool *worse, struct ff_evaluation *ret, struct ff_error *err)
 {
-	return ff_trial_propose(h->now, change, n, limit_us, INT64_MAX, slower, ret, err);
-}
-
-int ff_evaluator_propose_lacking(struct ff_evaluator *h, const struct ff_change *change, uint32_t n,
-		int64_t most_over_bytes, bool *worse, struct ff_evaluation *ret,
-		struct ff_error *err)
-{
-	return ff_trial_propose(h->now, change, n, INFINITY, most_over_bytes, worse, ret, err);
+	return ff_trial_propose(h->now, change, n, most, worse, ret, err);
 }
 
 int ff_evaluator_reorder(struct ff_evaluator *h, const int32_t *priority, double limit_us,

@@ -209,6 +209,6 @@ void ff_reorder_drop(struct ff_trial *e)
 		ff_reorder_recount(e, 1);
 	}
 	e->proposal.n_swaps = 0;
-	e->proposal.rebuckets = e->proposal.timed = e->proposal.reordered = e->proposal.recounted =
-			false;
+	e->proposal.rebuckets = e->proposal.accounted = e->proposal.reordered =
+			e->proposal.recounted = false;
 }

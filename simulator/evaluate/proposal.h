@@ -23,7 +23,8 @@ struct ff_proposal {
 	struct ff_memo_wish *wish; /* blocks of the nodes it changes */
 	struct ff_swap *swap;
 	uint32_t n_swaps, cap_swaps;
-	bool timed;            /* it was, to its end, and is in the account */
+	bool accounted;        /* it is in the account, */
+	bool timed;            /* and was timed, to its end */
 	bool rebuckets;        /* it changes buckets, */
 	bool reshares;         /* or which moves are shared, or which gradients are added up */
 	uint32_t *mark, stamp; /* by value: the stamp of when it was last listed */

@@ -175,7 +175,7 @@ int ff_trial_reorder(struct ff_trial *e, const int32_t *priority, double limit_u
 		ff_reorder_drop(e);
 		return code;
 	}
-	e->proposal.timed = true;
+	e->proposal.accounted = e->proposal.timed = true;
 	ff_trial_conclude(e, step_us, ret);
 	ff_early_end(e, ret->fits);
 	return FF_OK;

@@ -61,6 +61,9 @@ struct ff_tally {
 	} * noted; /* what the proposal has added, to be taken back if it is dropped */
 	uint32_t n_noted;
 	bool notes;
+	/* Of the last proposals that may lack so many bytes only: those that were counted, and of
+	 * them those that lack more. */
+	uint32_t n_counted, n_lacking;
 };
 
 /* A strategy as it is evaluated: the current one and a proposal, or one that is tried.  Its state

@@ -419,13 +419,19 @@ static bool is_slower(
 	static const double share[] = {0.5, 0.9, 1, 1.1, 2};
 	int64_t layout;
 	struct ff_evaluation x = fresh(w, &layout);
-	double limit = x.step_us * share[ff_random_below(w->r, 5)];
+	struct ff_most most = {x.step_us * share[ff_random_below(w->r, 5)], INT64_MAX};
 	bool slower, distrust = draw_distrust(w);
 
-	ck_assert_msg(ff_evaluator_propose_within(w->e, change, n, limit, &slower, v, &w->err) ==
+	if (ff_random_below(w->r, 2)) { /* time first, or memory */
+		most.over_bytes = x.over_bytes - ff_random_below(w->r, 2);
+		w->e->now->tally.n_counted = 1;
+		w->e->now->tally.n_lacking = ff_random_below(w->r, 2);
+	}
+	ck_assert_msg(ff_evaluator_propose_within(w->e, change, n, most, &slower, v, &w->err) ==
 					FF_OK,
 			"%s", w->err.text);
-	check_rejected(w, slower, x.step_us > limit, distrust);
+	check_rejected(w, slower, x.step_us > most.step_us || x.over_bytes > most.over_bytes,
+			distrust);
 	w->seen->rejected += w->e->now->early.rejected && !w->e->now->busy.too_slow;
 	w->seen->slower += slower;
 	w->seen->not_slower += !slower;
@@ -440,14 +446,18 @@ static bool is_lacking(
 	static const double share[] = {0, 0.5, 1, 1, 2};
 	int64_t layout;
 	struct ff_evaluation x = fresh(w, &layout);
-	int64_t most = (int64_t)((double)x.over_bytes * share[ff_random_below(w->r, 5)]) -
-		       ff_random_below(w->r, 2);
+	struct ff_most most = {INFINITY,
+			(int64_t)((double)x.over_bytes * share[ff_random_below(w->r, 5)]) -
+					ff_random_below(w->r, 2)};
 	bool lacks;
 
-	ck_assert_msg(ff_evaluator_propose_lacking(w->e, change, n, most, &lacks, v, &w->err) ==
+	ck_assert_msg(ff_evaluator_propose_within(w->e, change, n, most, &lacks, v, &w->err) ==
 					FF_OK,
 			"%s", w->err.text);
-	ck_assert_int_eq(lacks, x.over_bytes > most);
+	ck_assert_int_eq(lacks, x.over_bytes > most.over_bytes);
+	ck_assert(lacks || isinf(v->step_us) == !x.fits); /* what lacks some is not timed */
+	if (!lacks && !x.fits)
+		v->step_us = x.step_us;
 	w->seen->lacking += lacks;
 	w->seen->not_lacking += !lacks && x.over_bytes > 0;
 	return lacks;

@@ -230,8 +230,8 @@ static void propose(struct pair *w, struct seen *seen)
 	c = &w->s.config[change.node];
 	ck_assert_int_eq(ff_evaluator_propose(w->plain, &change, 1, &b, &w->err), FF_OK);
 	limit = b.step_us * share[ff_random_below(w->r, 5)];
-	ck_assert_int_eq(ff_evaluator_propose_within(
-					 w->folds, &change, 1, limit, &slow_a, &a, &w->err),
+	ck_assert_int_eq(ff_evaluator_propose_within(w->folds, &change, 1,
+					 (struct ff_most){limit, INT64_MAX}, &slow_a, &a, &w->err),
 			FF_OK);
 	slow_b = b.step_us > limit;
 	ck_assert_int_eq(slow_a, slow_b);
