@@ -45,6 +45,7 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 	int code = ff_phases_init(&c->phases, c->space, c->graph, c->machine, c->opt->seed,
 			c->number, a, err);
 
+	c->phases.evaluator = c->evaluator;
 	if (code == FF_OK)
 		code = ff_orders_init(&c->orders, c->graph, c->opt->seed, c->number, a, err);
 	if (code == FF_OK)
@@ -270,12 +271,12 @@ static bool is_welcome(const struct ff_chain *c, struct ff_evaluation e, double 
 static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 {
 	struct ff_evaluation e;
-	bool slower = false;
+	bool slower = false, changed;
 	int code = c->best.unsaved ? ff_chain_save_on_the_way(c, err) : FF_OK;
 
 	if (code == FF_OK)
-		code = ff_evaluator_done(c->evaluator, c->phases.done_us, err);
-	if (code < 0 || !ff_phases_draw(&c->phases, &c->current, c->at, &c->leap))
+		code = ff_phases_draw(&c->phases, &c->current, c->at, &c->leap, &changed, err);
+	if (code < 0 || !changed)
 		return code;
 	code = ff_evaluator_try(c->evaluator, &c->leap, limit_us(c, patience), &slower, &e, err);
 	if (code < 0)

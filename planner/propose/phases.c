@@ -302,34 +302,32 @@ static bool rank_none(struct ff_phases *p, struct ff_strategy *s)
 
 /* Operators are issued as they are done now: what was ready early no longer waits behind
  * messages that wait for others. */
-static bool draw_priorities(struct ff_phases *p, struct ff_strategy *s)
+static int draw_priorities(
+		struct ff_phases *p, struct ff_strategy *s, bool *changed, struct ff_error *err)
 {
-	switch (draw(p, 5)) {
-	case 0:
-	case 1:
-		return rank_by(p, p->done_us[FF_FORWARD], s);
-	case 2:
-	case 3:
-		return rank_backward(p, s);
-	default:
-		return rank_none(p, s);
-	}
+	uint32_t by = draw(p, 5);
+	int code = by < 4 && p->evaluator ? ff_evaluator_done(p->evaluator, p->done_us, err)
+					  : FF_OK;
+
+	if (code == FF_OK)
+		*changed = by < 2   ? rank_by(p, p->done_us[FF_FORWARD], s)
+			   : by < 4 ? rank_backward(p, s)
+				    : rank_none(p, s);
+	return code;
 }
 
 /* In which order operators are issued: that is one of their stages, too, where there is one
  * micro-batch. */
-static bool draw_order(struct ff_phases *p, struct ff_strategy *s)
+static int draw_order(
+		struct ff_phases *p, struct ff_strategy *s, bool *changed, struct ff_error *err)
 {
+	uint32_t what;
+
 	if (draw(p, 2))
-		return draw_priorities(p, s);
-	switch (draw(p, 4)) {
-	case 0:
-		return draw_rule(p, s);
-	case 1:
-		return shift_stage(p, s);
-	default:
-		return draw_stages(p, s);
-	}
+		return draw_priorities(p, s, changed, err);
+	what = draw(p, 4);
+	*changed = what == 0 ? draw_rule(p, s) : what == 1 ? shift_stage(p, s) : draw_stages(p, s);
+	return FF_OK;
 }
 
 void ff_phases_checkpoint(const struct ff_graph *g, uint32_t segment, struct ff_strategy *s)
@@ -400,17 +398,19 @@ static bool is_legal(struct ff_phases *p, const struct ff_strategy *s)
 	       ff_strategy_check(f->graph, s, p->machine->n_devices, &why) == FF_OK;
 }
 
-bool ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e,
-		struct ff_strategy *ret)
+int ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e,
+		struct ff_strategy *ret, bool *changed, struct ff_error *err)
 {
-	bool micro = p->space->n_micro > 1, drop = may_drop(p, s, e), changed;
+	bool micro = p->space->n_micro > 1, drop = may_drop(p, s, e);
+	int code = FF_OK;
 
 	ff_strategy_copy(ret, s);
 	if (drop && (!micro || draw(p, 4)))
-		changed = draw(p, 5) ? draw_recompute(p, ret) : draw_brought(p, ret);
+		*changed = draw(p, 5) ? draw_recompute(p, ret) : draw_brought(p, ret);
 	else if (draw(p, 2))
-		changed = draw_count(p, ret);
+		*changed = draw_count(p, ret);
 	else
-		changed = draw_order(p, ret);
-	return changed && is_legal(p, ret);
+		code = draw_order(p, ret, changed, err);
+	*changed = code == FF_OK && *changed && is_legal(p, ret);
+	return code;
 }

@@ -26,7 +26,8 @@ struct ff_phases {
 	struct ff_space *made[FF_MOST_MICRO];  /* spaces that are theirs */
 	uint32_t *class, *order, *position;    /* of nodes: the first equal one; in a row */
 	uint32_t n_order;
-	double *done_us[2]; /* ff_evaluator_done */
+	double *done_us[2];             /* ff_evaluator_done, where an order asks for it, of: */
+	struct ff_evaluator *evaluator; /* NULL: times are as they stand */
 	struct ff_random random;
 };
 
@@ -43,10 +44,10 @@ int ff_phases_frame(struct ff_phases *p, uint32_t micro_batches, struct ff_frame
  * where memory is scarce. */
 bool ff_phases_matter(
 		const struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e);
-/* Draws into `ret` a strategy that differs from `s` in its phases; false when chance
- * picked a change that is none, or not legal.  `done_us` has to be that of `s`; it is lost. */
-bool ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e,
-		struct ff_strategy *ret);
+/* Draws into `ret` a strategy that differs from `s`, the evaluator's, in its phases; not *changed
+ * when chance picked a change that is none, or not legal. */
+int ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e,
+		struct ff_strategy *ret, bool *changed, struct ff_error *err);
 
 /* Cuts the nodes in their order into segments and marks all but the ends of segments
  * for recomputation: memory as the square root of the depth (Chen et al., "Training

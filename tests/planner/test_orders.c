@@ -51,9 +51,10 @@ START_TEST(test_orders_are_drawn)
 	s.config[at].start = 3;
 	ck_assert(ff_phases_matter(&p, &s, roomy));
 	for (uint32_t i = 0; i < 400; i++) {
-		bool staged = false;
+		bool staged = false, changed;
 
-		if (!ff_phases_draw(&p, &s, roomy, &drawn) || drawn.micro_batches > 1)
+		CHECK_OK(ff_phases_draw(&p, &s, roomy, &drawn, &changed, &err));
+		if (!changed || drawn.micro_batches > 1)
 			continue;
 		CHECK_OK(ff_strategy_check(&g, &drawn, m.n_devices, &err));
 		for (uint32_t k = 0; k < g.n_nodes; k++)
@@ -114,12 +115,15 @@ static uint32_t count_drawn(enum ff_order_rule rule, uint32_t devices)
 			computed++;
 		}
 	ck_assert_uint_ge(computed, 4);
-	for (uint32_t i = 0; i < 400; i++)
-		if (ff_phases_draw(&p, &s, roomy, &drawn) && drawn.rule == rule) {
-			ck_assert_uint_eq(drawn.chunks,
-					rule == FF_ORDER_INTERLEAVED ? 4 / devices : 1);
-			n++;
-		}
+	for (uint32_t i = 0; i < 400; i++) {
+		bool changed;
+
+		CHECK_OK(ff_phases_draw(&p, &s, roomy, &drawn, &changed, &err));
+		if (!changed || drawn.rule != rule)
+			continue;
+		ck_assert_uint_eq(drawn.chunks, rule == FF_ORDER_INTERLEAVED ? 4 / devices : 1);
+		n++;
+	}
 	ff_phases_finish(&p);
 	ff_space_destroy(space);
 	return n;
@@ -162,14 +166,15 @@ START_TEST(test_orders_by_time)
 	CHECK_OK(ff_init_strategy("single", space, &g, &m, 0, &arena, &s, &err));
 	CHECK_OK(ff_strategy_create(&g, &arena, &drawn, &err));
 	CHECK_OK(ff_phases_init(&p, space, &g, &m, 1, 0, &arena, &err));
+	p.evaluator = e;
 	place_layers(&g, &s);
 	CHECK_OK(ff_evaluator_set(e, &s, &first, &err));
 	for (uint32_t i = 0; i < 400; i++) {
 		struct ff_evaluation v;
-		bool plain = true;
+		bool plain = true, changed;
 
-		CHECK_OK(ff_evaluator_done(e, p.done_us, &err));
-		if (!ff_phases_draw(&p, &s, roomy, &drawn) || drawn.micro_batches > 1 ||
+		CHECK_OK(ff_phases_draw(&p, &s, roomy, &drawn, &changed, &err));
+		if (!changed || drawn.micro_batches > 1 ||
 				memcmp(s.stage, drawn.stage, g.n_nodes * sizeof(*s.stage)) != 0)
 			continue;
 		CHECK_OK(ff_evaluator_set(e, &drawn, &v, &err));
