@@ -1,5 +1,7 @@
 /* What a plan is compared with: strategies that people use.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "explain/text.h"
@@ -75,38 +77,84 @@ static void word_order(const struct ff_shape *shape, char text[24])
 		snprintf(text, 24, "%s", shape->rule == FF_ORDER_ZB_H1 ? ",zb-h1" : "");
 }
 
-int ff_job_find_nearest(struct ff_job *j, struct ff_error *err)
+/* Degrees of a strategy by hand. */
+struct degrees {
+	uint32_t tensor, data, pipeline;
+	double far; /* factors of two that its degrees are off the plan's */
+};
+
+static int by_distance(const void *a, const void *b)
+{
+	const struct degrees *x = a, *y = b;
+
+	if (x->far != y->far)
+		return x->far < y->far ? -1 : 1;
+	return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
+}
+
+#define MOST_DEGREES 1024
+#define MOST_TRIES 8
+
+/* All that there are on `n` devices, the nearest first. */
+static uint32_t list_degrees(
+		const struct ff_shape *shape, uint32_t n, struct degrees ret[MOST_DEGREES])
+{
+	double tensor = shape->tensor * (double)shape->spatial; /* within a sample */
+	uint32_t found = 0;
+
+	for (uint32_t t = 1; t <= n; t++)
+		for (uint32_t p = 1; n % t == 0 && p <= n / t && found < MOST_DEGREES; p++)
+			if (n / t % p == 0)
+				ret[found++] = (struct degrees){t, n / t / p, p,
+						fabs(log2(t / tensor)) +
+								fabs(log2((double)n / t / p /
+										shape->data)) +
+								fabs(log2((double)p /
+										shape->pipeline))};
+	qsort(ret, found, sizeof(*ret), by_distance);
+	return found;
+}
+
+/* Prices these degrees: with experts apart, where there are any, with the plan's micro-batches and
+ * recomputation; or else without one of these. */
+static int try_degrees(struct ff_job *j, const struct degrees *d, bool *made, struct ff_error *err)
 {
 	const struct ff_shape *shape = &j->summary.facts.shape;
-	uint32_t n = j->in.machine.n_devices;
-	const uint32_t degrees[][3] = {{shape->tensor, shape->pipeline, shape->micro_batches},
-			{shape->tensor, shape->pipeline, shape->pipeline},
-			{1, shape->pipeline, shape->micro_batches}, {shape->tensor, 1, 1},
-			{1, 1, 1}};
 	const char *updates = !shape->n_flat     ? ""
 			      : shape->n_dropped ? ",zero-3"
 			      : shape->scatters  ? ",zero-2"
 						 : ",zero-1";
-	const char *again[] = {shape->n_again ? ",recompute" : "", ""};
-	bool made = false;
+	const uint32_t micro[] = {shape->micro_batches, d->pipeline};
+	enum { NOT_AGAIN = 1, OTHER_MICRO = 2, NO_EXPERTS = 4, ALL = 8 };
 	int code = FF_OK;
 	char order[24];
 
-	if (!j->summary.n_rivals)
-		return FF_OK;
 	word_order(shape, order);
-	for (uint32_t i = 0; i < 10 && !made && code == FF_OK && has_time(j, 1); i++) {
-		const uint32_t *d = degrees[i / 2];
-
-		if (n % (d[0] * d[1]) || (i % 2 && !*again[0]))
+	for (int i = 0; i < ALL && !*made && code == FF_OK; i++) {
+		if ((i & NOT_AGAIN && !shape->n_again) || (i & OTHER_MICRO && micro[0] == micro[1]))
 			continue;
-		snprintf(j->nearest_name, sizeof(j->nearest_name), "megatron:%u,%u,%u,%u%s%s%s",
-				d[0], n / d[0] / d[1], d[1], d[2], updates, again[i % 2],
-				d[1] > 1 ? order : "");
+		snprintf(j->nearest_name, sizeof(j->nearest_name), "megatron:%u,%u,%u,%u%s%s%s%s",
+				d->tensor, d->data, d->pipeline, micro[!!(i & OTHER_MICRO)],
+				updates, shape->n_again && !(i & NOT_AGAIN) ? ",recompute" : "",
+				d->pipeline > 1 ? order : "", i & NO_EXPERTS ? "" : ",experts");
 		if (has_row(&j->summary, j->nearest_name))
-			break;
-		code = add_rival(j, j->nearest_name, &made, err);
+			*made = true;
+		else
+			code = add_rival(j, j->nearest_name, made, err);
 	}
+	return code;
+}
+
+int ff_job_find_nearest(struct ff_job *j, struct ff_error *err)
+{
+	struct degrees all[MOST_DEGREES];
+	uint32_t n = list_degrees(&j->summary.facts.shape, j->in.machine.n_devices, all);
+	bool made = !j->summary.n_rivals;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < n && i < MOST_TRIES && !made && code == FF_OK && has_time(j, 1);
+			i++)
+		code = try_degrees(j, &all[i], &made, err);
 	return code;
 }
 

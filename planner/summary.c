@@ -240,13 +240,16 @@ static void print_speedup(const struct ff_summary *s, FILE *to)
 static void print_verdict(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_plan *d = &s->data_parallel;
-	char a[FF_TEXT], b[FF_TEXT];
+	char a[FF_TEXT], b[FF_TEXT], line[LINE];
 
 	if (!ff_plan_fits(d)) {
 		ff_bytes_text(d->schedule.memory_bytes[d->short_device], a);
 		ff_bytes_text(d->short_limit, b);
-		fprintf(to, "Data parallelism does not fit: device %u would need %s and has %s.\n",
+		snprintf(line, LINE,
+				"Data parallelism does not fit: device %u would need %s and may "
+				"use %s.",
 				d->short_device, a, b);
+		ff_text_wrap("", line, to);
 	}
 	if (s->is_data_parallel && ff_plan_fits(d))
 		fprintf(to, "%s\n",
@@ -285,32 +288,65 @@ static void print_shape(const struct ff_summary *s, FILE *to)
 	}
 }
 
-static void print_split(const struct ff_split_row *row, double step_us, const char *names, FILE *to)
+#define COLUMNS 80
+#define LEAST_SPLIT 22
+#define MOST_SPLIT 30 /* the names of layers have what the splits leave */
+
+/* As many of the parts of a list as fit in `most` columns, of the first alone at least its begin.
+ */
+static void shorten(const char *list, int most, char buf[COLUMNS + 1])
 {
-	char gain[FF_TEXT] = "", us[FF_TEXT];
+	int n = (int)strlen(list), end;
+
+	if (n > most) {
+		for (end = most - 4; end > 0 && strncmp(list + end, ", ", 2) != 0; end--)
+			;
+		n = end > 0 ? end : most - 2;
+		snprintf(buf, COLUMNS + 1, "%.*s%s", n, list, end > 0 ? ", .." : "..");
+	} else {
+		snprintf(buf, COLUMNS + 1, "%s", list);
+	}
+}
+
+static void print_split(const struct ff_split_row *row, double step_us, int width,
+		const char *names, FILE *to)
+{
+	char gain[FF_TEXT] = "", us[FF_TEXT], split[COLUMNS + 1], told[COLUMNS + 1];
 
 	if (!isnan(row->gain_us)) {
 		ff_time_text(fabs(row->gain_us), us);
 		snprintf(gain, FF_TEXT, "%s%.40s", row->gain_us < 0 ? "-" : "", us);
 	}
-	fprintf(to, "%-22.22s %9u %4.1f %% %11.11s  %.27s\n", row->split, row->n,
-			100 * row->us / step_us, gain, names);
+	shorten(row->split, width, split);
+	shorten(names, COLUMNS - 31 - width, told);
+	fprintf(to, "%-*s %9u %4.1f %%", width, split, row->n, 100 * row->us / step_us);
+	if (*told)
+		fprintf(to, " %11.11s  %s", gain, told);
+	fprintf(to, "\n");
 }
 
 static void print_splits(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_splits *r = &s->facts.splits;
 	uint32_t n = r->n > FF_TOLD_SPLITS ? FF_TOLD_SPLITS - 1 : r->n;
-	struct ff_split_row rest = {.split = "others", .gain_us = NAN};
 	char ways[FF_TEXT];
+	struct ff_split_row rest = {.split = ways, .gain_us = NAN};
+	int width = LEAST_SPLIT;
 
-	fprintf(to, "\n%-22s %9s %6s %11s  %s\n", "split", "operators", "time", "gains", "layers");
+	snprintf(ways, FF_TEXT, "%u other ways (--list)", r->n - n);
+	for (uint32_t i = 0; i < n; i++) {
+		int k = (int)strnlen(r->row[i].split, MOST_SPLIT);
+
+		width = k > width ? k : width;
+	}
+	fprintf(to, "\n%-*s %9s %6s %11s  %s\n", width, "split", "operators", "time", "gains",
+			"layers");
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct ff_split_row *row = &r->row[i];
 		bool most = i == 0 && r->n > 1 && 2 * row->n > s->facts.shape.n_operators;
 
 		if (i < n) {
-			print_split(row, s->facts.step_us,
+			print_split(row, s->facts.step_us, width,
 					r->n == 1 ? "all"
 					: most    ? "all others"
 						  : row->names,
@@ -320,9 +356,8 @@ static void print_splits(const struct ff_summary *s, FILE *to)
 		rest.n += row->n;
 		rest.us += row->us;
 	}
-	snprintf(ways, FF_TEXT, "in %u more ways (--list)", r->n - n);
 	if (rest.n)
-		print_split(&rest, s->facts.step_us, ways, to);
+		print_split(&rest, s->facts.step_us, width, "", to);
 	fprintf(to, "\n");
 }
 

@@ -16,7 +16,8 @@ struct ff_sensitivity {
 	const char *name;               /* "1 GiB more memory" */
 	double carried_us, searched_us; /* NAN: there was no time */
 };
-enum { FF_MORE_MEMORY, FF_MORE_INSIDE, FF_MORE_NETWORK, FF_MORE };
+/* More of nothing: what a longer search alone brings. */
+enum { FF_MORE_NOTHING, FF_MORE_MEMORY, FF_MORE_INSIDE, FF_MORE_NETWORK, FF_MORE };
 
 /* --explain. */
 struct ff_why {

@@ -103,7 +103,8 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 }
 
 static int search_again(struct ff_job *k, struct ff_job *j, const struct ff_strategy *from,
-		double seconds, uint64_t proposals, struct ff_answer *ret, struct ff_error *err)
+		uint32_t n_from, double seconds, uint64_t proposals, struct ff_search_result *ret,
+		struct ff_error *err)
 {
 	static const char *const starts[] = {
 			"data-parallel", "zero-1", "zero-3", "frugal", "megatron", NULL};
@@ -115,21 +116,47 @@ static int search_again(struct ff_job *k, struct ff_job *j, const struct ff_stra
 				   : left_s > 1e-3 ? left_s
 						   : 1e-3,
 			.given = from,
-			.n_given = from ? 1 : 0,
+			.n_given = n_from,
 			.starts = starts,
 			.progress = watch,
 			.ctx = j};
-	struct ff_search_result found;
 	int code = ff_search_mcmc(k->tools.space, k->tools.evaluator, &k->in.graph, &k->in.machine,
-			&opt, &k->arena, &found, err);
+			&opt, &k->arena, ret, err);
 
 	if (code == FF_OK)
-		code = ff_buckets_tune(k->tools.evaluator, &found.best,
-				ff_bucket_bytes(&k->in.graph, &k->in.machine), &found.evaluation,
+		code = ff_buckets_tune(k->tools.evaluator, &ret->best,
+				ff_bucket_bytes(&k->in.graph, &k->in.machine), &ret->evaluation,
 				err);
+	return code;
+}
+
+/* Searches from the plan as it was carried over, if it could be, and what else `v` names; or prices
+ * that alone. */
+static int find_best(struct ff_job *k, struct ff_job *j, const struct ff_variation *v,
+		const struct ff_strategy *carried, double seconds, uint64_t proposals,
+		struct ff_answer *ret, struct ff_error *err)
+{
+	struct ff_strategy from[2];
+	struct ff_search_result found = {.best = {0}};
+	uint32_t n = 0;
+	int code = FF_OK;
+
+	if (ret->carried)
+		from[n++] = *carried;
+	if (v->also)
+		from[n++] = *v->also;
+	if (seconds > 0 || proposals)
+		code = search_again(k, j, from, n, seconds, proposals, &found, err);
+	else
+		found.best = *v->also;
 	if (code == FF_OK)
 		code = price(k, "searched", &found.best, &ret->best, ret, err);
 	ret->searched = code == FF_OK;
+	if (code < 0 || v->batch || v->devices)
+		return code;
+	code = ff_strategy_create(&j->in.graph, &j->arena, &ret->found, err);
+	if (code == FF_OK)
+		ff_strategy_copy(&ret->found, &found.best);
 	return code;
 }
 
@@ -152,7 +179,7 @@ int ff_vary(struct ff_job *j, const struct ff_variation *v, double seconds, uint
 	struct ff_job k = {.arena = {0}};
 	struct ff_strategy s;
 	struct ff_error why;
-	bool searches = seconds > 0 || proposals;
+	bool searches = seconds > 0 || proposals || v->also;
 	int code, opened;
 
 	ff_arena_init(&k.arena);
@@ -165,8 +192,7 @@ int ff_vary(struct ff_job *j, const struct ff_variation *v, double seconds, uint
 		code = price(&k, "carried", &s, &answer.plan, &answer, &why);
 	answer.carried = code == FF_OK;
 	if (opened == FF_OK && searches && (code == FF_OK || code == FF_E_INPUT))
-		code = search_again(&k, j, answer.carried ? &s : NULL, seconds, proposals, &answer,
-				&why);
+		code = find_best(&k, j, v, &s, seconds, proposals, &answer, &why);
 	code = told(code, &why, &answer, err);
 	ff_job_close(&k);
 	if (code == FF_OK)

@@ -14,6 +14,7 @@ struct ff_variation {
 	int64_t memory_bytes;
 	double network_bytes_per_us;        /* of a node, all its cards together */
 	double inside_times, network_times; /* as fast */
+	const struct ff_strategy *also; /* searched from, too, with the job's batch and devices */
 };
 
 struct ff_answer {
@@ -22,7 +23,9 @@ struct ff_answer {
 	struct ff_rival best;   /* searched again from it */
 	struct ff_shape shape;  /* of that */
 	double samples_per_s;
-	char why[FF_ERROR_TEXT]; /* neither: a sentence */
+	struct ff_strategy found; /* what `best` is of, where batch and devices are the job's; all
+				   * memory from the job's arena */
+	char why[FF_ERROR_TEXT];  /* neither: a sentence */
 };
 
 /* A row of --vary. */
@@ -36,7 +39,8 @@ int ff_variations_parse(const struct ff_texts *words, struct ff_variation ret[FF
 		uint32_t *n, struct ff_error *err);
 
 /* Prices job `j`'s plan as `v` has it, and searches again from it with `proposals`, or until
- * `seconds` are over for all of it (0 of both: not).  What is impossible is told in the answer. */
+ * `seconds` are over for all of it (0 of both: not, but v->also is taken for what was found).  What
+ * is impossible is told in the answer. */
 int ff_vary(struct ff_job *j, const struct ff_variation *v, double seconds, uint64_t proposals,
 		struct ff_answer *ret, struct ff_error *err);
 

@@ -10,18 +10,19 @@
 
 #define LINE 512
 #define MOST_PARTS 12      /* of the critical path that are printed */
-#define SEARCH_SHARE 0.1   /* of the budget, for each that is searched again */
 #define PROPOSALS_SHARE 10 /* or of the proposals, so many times fewer */
 #define LEAST_PROPOSALS 50
 #define GAIN 0.01 /* of the step: what binds brings more than that */
 
 static const char *const names[FF_MORE] = {
+		[FF_MORE_NOTHING] = "nothing more",
 		[FF_MORE_MEMORY] = "1 GiB more memory a device",
 		[FF_MORE_INSIDE] = "10 % faster links inside nodes",
 		[FF_MORE_NETWORK] = "10 % faster network of nodes",
 };
 
 static const char *const what[FF_MORE] = {
+		[FF_MORE_NOTHING] = "nothing",
 		[FF_MORE_MEMORY] = "memory",
 		[FF_MORE_INSIDE] = "links inside nodes",
 		[FF_MORE_NETWORK] = "the network of nodes",
@@ -30,54 +31,106 @@ static const char *const what[FF_MORE] = {
 /* What number `which` may take, in seconds or proposals: those behind it take as much. */
 static void share(const struct ff_job *j, uint32_t which, double *seconds, uint64_t *proposals)
 {
-	*seconds = fmin(ff_job_left_s(j, FF_MORE - which), SEARCH_SHARE * j->opt.seconds);
+	*seconds = fmin(ff_job_left_s(j, FF_MORE - which), FF_WHY_SHARE / FF_MORE * j->opt.seconds);
 	*proposals = j->opt.simulate ? 0 : j->opt.proposals / PROPOSALS_SHARE;
 	if (*seconds <= 0 && *proposals < LEAST_PROPOSALS)
 		*proposals = LEAST_PROPOSALS;
 }
 
-static int find_more(
-		struct ff_job *j, uint32_t which, struct ff_sensitivity *ret, struct ff_error *err)
+/* The best plan with nothing more; NULL: the job's. */
+struct better {
+	const struct ff_strategy *plan;
+	double us;
+};
+
+/* What was found with more of something may be that. */
+static int look_without(struct ff_job *j, const struct ff_strategy *found, struct better *b,
+		struct ff_error *err)
 {
-	int64_t memory = j->summary.facts.limit_bytes;
+	struct ff_evaluation at;
+	struct ff_strategy *kept;
+	int code = ff_evaluator_set(j->tools.evaluator, found, &at, err);
+
+	if (code < 0 || !at.fits || at.step_us >= b->us)
+		return code == FF_E_INPUT ? FF_OK : code;
+	kept = ff_arena_copy(&j->arena, found, 1, sizeof(*found));
+	if (!kept)
+		return ff_fail_memory(err);
+	*b = (struct better){kept, at.step_us};
+	return FF_OK;
+}
+
+static struct ff_variation more_of(const struct ff_job *j, uint32_t which)
+{
 	struct ff_variation v = {.batch = 0};
+
+	if (which == FF_MORE_MEMORY)
+		v.memory_bytes = j->summary.facts.limit_bytes + ((int64_t)1 << 30);
+	else if (which == FF_MORE_INSIDE)
+		v.inside_times = 1.1;
+	else if (which == FF_MORE_NETWORK)
+		v.network_times = 1.1;
+	return v;
+}
+
+static int find_more(struct ff_job *j, uint32_t which, struct better *b, struct ff_error *err)
+{
+	struct ff_sensitivity *m = &j->summary.why.more[which];
+	struct ff_variation v = more_of(j, which);
 	struct ff_answer answer;
 	uint64_t proposals;
 	double seconds;
 	int code;
 
-	if (which == FF_MORE_MEMORY)
-		v.memory_bytes = memory + ((int64_t)1 << 30);
-	else if (which == FF_MORE_INSIDE)
-		v.inside_times = 1.1;
-	else
-		v.network_times = 1.1;
-	*ret = (struct ff_sensitivity){names[which], NAN, NAN};
+	v.also = b->plan;
+	*m = (struct ff_sensitivity){names[which], NAN, NAN};
 	share(j, which, &seconds, &proposals);
 	if (ff_job_interrupted(j))
 		return FF_OK;
 	code = ff_vary(j, &v, seconds, proposals, &answer, err);
 	if (code == FF_OK && answer.carried && answer.plan.fits)
-		ret->carried_us = answer.plan.step_us;
-	if (code == FF_OK && answer.searched)
-		ret->searched_us = answer.best.step_us;
+		m->carried_us = answer.plan.step_us;
+	if (code < 0 || !answer.searched)
+		return code;
+	m->searched_us = answer.best.step_us;
+	return look_without(j, &answer.found, b, err);
+}
+
+/* What a later search found may be better here, too. */
+static int look_again(struct ff_job *j, uint32_t which, const struct ff_strategy *also,
+		struct ff_error *err)
+{
+	struct ff_sensitivity *m = &j->summary.why.more[which];
+	struct ff_variation v = more_of(j, which);
+	struct ff_answer answer;
+	int code;
+
+	if (isnan(m->searched_us) || ff_job_interrupted(j))
+		return FF_OK;
+	v.also = also;
+	code = ff_vary(j, &v, 0, 0, &answer, err);
+	if (code == FF_OK && answer.searched && answer.best.fits)
+		m->searched_us = fmin(m->searched_us, answer.best.step_us);
 	return code;
 }
 
-/* With it the step is so much shorter; what is searched again finds what is carried over. */
+/* With it the step is so much shorter than with nothing more, for which each plan is known that was
+ * found; what is searched again finds what is carried over. */
 static double gain(const struct ff_summary *s, uint32_t which)
 {
-	const struct ff_sensitivity *m = &s->why.more[which];
-	double us = fmin(m->carried_us, m->searched_us);
+	const struct ff_sensitivity *m = &s->why.more[which], *none = &s->why.more[FF_MORE_NOTHING];
+	double us = fmin(m->carried_us, m->searched_us), with_none_us = s->facts.step_us;
 
-	return isnan(us) ? 0 : s->facts.step_us - us;
+	if (which != FF_MORE_NOTHING)
+		with_none_us = fmin(with_none_us, none->searched_us);
+	return isnan(us) ? 0 : fmax(0, with_none_us - us);
 }
 
 static const char *binds(const struct ff_summary *s)
 {
-	uint32_t best = 0;
+	uint32_t best = FF_MORE_MEMORY;
 
-	for (uint32_t i = 1; i < FF_MORE; i++)
+	for (uint32_t i = best + 1; i < FF_MORE; i++)
 		best = gain(s, i) > gain(s, best) ? i : best;
 	if (gain(s, best) > GAIN * s->facts.step_us)
 		return what[best];
@@ -87,11 +140,21 @@ static const char *binds(const struct ff_summary *s)
 int ff_why_find(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
+	struct ff_sensitivity *none = &s->why.more[FF_MORE_NOTHING];
+	struct better b = {NULL, s->facts.step_us};
+	const struct ff_strategy *from[FF_MORE];
 	int code = ff_facts_find(s->graph, s->machine, &s->data_parallel, j->opt.memory, &j->arena,
 			&s->why.against, err);
 
+	for (uint32_t i = 0; i < FF_MORE && code == FF_OK; i++) {
+		from[i] = b.plan;
+		code = find_more(j, i, &b, err);
+	}
 	for (uint32_t i = 0; i < FF_MORE && code == FF_OK; i++)
-		code = find_more(j, i, &s->why.more[i], err);
+		if (i != FF_MORE_NOTHING && from[i] != b.plan)
+			code = look_again(j, i, b.plan, err);
+	if (b.plan)
+		none->searched_us = fmin(none->searched_us, b.us);
 	s->why.binds = binds(s);
 	s->why.asked = true;
 	return code;
@@ -199,6 +262,11 @@ static void print_more(const struct ff_summary *s, FILE *to)
 		snprintf(share_text, FF_TEXT, "%.1f %%", 100 * gain(s, i) / s->facts.step_us);
 		fprintf(to, "%-34s %14s %14s %s\n", m->name, carried, searched, share_text);
 	}
+	if (gain(s, FF_MORE_NOTHING) > GAIN * s->facts.step_us)
+		ff_text_wrap("",
+				"Searching on from this plan finds a better one; what more of "
+				"something saves is counted from that.",
+				to);
 	if (s->why.binds != s->facts.bound)
 		fprintf(to, "saves most: %s\n", s->why.binds);
 	else
@@ -219,6 +287,7 @@ void ff_why_print(const struct ff_summary *s, FILE *to)
 void ff_why_write(const struct ff_summary *s, struct ff_out *o)
 {
 	static const char *const keys[FF_MORE] = {
+			[FF_MORE_NOTHING] = "nothing",
 			[FF_MORE_MEMORY] = "memory_1_gib",
 			[FF_MORE_INSIDE] = "inside_10_percent",
 			[FF_MORE_NETWORK] = "network_10_percent",

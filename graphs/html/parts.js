@@ -193,7 +193,7 @@ function times() {
 /* ---- --explain and --vary ---- */
 
 const signed = (v, text) => (v > 0 ? "+" : v < 0 ? "-" : "") + text(Math.abs(v));
-const MORE = [["memory_1_gib", "1 GiB more memory a device"], ["inside_10_percent", "10 % faster links inside nodes"],
+const MORE = [["nothing", "nothing more"], ["memory_1_gib", "1 GiB more memory a device"], ["inside_10_percent", "10 % faster links inside nodes"],
   ["network_10_percent", "10 % faster network of nodes"]];
 function why() {
   const s = part("why"), e = report.explain;
@@ -206,11 +206,14 @@ function why() {
     [r[0], time(r[1]), time(r[2]), signed(r[2] - r[1], time)]));
   make("p", s, "What more of something would bring. " + (e.binds === report.bound_by
     ? "None saves more than 1 %; most of the step is " + e.binds + "." : "Saves most: " + e.binds + "."), "quiet");
-  table(s, ["with", "the same plan", "searched again", "saves"], MORE.map(([key, name]) => {
-    const m = e[key], best = Math.min(...[m.carried_us, m.searched_us].filter(known));
-    return [name, time(m.carried_us), time(m.searched_us),
-      isFinite(best) ? percent(Math.max(0, 1 - best / report.predicted_us)) : "-"];
-  }));
+  const least = (...us) => Math.min(...us.filter(known));
+  const searched = known(e.nothing.searched_us), from = least(report.predicted_us, e.nothing.searched_us);
+  table(s, ["with", "the same plan", "searched again", "saves"], MORE.filter(m => searched || m[0] !== "nothing").map(
+    ([key, name]) => {
+      const m = e[key], best = least(m.carried_us, m.searched_us), was = key === "nothing" ? report.predicted_us : from;
+      return [name, time(m.carried_us), time(m.searched_us),
+        isFinite(best) ? percent(Math.max(0, (was - best) / report.predicted_us)) : "-"];
+    }));
 }
 function shapeWords(h) {
   return "data " + h.data + (h.spatial > 1 ? ", spatial " + h.spatial : "") + ", tensor " + h.tensor + ", pipeline " +
