@@ -85,7 +85,9 @@ static uint32_t cut_stages(
 	return n + 1;
 }
 
-/* Stages of the nodes in the graph's order, whose largest is as small as can be. */
+/* Stages of the nodes in the graph's order, whose largest is as small as can be.  A node that takes
+ * longer than a stage may is one of its own, and the others are still shared by all that are left.
+ */
 static int balance_stages(const struct ff_graph *g, const struct ff_machine *m, uint32_t n,
 		struct ff_arena *a, struct ff_strategy *s, struct ff_error *err)
 {
@@ -95,7 +97,6 @@ static int balance_stages(const struct ff_graph *g, const struct ff_machine *m, 
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		cost[i] = ff_node_needs_config(g, i) ? ff_node_roofline_s(g, m, i) : 0;
-		low = fmax(low, cost[i]);
 		high += cost[i];
 	}
 	for (int i = 0; i < 50; i++) {

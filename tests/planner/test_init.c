@@ -39,6 +39,20 @@ static struct ff_strategy init(const char *name, const struct ff_graph *g,
 	return s;
 }
 
+/* Stages with at least an operator. */
+static uint32_t stages_used(const struct ff_graph *g, const struct ff_strategy *s)
+{
+	bool used[64] = {false};
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_needs_config(g, i) && !used[s->stage[i]]) {
+			used[s->stage[i]] = true;
+			n++;
+		}
+	return n;
+}
+
 /* Degree of the dim `dim` of node `node`; all others must be 1. */
 static uint32_t only_degree(const struct ff_graph *g, const struct ff_strategy *s, const char *node,
 		const char *dim)
@@ -58,6 +72,24 @@ static uint32_t only_degree(const struct ff_graph *g, const struct ff_strategy *
 		ck_assert_uint_eq(ff_config_device(n, &s->config[i], p), p);
 	return ret;
 }
+
+/* One operator, the words' vectors times the output, takes half of the step. */
+START_TEST(test_pipeline_has_all_stages)
+{
+	static const char *const set[] = {
+			"layers=12", "width=64", "heads=4", "sequence=16", "vocabulary=20000"};
+	struct ff_machine m = fixture_devices(8, &arena);
+	struct ff_error err = {0};
+	struct ff_graph g;
+	struct ff_strategy s;
+
+	CHECK_OK(ff_zoo_build("gpt2", 32, set, 5, &arena, &g, &err));
+	s = init("pipeline-8", &g, &m, 1);
+	ck_assert_uint_eq(stages_used(&g, &s), 8);
+	s = init("pipeline-4", &g, &m, 1);
+	ck_assert_uint_eq(stages_used(&g, &s), 4);
+}
+END_TEST
 
 START_TEST(test_all_are_legal)
 {
@@ -180,6 +212,7 @@ static Suite *suite(void)
 
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
+	tcase_add_test(c, test_pipeline_has_all_stages);
 	tcase_add_test(c, test_all_are_legal);
 	tcase_add_test(c, test_expert_alexnet);
 	tcase_add_test(c, test_expert_follows);
