@@ -7,6 +7,7 @@
 #include "explain/text.h"
 #include "hand/buckets.h"
 #include "hand/pure.h"
+#include "summary.h"
 
 #include "ff/block.h"
 #include "ff/html.h"
@@ -66,20 +67,28 @@ static uint32_t count_stages(const struct ff_strategy *s)
 	return last + 1;
 }
 
+static int tune(struct ff_job *k, uint32_t which, struct ff_strategy *s, struct ff_evaluation *at,
+		struct ff_error *err)
+{
+	int code = ff_pure_strategy(
+			which, k->tools.space, &k->in.graph, &k->in.machine, &k->arena, s, err);
+
+	if (code == FF_OK)
+		code = ff_evaluator_set(k->tools.evaluator, s, at, err);
+	if (code == FF_OK)
+		code = ff_buckets_tune(k->tools.evaluator, s,
+				ff_bucket_bytes(&k->in.graph, &k->in.machine), at, err);
+	return code;
+}
+
 static int look(struct ff_job *with, struct ff_job *without, uint32_t which, struct point *p,
 		struct ff_error *err)
 {
 	struct ff_evaluation at, free_at;
 	struct ff_strategy s;
 	struct ff_error why;
-	int code = ff_pure_strategy(which, with->tools.space, &with->in.graph, &with->in.machine,
-			&with->arena, &s, &why);
+	int code = tune(with, which, &s, &at, &why);
 
-	if (code == FF_OK)
-		code = ff_evaluator_set(with->tools.evaluator, &s, &at, &why);
-	if (code == FF_OK)
-		code = ff_buckets_tune(with->tools.evaluator, &s,
-				ff_bucket_bytes(&with->in.graph, &with->in.machine), &at, &why);
 	if (code == FF_OK)
 		code = ff_evaluator_set(without->tools.evaluator, &s, &free_at, &why);
 	p->made = code == FF_OK;
@@ -131,8 +140,56 @@ static void print_point(const struct point *p, FILE *to)
 			p->fits ? "yes" : "no");
 }
 
+/* The communication that is longest on the critical path: ", block0-47.mlp.up all-gather alone 40
+ * %". */
+static int find_largest(struct ff_job *j, uint32_t which, uint32_t devices, char *text, size_t size,
+		struct ff_error *err)
+{
+	struct ff_job k = {.arena = {0}};
+	const struct ff_critical_part *part;
+	struct ff_evaluation at;
+	struct ff_critical path;
+	struct ff_layers layers;
+	struct ff_strategy s;
+	struct ff_plan plan;
+	int code;
+
+	*text = 0;
+	ff_arena_init(&k.arena);
+	code = open_side(&k, j, devices, true, err);
+	if (code == FF_OK)
+		code = tune(&k, which, &s, &at, err);
+	if (code == FF_OK)
+		code = ff_job_predict(&k, &s, &k.arena, &plan, err);
+	if (code == FF_OK)
+		code = ff_layers_find(&k.in.graph, &k.arena, &layers, err);
+	if (code == FF_OK)
+		code = ff_critical_find(&plan, &layers, &k.arena, &path, err);
+	for (uint32_t i = 0; code == FF_OK && i < path.n && !*text; i++) {
+		part = &path.part[i]; /* by falling time */
+		if (part->kind == FF_CRITICAL_INSIDE || part->kind == FF_CRITICAL_NETWORK)
+			snprintf(text, size, ", %s alone %.0f %%", part->what,
+					100 * part->us / at.step_us);
+	}
+	ff_job_close(&k);
+	return code;
+}
+
+/* Of the step more is communication than of half the devices'; and what it is most. */
+static int say_communication(struct ff_job *j, uint32_t which, const struct point *p, char *line,
+		size_t size, struct ff_error *err)
+{
+	char most[FF_TEXT];
+	int code = find_largest(j, which, p->devices, most, sizeof(most), err);
+
+	snprintf(line, size, "on %u communication is %.0f %% of the step%s", p->devices,
+			100 * (p->step_us - p->computing_us) / p->step_us, most);
+	return code;
+}
+
 /* What keeps twice the devices from taking half the time: the larger of two lacks. */
-static void say_why(const struct point *p, const struct point *next, char *line, size_t size)
+static int say_why(struct ff_job *j, uint32_t which, const struct point *p,
+		const struct point *next, char *line, size_t size, struct ff_error *err)
 {
 	double moving = p->step_us - p->computing_us, more = next->step_us - next->computing_us;
 	double lacks = next->computing_us - p->computing_us / 2, lost = more - moving / 2;
@@ -140,8 +197,7 @@ static void say_why(const struct point *p, const struct point *next, char *line,
 	if (!next->made)
 		snprintf(line, size, "%s", next->why);
 	else if (lost > lacks)
-		snprintf(line, size, "on %u communication is %.0f %% of the step", next->devices,
-				100 * more / next->step_us);
+		return say_communication(j, which, next, line, size, err);
 	else if (next->stages > 1)
 		snprintf(line, size, "on %u, %u stages wait for each other, with %u micro-batch%s",
 				next->devices, next->stages, next->micro,
@@ -151,6 +207,7 @@ static void say_why(const struct point *p, const struct point *next, char *line,
 				"on %u computing takes %.0f %% of what it took, as parts are "
 				"uneven, small, or computed by several alike",
 				next->devices, 100 * next->computing_us / p->computing_us);
+	return FF_OK;
 }
 
 /* One strategy on all numbers of devices. */
@@ -160,11 +217,27 @@ struct curve {
 	uint32_t first, stop, fits; /* points: the first that is made, the last that twice the
 				     * devices help, the first that fits; FF_NONE */
 	char why[2 * FF_TEXT];      /* no more devices help, or none is made */
+	char end[2 * FF_TEXT]; /* "", or why the last takes longer than those that help no more */
 };
 
-static void find_curve(const struct point *p, uint32_t n, struct curve *ret)
+/* From here on steps grow, and at the end may do so for another reason. */
+static int say_end(struct ff_job *j, uint32_t which, struct curve *c, struct ff_error *err)
+{
+	const struct point *next = &c->p[c->stop + 1], *last = &c->p[c->n - 1];
+
+	while (last > next && !last->made)
+		last--;
+	if (last <= next || !next->made || last->step_us < next->step_us / SCALES ||
+			last->computing_us > last->step_us / 2)
+		return FF_OK;
+	return say_communication(j, which, last, c->end, sizeof(c->end), err);
+}
+
+static int find_curve(struct ff_job *j, uint32_t which, const struct point *p, uint32_t n,
+		struct curve *ret, struct ff_error *err)
 {
 	struct curve c = {.p = p, .n = n, .first = FF_NONE, .stop = FF_NONE, .fits = FF_NONE};
+	int code = FF_OK;
 
 	for (uint32_t i = n; i-- > 0;) {
 		if (p[i].made)
@@ -179,9 +252,13 @@ static void find_curve(const struct point *p, uint32_t n, struct curve *ret)
 				       p[c.stop + 1].step_us <= SCALES * p[c.stop].step_us;)
 			c.stop++;
 		if (c.stop + 1 < n)
-			say_why(&p[c.stop], &p[c.stop + 1], c.why, sizeof(c.why));
+			code = say_why(j, which, &p[c.stop], &p[c.stop + 1], c.why, sizeof(c.why),
+					err);
+		if (c.stop + 1 < n && code == FF_OK)
+			code = say_end(j, which, &c, err);
 	}
 	*ret = c;
+	return code;
 }
 
 static void print_curve(const struct ff_pure *row, const struct curve *c, FILE *to)
@@ -202,6 +279,8 @@ static void print_curve(const struct ff_pure *row, const struct curve *c, FILE *
 	else
 		snprintf(line, sizeof(line), "scales up to all %u devices", c->p[c->stop].devices);
 	ff_text_wrap("  ", line, to);
+	if (*c->end)
+		ff_text_wrap("  ", c->end, to);
 	if (c->fits == FF_NONE)
 		ff_text_wrap("  ", "fits in memory on none of them", to);
 	else if (c->fits > c->first) {
@@ -243,6 +322,8 @@ static void write_curve(const struct ff_pure *row, const struct curve *c, struct
 		ff_out_int(o, "fits_from", c->p[c->fits].devices);
 	if (c->why[0])
 		ff_out_string(o, "why", c->why);
+	if (c->end[0])
+		ff_out_string(o, "end", c->end);
 	ff_out_close(o);
 }
 
@@ -307,12 +388,13 @@ int ff_oracle_tell(struct ff_job *j, FILE *to, struct ff_error *err)
 			j->in.graph.name, j->in.graph.batch, j->in.machine.name, j->opt.costs_path,
 			j->in.optimizer->name, "devices", "step", "computing", "communication",
 			"memory", "fits");
-	for (uint32_t i = 0; ff_pure_row(i); i++) {
+	for (uint32_t i = 0; ff_pure_row(i) && code == FF_OK; i++) {
 		for (uint32_t k = 0; k < n; k++)
 			of[i][k] = at[k][i];
-		find_curve(of[i], n, &curve[i]);
-		print_curve(ff_pure_row(i), &curve[i], to);
+		code = find_curve(j, i, of[i], n, &curve[i], err);
+		if (code == FF_OK)
+			print_curve(ff_pure_row(i), &curve[i], to);
 	}
 	fflush(to);
-	return save(j, curve, err);
+	return code == FF_OK ? save(j, curve, err) : code;
 }

@@ -221,9 +221,12 @@ int ff_pure_strategy(uint32_t i, const struct ff_space *space, const struct ff_g
 		return code;
 	most = most_parts(&s, r->kind == PIPELINE);
 	if (most < m->n_devices)
-		return ff_fail(err, FF_E_INPUT, "there %s no more than %u %s%s to split so",
-				most == 1 ? "is" : "are", most,
-				r->kind == PIPELINE ? "stage" : "part", most == 1 ? "" : "s");
+		return ff_fail(err, FF_E_INPUT,
+				r->kind == PIPELINE ? "operators make no more than %u stage%s of "
+						      "equal times"
+						    : "operators are cut so into no more than %u "
+						      "part%s",
+				most, most == 1 ? "" : "s");
 	*ret = s;
 	return FF_OK;
 }

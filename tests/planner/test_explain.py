@@ -385,6 +385,9 @@ def test_oracle():
                any(abs(float(r[1]) + float(r[2]) - 100) > 0.11 for r in v[0].values()) or
                v[0].get(1, [0, "100.0"])[1] != "100.0"]
         say(not bad, f"{graph}: parts and reasons", bad)
+        stops = {k: v[1] for k, v in got.items() if "communication is" in v[1]}
+        say(all(re.search(r"communication is \d+ % of the step, \S.* alone \d+ %", v) for v in stops.values()),
+            f"{graph}: the communication that takes longest", stops)
         held = {k: [q["memory_bytes"] for q in points[k]] for k in ("spatial", "data + spatial", "data + filter")}
         say(all(b <= 1.1 * a for h in held.values() for a, b in zip(h, h[1:])),
             f"{graph}: more devices hold no more each", held)
