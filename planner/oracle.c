@@ -15,8 +15,9 @@
 #define MOST_DEVICES 1024
 #define MOST_POINTS 16 /* powers of two up to that */
 #define MOST_CURVES 16
-#define SCALES 0.9     /* of the step before: with twice the devices at most so long */
-#define FREE_LINK 1e15 /* bytes a microsecond: what they carry takes no time */
+#define MOST_LOWERED 128 /* devices: all tasks of more take gigabytes */
+#define SCALES 0.9       /* of the step before: with twice the devices at most so long */
+#define FREE_LINK 1e15   /* bytes a microsecond: what they carry takes no time */
 
 /* One strategy on one number of devices. */
 struct point {
@@ -179,8 +180,11 @@ static int find_largest(struct ff_job *j, uint32_t which, uint32_t devices, char
 static int say_communication(struct ff_job *j, uint32_t which, const struct point *p, char *line,
 		size_t size, struct ff_error *err)
 {
-	char most[FF_TEXT];
-	int code = find_largest(j, which, p->devices, most, sizeof(most), err);
+	char most[FF_TEXT] = "";
+	int code = FF_OK;
+
+	if (p->devices <= MOST_LOWERED)
+		code = find_largest(j, which, p->devices, most, sizeof(most), err);
 
 	snprintf(line, size, "on %u communication is %.0f %% of the step%s", p->devices,
 			100 * (p->step_us - p->computing_us) / p->step_us, most);
@@ -220,12 +224,12 @@ struct curve {
 	char end[2 * FF_TEXT]; /* "", or why the last takes longer than those that help no more */
 };
 
-/* From here on steps grow, and at the end may do so for another reason. */
+/* Steps that grow again may do so for another reason. */
 static int say_end(struct ff_job *j, uint32_t which, struct curve *c, struct ff_error *err)
 {
 	const struct point *next = &c->p[c->stop + 1], *last = &c->p[c->n - 1];
 
-	while (last > next && !last->made)
+	while (last > next && (!last->made || last->devices > MOST_LOWERED))
 		last--;
 	if (last <= next || !next->made || last->step_us < next->step_us / SCALES ||
 			last->computing_us > last->step_us / 2)

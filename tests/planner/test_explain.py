@@ -178,6 +178,8 @@ def test_odd_screens():
     text, r = search("mlp.json", "--machine", "a100x256:128", *on, "--proposals", "200", "--init", "zero-1", "-o", "plan.json")
     say(r["devices"] == 1024, "1,024 devices", r["devices"])
     is_a_screen("1,024 devices", text, r)
+    text, r = search("mlp.json", "--machine", "a100x256:128", *on, "--budget", "0.001s", "-o", "plan.json")
+    say(("There was no time to search" in text) == (r["proposals"] == 0), "no time to search", text)
     text, r = search("mlp.json", "--machine", "p100x16", "--devices", "1", *on, "--simulate", "single")
     is_a_screen("one device", text, r)
     p = run(FFSEARCH, "long.json", *ON_64[:4], *on, "--simulate", "data-parallel", "--memory", "100M", status=3)
