@@ -3,14 +3,14 @@
 
 usage: bench/overlap.py [--build build] [--out out/overlap] [--link host|1gbit|100mbit]...
                         [--latency 0] [--network NAME]... [--way none|thread|tasks|late]...
-                        [--steps 20] [--rounds 3]
+                        [--steps 20] [--rounds 3] [--svg FILE]
 
 Data parallelism on two ranks: of this host (link "host"), or of two emulated hosts that are joined
 by such a link (./run cluster, as root).  ffprof measures kernels, links and what overlapping costs;
 ffrun trains without overlap and by each way of it (FF_OVERLAP) in turns; ffsearch predicts both.
 "late" is "tasks" with gradients that are applied one step late (--staleness 1), if asked for: it
 changes what is computed.
-Prints a line each: medians of all rounds' medians, their least and most.
+Prints a line each: medians of all rounds' medians, their least and most; --svg FILE draws them, predicted and measured.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -18,6 +18,7 @@ import argparse
 import os
 import statistics
 
+import figures
 from commands import load, on_hosts, run, save
 
 NETWORKS = {
@@ -74,7 +75,7 @@ class Link:
                       *(LATE if way == "late" else []), **word)
         return load(report)["step_us"]["median"]
 
-    def lines(self, network):
+    def lines(self, network, points):
         graph = f"{self.o.out}/{network}.json"
         run(f"{self.o.build}/graphs/ffzoo", *NETWORKS[network], "-o", graph)
         costs = self.profile(graph, network)
@@ -91,6 +92,8 @@ class Link:
             print(f"{self.name:8} {network:10} {way:7} {expected} {median / 1e3:9.1f} "
                   f"({min(times[way]) / 1e3:.1f}, {max(times[way]) / 1e3:.1f}) "
                   f"{statistics.median(times[self.o.way[0]]) / median:6.2f}", flush=True)
+            if way in predicted:
+                points.setdefault(way, []).append((median / 1e3, predicted[way] / 1e3, f"{network}, {self.name}"))
 
 
 def main():
@@ -103,6 +106,7 @@ def main():
     p.add_argument("--way", action="append", choices=[*WAYS, "late"])
     p.add_argument("--steps", type=int, default=20)
     p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--svg", metavar="FILE")
     options = p.parse_args()
     options.way = options.way or WAYS
     options.build = os.path.abspath(options.build)
@@ -111,10 +115,13 @@ def main():
     os.environ["OMP_NUM_THREADS"] = "1"
     print(f"{'link':8} {'network':10} {'overlap':7} {'predicted':>9} {'measured ms':>9} "
           "(least, most) speedup", flush=True)
+    points = {}
     for name in options.link or ["host", "1gbit", "100mbit"]:
         link = Link(options, name)
         for network in options.network or ["mlp", "alexnet28"]:
-            link.lines(network)
+            link.lines(network, points)
+    if options.svg and points:
+        figures.scatter(options.svg, "steps with communication beside compute", points)
 
 
 main()

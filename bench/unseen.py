@@ -2,7 +2,7 @@
 """Predicted beside published training throughputs that no model and no framework was fitted to.
 
 usage: bench/unseen.py [--build build] [--out out] [--rows FILE] [--source NAME]... [--jobs 1] [--seconds 300]
-                       [--verbose]
+                       [--verbose] [--svg FILE]
 
 FILE (preset bench/unseen.csv) has a measured throughput a line: who published it, the framework, the machine by its
 name and how many of its devices, ffzoo's network and settings, the type, the strategy as ffsearch --simulate has it,
@@ -40,6 +40,7 @@ from concurrent import futures
 from pathlib import Path
 
 import compared
+import figures
 from commands import load, run, save
 
 HERE = Path(__file__).resolve().parent
@@ -109,6 +110,14 @@ def table(rows):
     line("all", rows)
 
 
+def plot(rows, path):
+    points = {}
+    for r in sorted(rows, key=lambda r: r["source"]):
+        says = f"{r['network']} on {r['gpus']} of {r['machine']}, {r['type']}, {r['strategy']}: {error(r):+.1%}"
+        points.setdefault(r["source"], []).append((r["published_us"] / 1e3, r["us"] / 1e3, says))
+    figures.scatter(path, "steps that nothing was fitted to, predicted and published", points, off=0.15)
+
+
 def show(row):
     print(f"{row['source']:24} {row['machine']:12} {row['gpus']:>4} {row['network']:16} {row['type']:7} "
           f"{row['batch']:>6} {row['published_us'] / 1e3:10.1f} {row['us'] / 1e3:10.1f} ms {100 * error(row):+7.1f} %  "
@@ -124,6 +133,7 @@ def main():
     p.add_argument("--jobs", type=int, default=1, help="rows at once (preset 1)")
     p.add_argument("--seconds", type=int, default=300, help="most that a row may take (preset 300)")
     p.add_argument("--verbose", action="store_true", help="print each row, too")
+    p.add_argument("--svg", metavar="FILE", help="write a scatter plot there")
     o = p.parse_args()
     with open(o.rows, encoding="utf-8", newline="") as f:
         rows = [r for r in csv.DictReader(f) if not o.source or any(s in r["source"] for s in o.source)]
@@ -142,6 +152,8 @@ def main():
         sys.exit("nothing to compare")
     save(os.path.join(o.out, "unseen.json"), done)
     table(done)
+    if o.svg:
+        plot(done, o.svg)
 
 
 if __name__ == "__main__":
