@@ -55,11 +55,13 @@ static void print_phases(const struct ff_sheet *s, FILE *to)
 	if (s->chunks > 1)
 		fprintf(to, ", %u stages a device", s->chunks);
 	if (s->again)
-		fprintf(to, ", %u operator%s computed again", s->again, s->again == 1 ? "" : "s");
+		fprintf(to, ", %u operator%s recomputed", s->again, s->again == 1 ? "" : "s");
 	if (s->flat)
-		fprintf(to, ", %u parameter%s updated flat, %u of them dropped%s", s->flat,
-				s->flat == 1 ? "" : "s", s->dropped,
-				s->scatter ? ", gradients scattered" : "");
+		fprintf(to, ", %u parameter%s updated in shares (%s)", s->flat,
+				s->flat == 1 ? "" : "s",
+				s->dropped   ? "ZeRO-3"
+				: s->scatter ? "ZeRO-2"
+					     : "ZeRO-1");
 	fprintf(to, "\n");
 }
 
