@@ -126,7 +126,7 @@ function summary() {
     const h = report.shape;
     make("p", s, "Shape: " + shapeWords(h) + "; " +
       h.updated_flat + " of " + h.parameters + " parameters updated in shares; " + h.recomputed + " of " + h.operators +
-      " operators computed again" + (report.bound_by ? "; most of the step is " + report.bound_by : "") + ".");
+      " operators recomputed" + (report.bound_by ? "; most of the step is " + report.bound_by : "") + ".");
   }
   if (report.baselines) rivals(s);
 }
@@ -285,7 +285,7 @@ function layerRow(list, l) {
   row.style.setProperty("--dot", colour(by.length ? LABELS[by[by.length - 1]][1] : 6));
   make("span", row, l.name + (l.n > 1 ? "  x" + l.n : "") + " ", "name");
   cells(row, l);
-  make("span", row, l.split + (l.again ? ", computed again" : ""), "say");
+  make("span", row, l.split + (l.again ? ", recomputed" : ""), "say");
   make("span", row, "devices " + l.devices, "say quiet");
   return row;
 }
