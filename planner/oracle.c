@@ -237,11 +237,9 @@ static int say_end(struct ff_job *j, uint32_t which, struct curve *c, struct ff_
 	return say_communication(j, which, last, c->end, sizeof(c->end), err);
 }
 
-static int find_curve(struct ff_job *j, uint32_t which, const struct point *p, uint32_t n,
-		struct curve *ret, struct ff_error *err)
+static void find_curve(const struct point *p, uint32_t n, struct curve *ret)
 {
 	struct curve c = {.p = p, .n = n, .first = FF_NONE, .stop = FF_NONE, .fits = FF_NONE};
-	int code = FF_OK;
 
 	for (uint32_t i = n; i-- > 0;) {
 		if (p[i].made)
@@ -255,14 +253,18 @@ static int find_curve(struct ff_job *j, uint32_t which, const struct point *p, u
 		for (c.stop = c.first; c.stop + 1 < n && p[c.stop + 1].made &&
 				       p[c.stop + 1].step_us <= SCALES * p[c.stop].step_us;)
 			c.stop++;
-		if (c.stop + 1 < n)
-			code = say_why(j, which, &p[c.stop], &p[c.stop + 1], c.why, sizeof(c.why),
-					err);
-		if (c.stop + 1 < n && code == FF_OK)
-			code = say_end(j, which, &c, err);
 	}
 	*ret = c;
-	return code;
+}
+
+static int explain_curve(struct ff_job *j, uint32_t which, struct curve *c, struct ff_error *err)
+{
+	int code;
+
+	if (c->first == FF_NONE || c->stop + 1 >= c->n)
+		return FF_OK;
+	code = say_why(j, which, &c->p[c->stop], &c->p[c->stop + 1], c->why, sizeof(c->why), err);
+	return code == FF_OK ? say_end(j, which, c, err) : code;
 }
 
 static void print_curve(const struct ff_pure *row, const struct curve *c, FILE *to)
@@ -392,13 +394,15 @@ int ff_oracle_tell(struct ff_job *j, FILE *to, struct ff_error *err)
 			j->in.graph.name, j->in.graph.batch, j->in.machine.name, j->opt.costs_path,
 			j->in.optimizer->name, "devices", "step", "computing", "communication",
 			"memory", "fits");
-	for (uint32_t i = 0; ff_pure_row(i) && code == FF_OK; i++) {
+	for (uint32_t i = 0; ff_pure_row(i); i++) {
 		for (uint32_t k = 0; k < n; k++)
 			of[i][k] = at[k][i];
-		code = find_curve(j, i, of[i], n, &curve[i], err);
-		if (code == FF_OK)
-			print_curve(ff_pure_row(i), &curve[i], to);
+		find_curve(of[i], n, &curve[i]);
+		code = explain_curve(j, i, &curve[i], err);
+		if (code < 0)
+			return code;
+		print_curve(ff_pure_row(i), &curve[i], to);
 	}
 	fflush(to);
-	return code == FF_OK ? save(j, curve, err) : code;
+	return save(j, curve, err);
 }

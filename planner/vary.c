@@ -147,7 +147,7 @@ static int find_best(struct ff_job *k, struct ff_job *j, const struct ff_variati
 		from[n++] = *v->also;
 	if (seconds > 0 || proposals)
 		code = search_again(k, j, from, n, seconds, proposals, &found, err);
-	else
+	else if (v->also)
 		found.best = *v->also;
 	if (code == FF_OK)
 		code = price(k, "searched", &found.best, &ret->best, ret, err);
