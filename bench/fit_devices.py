@@ -49,6 +49,9 @@ KINDS = {
 }
 # of tensor cores in TF32, which these know; half of their rate for 16 bits (the same datasheets)
 TF32 = ("L4", "A100-PCIE-40GB", "A100-40GB", "A100-80GB", "H100-PCIE-80GB", "H100-80GB", "H200-141GB", "B200-180GB")
+# Of the share of the peak that a kernel of Ampere's instructions reaches on A100: FlashAttention-2 reaches 35 % on H100
+# (Shah et al., "FlashAttention-3", 2024, abstract), 73 % on A100 (Dao, "FlashAttention-2", 2023, abstract).
+AMPERE_SHARE = {"H100-PCIE-80GB": .48, "H100-80GB": .48, "H200-141GB": .48, "B200-180GB": .48}
 # least time of a kernel of a stream or a replayed graph: assumed, as tables of memory-bound kernels hide it
 FLOOR = {"K80": 6, "P100-16GB": 4, "V100-16GB": 3.5, "V100-32GB": 3.5, "T4": 3.5, "L4": 2.5, "A100-PCIE-40GB": 2.5,
          "A100-40GB": 2.5, "A100-80GB": 2.5, "H100-PCIE-80GB": 2, "H100-80GB": 2, "H200-141GB": 2, "B200-180GB": 2}
@@ -251,6 +254,8 @@ def skeleton(kind):
         ret["bfloat16_flops_per_s"] = short
     if kind in TF32:
         ret["tf32_flops_per_s"] = short / 2
+    if kind in AMPERE_SHARE:
+        ret["ampere_share"] = AMPERE_SHARE[kind]
     ret["memory_bytes_per_s"] = memory
     ret["classes"] = {}
     for name, start in START.items():

@@ -207,8 +207,10 @@ static double any_convolution_us(const struct ff_device_model *m, const struct f
 /* Blocks of queries go over all keys, the first some of them slowly; a wave as above.  Short heads
  * leave products of few columns. */
 static double attention_us(
-		const struct ff_device_model *m, const double *v, const struct ff_kernel_shape *s)
+		const struct ff_device_model *m, const double *own, const struct ff_kernel_shape *s)
 {
+	const double *v = s->attention ? s->attention : own;
+	double flops_per_s = class_flops_per_s(m, s) * (s->attention ? m->ampere_share : 1);
 	double keys = s->n * s->share, slow = v[FF_ATTENTION_STARTUP];
 	double flops = 4 * s->k * QUERIES * (keys + slow * (1 - exp(-keys / slow)));
 	double rows = least_of(QUERIES, 16 * round_up(s->m / 16)) / QUERIES; /* of a block */
@@ -216,7 +218,7 @@ static double attention_us(
 	double share = v[FF_ATTENTION_SHARE] *
 		       pow(least_of(1, s->k / HEAD), v[FF_ATTENTION_NARROW]);
 	double us = v[FF_ATTENTION_BLOCK] +
-		    flops * 1e6 * m->multiprocessors / (class_flops_per_s(m, s) * share);
+		    flops * 1e6 * m->multiprocessors / (flops_per_s * share);
 
 	us *= rows;
 	us *= v[FF_ATTENTION_WAVES] * round_up(waves) +
@@ -308,7 +310,7 @@ static bool is_inferred(const struct ff_device_model *m, const struct ff_kernel_
 
 	if (s->steps == FF_STEPS_LAUNCHED)
 		return m->class[FF_KERNEL_PRODUCT][type_of(m, s)].inferred;
-	return is_tf32(m, s) || s->steps == FF_STEPS_WHOLE ||
+	return is_tf32(m, s) || s->attention || s->steps == FF_STEPS_WHOLE ||
 	       (is_back(s) ? c->back_inferred : c->inferred);
 }
 

@@ -168,7 +168,7 @@ static int read_root(const struct ff_json *root, struct ff_arena *a, struct ff_d
 		struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "name", "source", "multiprocessors",
-			"flops_per_s", "bfloat16_flops_per_s", "tf32_flops_per_s",
+			"flops_per_s", "bfloat16_flops_per_s", "tf32_flops_per_s", "ampere_share",
 			"memory_bytes_per_s", "classes", NULL};
 	struct ff_device_model m = {0};
 	const char *text;
@@ -195,6 +195,9 @@ static int read_root(const struct ff_json *root, struct ff_arena *a, struct ff_d
 	if (code == FF_OK && ff_json_get(root, "tf32_flops_per_s"))
 		code = ff_json_real(
 				root, "tf32_flops_per_s", 1e6, MOST_RATE, &m.tf32_flops_per_s, err);
+	m.ampere_share = 1;
+	if (code == FF_OK && ff_json_get(root, "ampere_share"))
+		code = ff_json_real(root, "ampere_share", 1e-3, 1, &m.ampere_share, err);
 	if (code == FF_OK)
 		code = ff_json_real(root, "memory_bytes_per_s", 1e6, MOST_RATE,
 				&m.memory_bytes_per_s, err);

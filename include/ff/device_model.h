@@ -22,6 +22,7 @@ struct ff_device_model {
 	double memory_bytes_per_s;
 	double flops_per_s[FF_MODEL_TYPES];
 	double tf32_flops_per_s; /* 0: there is no TF32 */
+	double ampere_share; /* of its rate in 16 bits, what kernels of Ampere's instructions see */
 	struct ff_model_class class[FF_KERNEL_CLASS_COUNT][FF_MODEL_TYPES];
 };
 

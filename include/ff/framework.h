@@ -23,9 +23,12 @@ struct ff_framework {
 	bool copies;   /* what attention's products read and make is brought in order for them */
 	bool sums;     /* a gradient of a bias is a kernel of its own */
 	bool hands_on; /* of a sum of equal shapes, each gradient is the sum's, not a copy */
+	bool drops;    /* a sum drops what it reads, where nothing else reads that */
+	bool fuses;    /* of 16 bits, a batch norm adds and cuts off below 0 what it has made */
 	bool tf32_convolutions, tf32_products; /* of float32, where a device can */
 	bool channels_first[2];                /* operands of convolutions in float32, in 16 bits */
-	double passes; /* over all scores beside softmax and dropout: scaled, masked */
+	const double *attention; /* numbers of its own kernel for 16 bits; NULL: the model's */
+	double passes;           /* over all scores beside softmax and dropout: scaled, masked */
 	/* The loss is several kernels in float32: bytes of logits that they read and write, of
 	 * each, forward and backward; 0: it is one kernel each way, and one for its statistics. */
 	double loss[2];
@@ -42,6 +45,8 @@ void ff_framework_list(char buf[FF_FRAMEWORK_TEXT]);
 #define FF_FRAMEWORK_KERNELS (9 * FF_MOST_KERNELS)
 uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work *w,
 		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS]);
+/* What these depend on beside the work: where its node stands.  0: nowhere of note. */
+uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *w);
 /* Of the bytes of a parameter's gradient of `type`, how many there are there. */
 double ff_framework_narrowed(
 		const struct ff_framework *f, const struct ff_graph *g, enum ff_dtype type);

@@ -42,7 +42,9 @@ struct ff_kernel_shape {
 	double m, n, k;     /* of a product; of attention as above */
 	double count;       /* products, heads or steps */
 	double share;       /* attention: of all pairs, those that are computed */
-	bool back;          /* attention, softmax, norm, recurrent: gradients */
+	const double *attention; /* attention: numbers of a kernel of Ampere's instructions, in the
+				  * place of the model's; else NULL */
+	bool back;               /* attention, softmax, norm, recurrent: gradients */
 	enum ff_steps steps;
 	enum ff_conv_pass pass;
 	bool channels_first; /* convolution: operands lie so, tensor cores take channels last */

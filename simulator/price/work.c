@@ -63,13 +63,16 @@ static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t
 		struct ff_priced *ret, struct ff_error *err)
 {
 	uint64_t hash = ff_hash_mix(ff_work_hash(w), ff_pricer_kind(p, device));
-	const struct ff_priced *found = memo_find(p, hash);
 	struct ff_kernel_shape kernel[FF_FRAMEWORK_KERNELS];
 	double times = p->framework && p->framework->times > 0 ? p->framework->times : 1;
 	struct ff_priced new = {0};
+	const struct ff_priced *found;
 	uint32_t n;
 	int code;
 
+	if (p->framework)
+		hash = ff_hash_mix(hash, ff_framework_place(p->framework, w));
+	found = memo_find(p, hash);
 	if (found) {
 		*ret = *found;
 		return FF_OK;

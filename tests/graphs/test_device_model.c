@@ -80,6 +80,9 @@ static double drawn(struct ff_random *r)
 	return floor(exp2(ff_random_below(r, 31)) * (1 + ff_random_below(r, 8) / 8.0));
 }
 
+/* Of a kernel of Ampere's instructions: floor, share, startup, waves, backward, block, narrow. */
+static const double portable[FF_MODEL_PARAMETERS] = {5, 0.5, 200, 0.5, 4, 0, 0};
+
 static struct ff_kernel_shape drawn_shape(struct ff_random *r)
 {
 	struct ff_kernel_shape s = {
@@ -98,6 +101,8 @@ static struct ff_kernel_shape drawn_shape(struct ff_random *r)
 			.stride = ff_random_below(r, 2) ? 4 : 1,
 			.steps = (enum ff_steps)ff_random_below(r, FF_STEPS_WHOLE + 1)};
 
+	if (ff_random_below(r, 2))
+		s.attention = portable;
 	s.winograd = s.taps > 1 && s.stride == 1 && s.count <= 1;
 	s.bytes = s.count * (s.m * s.k + s.n * s.k + s.m * s.n) * 4;
 	return s;

@@ -29,9 +29,9 @@ def search(*args, status=0):
     return done
 
 
-def simulate(graph, strategy, framework, devices=1):
+def simulate(graph, strategy, framework, devices=1, machine=MACHINE):
     """The strategy file of a prediction, and the report."""
-    search(graph, "--machine", MACHINE, "--devices", str(devices), "--costs", "analytic", "--optimizer", "sgd",
+    search(graph, "--machine", machine, "--devices", str(devices), "--costs", "analytic", "--optimizer", "sgd",
            "--memory", "4TiB", "--simulate", strategy, "-o", "plan.json", "--report", "report.json",
            *(["--framework", framework] if framework else []))
     with open("plan.json", encoding="utf-8") as plan, open("report.json", encoding="utf-8") as report:
@@ -115,6 +115,37 @@ def test_images():
     plain, last, first = (times[f, "float32"] for f in (None, "examples:1", "examples-nchw:1"))
     assert last < plain / 2 and first == last, times
     assert times["examples-nchw:1", "bfloat16"] > 1.2 * times["examples:1", "bfloat16"], times
+
+
+def test_triton():
+    """Attention by Triton takes what its tutorial prints on A100, causal, four times 32 heads of 64 (triton-lang.org,
+    06-fused-attention, TFLOP/s), and as much of what Ampere's instructions reach on H100."""
+    for places, forward, backward in ((1024, 111.7, 59.8), (2048, 136.5, 76.2), (4096, 150.0, 87.5)):
+        make("heads.json", "gpt2", "--batch", "4", *(w for s in (
+            "layers=1", "width=2048", "heads=32", f"sequence={places}", "vocabulary=512", "dtype=bfloat16")
+                                                     for w in ("--set", s)))
+        plan = simulate("heads.json", "single", "fsdp")[0]
+        flops = 4 * 4 * 32 * places ** 2 * 64 / 2
+        us = tasks_us(plan, "attention forward"), tasks_us(plan, "attention_statistics backward")
+        assert abs(us[0] * forward * 1e6 / flops - 1) < .1 and abs(us[1] * backward * 1e6 / flops / 2.5 - 1) < .1, us
+        hopper = tasks_us(simulate("heads.json", "single", "fsdp", machine="dgx-h100")[0], "attention forward")
+        assert 1.2 < us[0] / hopper < 989 / 312 / 2, (us, hopper)
+
+
+def test_fused():
+    """In 16 bits MxNet's batch norms add and cut off what they made; a sum that drops takes dropout's time."""
+    us = {}
+    for dtype in ("float32", "bfloat16"):
+        make("images.json", "resnet50", "--batch", "32", "--set", f"dtype={dtype}")
+        for framework in ("examples:1", "examples-mxnet:1"):
+            plan = simulate("images.json", "single", framework)[0]
+            us[framework, dtype] = [tasks_us(plan, name) for name in ("relu forward", "relu backward", "add forward")]
+    assert us["examples:1", "float32"] == us["examples-mxnet:1", "float32"], us
+    plain, fused = us["examples:1", "bfloat16"], us["examples-mxnet:1", "bfloat16"]
+    assert fused[0] < .01 * plain[0] and fused[1] < .5 * plain[1] and .2 < fused[2] / plain[2] < .5, us
+    gpt("gpt.json", width=1024, heads=16, sequence=512, dropout=10)
+    ours, theirs = (tasks_us(simulate("gpt.json", "single", f)[0], "dropout forward") for f in (None, "megatron:0"))
+    assert theirs < .5 * ours, (ours, theirs)
 
 
 def test_recompute():
