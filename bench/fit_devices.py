@@ -29,11 +29,13 @@ LONGEST = 16384
 DEEPBENCH = "baidu-research/DeepBench @ da81ba7, results/train (Apache-2.0)"
 NEUSIGHT = "sitar-lab/NeuSight @ 6945927, scripts/asplos (MIT)"
 AIC = "ai-dynamo/aiconfigurator @ 095f58a (Apache-2.0)"
+CLBLAS = "clMathLibraries/clBLAS @ 6311c6b, doc/performance (Apache-2.0): cuBLAS 7.0 at the boost clock"
 VIDUR = "microsoft/vidur @ 7d47513, data/profiling (MIT)"
 
 # multiprocessors, float32 and tensor core FLOP/s, bytes/s, and the documents that say so
 KINDS = {
-    "K80": (13, 4.37e12, 0, 240e9, "one of two GK210: NVIDIA Tesla K80 board specification BD-07317-001"),
+    "K80": (13, 4.37e12, 0, 240e9, "one of two GK210 at the boost clock of 875 MHz, base 562 MHz: "
+            "NVIDIA Tesla K80 board specification BD-07317-001"),
     "P100-16GB": (56, 10.6e12, 0, 732e9, "SXM2: NVIDIA Tesla P100 whitepaper WP-08019-001"),
     "V100-16GB": (80, 15.7e12, 125e12, 900e9, "SXM2: NVIDIA Tesla V100 whitepaper WP-08608-001"),
     "V100-32GB": (80, 15.7e12, 125e12, 900e9, "SXM2: NVIDIA V100 datasheet"),
@@ -72,12 +74,19 @@ NEAREST = {
     "B200-180GB": ["H100-80GB", "A100-80GB", "A100-PCIE-40GB", "V100-16GB"],
 }
 SAME_CHIP = {"V100-32GB": ["V100-16GB"], "A100-40GB": ["A100-80GB"], "H200-141GB": ["H100-80GB"]}
-# measured on a slower card of the same chip: FLOP/s of that one, of which the shares are
-MEASURED_ON = {"P100-16GB": (
-    9.3e12, "by its times on the PCIe card of 9.3 TFLOP/s (NVIDIA Tesla P100 PCIe datasheet PB-08248)")}
+# measured on another card of the same chip: what is otherwise there, and the words that say so
+MEASURED_ON = {
+    "P100-16GB": ({"flops_per_s": 9.3e12},
+                  "by its times on the PCIe card of 9.3 TFLOP/s (NVIDIA Tesla P100 PCIe datasheet PB-08248)"),
+    "K80": ({"multiprocessors": 15, "flops_per_s": 5.04e12, "memory_bytes_per_s": 288e9},
+            "by its times on K40 of 5.04 TFLOP/s at 875 MHz (NVIDIA Tesla K40 board specification BD-06902-001)"),
+}
 
-# of which no more was measured than 3 x 3 forward: the other kind's figures, at rates that are so much higher or lower
-SCALED = {("A100-PCIE-40GB", "convolution.float32"): "V100-16GB"}
+# whose convolutions are those of another kind, at rates that are as much lower as its products are
+AS_PRODUCTS = {"K80": "P100-16GB"}
+# of which no more was measured than that: the other kind's figures, at rates that are so much higher or lower
+SCALED = {("A100-PCIE-40GB", "convolution.float32"): ("V100-16GB", "3 x 3 forward"),
+          ("K80", "product.float32"): ("P100-16GB", "n x n")}
 # classes of which forward alone was measured, and what stands for their gradients
 ASSUMED_BACK = {
     "softmax": "forward: 2.6 to 2.95 times its time in operators of BERT and GPT (NeuSight), by 1.5 times its bytes",
@@ -155,6 +164,12 @@ def neusight_products(folder, *names):
     return ret
 
 
+def clblas_products(folder):
+    """Square ones, by their rates; the host's time is in those of less."""
+    return [(product(*[float(r["n"])] * 3), 2e-3 * float(r["n"]) ** 3 / float(r["GFLOPS"]))
+            for r in read(folder, "clblas_sgemm_k40") if float(r["n"]) >= 512]
+
+
 def deepbench_products(folder, gpu, dtype):
     return [(product(*number(r, "m", "n", "k"), bf16=dtype != "fp32"), float(r["us"]))
             for r in read(folder, f"deepbench_gemm_{gpu}") if r["dtype"] == dtype and r["us"]]
@@ -222,6 +237,8 @@ def tables(folder):
     def add(kind, which, source, rows):
         ret.setdefault((kind, which), []).append((source, rows))
 
+    if (Path(folder) / "clblas_sgemm_k40.csv").exists():
+        add("K80", "product.float32", CLBLAS, clblas_products(folder))
     for kind, gpu in ("P100-16GB", "p100"), ("V100-16GB", "v100"), ("A100-PCIE-40GB", "a100_pcie40"):
         for op in "linear", "bmm":
             add(kind, "product.float32", f"{NEUSIGHT}: {op}", neusight_products(folder, f"neusight_{op}_{gpu}"))
@@ -367,10 +384,16 @@ def balanced(sources, most=900):
     return ret
 
 
+def rates_of(parameters):
+    """Of a convolution by pass, else by tile."""
+    passes = [name for name in parameters if name.split("_")[0] in PASSES]
+    return passes or [name for name in parameters if name.startswith("tile")]
+
+
 def scale(f, other, rows):
     """The other kind's parameters, all rates times the number that suits these rows best."""
     f.parameters.update({name: v for name, v in other.items() if name != "floor_us"})
-    rates = [name for name in other if name.split("_")[0] in PASSES]
+    rates = rates_of(other)
     times, step, best = 1, .2, f.error(rows)
     while step > .004:
         for trial in times * math.exp(step), times * math.exp(-step):
@@ -391,7 +414,7 @@ def fit(tool, models, model, which, named, starts=3):
     if f.no_floor:
         f.parameters["floor_us"] = FLOOR[kind]
     if (kind, which) in SCALED:
-        scale(f, models[SCALED[kind, which]]["classes"][which]["parameters"], balanced(sources))
+        scale(f, models[SCALED[kind, which][0]]["classes"][which]["parameters"], balanced(sources))
     else:
         f.run(balanced(sources), starts)
     return f
@@ -440,8 +463,8 @@ def infer(models, kind, key):
 
 
 def complete(models):
-    for (kind, which), other in SCALED.items():
-        models[kind]["classes"][which]["basis"] = f"inferred from {other}, but for 3 x 3 forward"
+    for (kind, which), (other, known) in SCALED.items():
+        models[kind]["classes"][which]["basis"] = f"inferred from {other}, but for {known}"
     for kind in KINDS:
         for key, c in models[kind]["classes"].items():
             if c["basis"] != "inferred from nothing":
@@ -457,6 +480,20 @@ def complete(models):
                 c["parameters"] = dict(known["parameters"])
                 if "." not in key:
                     c["parameters"]["floor_us"] = FLOOR[kind]
+
+
+def best_tile(model):
+    return max(v for name, v in model["classes"]["product.float32"]["parameters"].items() if name.startswith("tile"))
+
+
+def slow_down(models):
+    """Windows are multiplied by the same units as rows and columns."""
+    for kind, other in AS_PRODUCTS.items():
+        c = models[kind]["classes"]["convolution.float32"]
+        times = best_tile(models[kind]) / best_tile(models[other])
+        c["basis"] += ", as much slower as products are"
+        for name in rates_of(c["parameters"]):
+            c["parameters"][name] = float(f"{c['parameters'][name] * times:.4g}")
 
 
 def is_known(c):
@@ -492,8 +529,8 @@ def main():
     tool = options.build / "bench/bench-device"
     known = tables(options.folder)
     models = {kind: there_are(kind) if options.refit else skeleton(kind) for kind in KINDS}
-    for kind, (flops, _) in MEASURED_ON.items():
-        models[kind]["flops_per_s"] = flops
+    for kind, (there, _) in MEASURED_ON.items():
+        models[kind].update(there)
     figures, points = [], {}
     for kind, which in order(known):
         if options.only and kind != options.only or options.refit and f"{kind}:{which}" not in options.refit:
@@ -521,9 +558,10 @@ def main():
     if options.svg:
         scatter(options.svg, "Kernels, predicted and measured", points, unit="us")
     if not options.check and not options.only:
-        for kind in MEASURED_ON:
-            models[kind]["flops_per_s"] = KINDS[kind][1]
+        for kind, (there, _) in MEASURED_ON.items():
+            models[kind].update({name: skeleton(kind)[name] for name in there})
         complete(models)
+        slow_down(models)
         for model in models.values():
             write(model)
 

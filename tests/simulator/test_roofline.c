@@ -25,7 +25,8 @@ static const struct {
 /* Of 36 multiplications Winograd's F(2x2, 3x3) leaves 16 (Lavin, Gray, CVPR 2016). */
 #define WINOGRAD (16.0 / 36)
 #define LARGE_US 100 /* of arithmetic or memory: much work, whatever a kernel takes to begin */
-#define FAR 50       /* times what arithmetic and memory allow */
+#define FAR 75 /* times what arithmetic and memory allow: 50, of which Kepler reaches two thirds   \
+		*/
 #define FAR_PART 250 /* the same of parts, which may leave most of a tile empty */
 #define SLOWER 1.1   /* what the whole step of a newer device may take, times the older one's */
 
