@@ -78,6 +78,18 @@ static void count_parameters(const struct ff_lowering *l, struct count *n)
 		}
 }
 
+/* What operators keep, on all devices: none of it is left out where equal devices are. */
+static void count_kept(const struct ff_lowering *l, struct count *n)
+{
+	for (uint32_t v = 0; v < l->g->n_values; v++) {
+		uint32_t node = l->g->values[v].producer;
+
+		if (ff_value_is_kept(l->g, v))
+			n->buffers += (size_t)l->node[node]->n_parts *
+				      (l->g->nodes[node].kept_apart ? l->r.n_instances : 1);
+	}
+}
+
 /* What sums the gradients of a scattered bucket in all micro-batches but the last, what gathers the
  * weights of one that is dropped, too, in as many instances as they have, and the buffers that both
  * lie in. */
@@ -147,6 +159,7 @@ int ff_room_reserve(struct ff_lowering *l, struct ff_error *err)
 	for (uint32_t i = 0; i < l->program.n; i++)
 		count_step(l, &l->program.step[i], &n);
 	count_parameters(l, &n);
+	count_kept(l, &n);
 	for (uint32_t i = 0; i < l->buckets.n_buckets; i++)
 		count_bucket(l, i, &n);
 	if (n.tasks >= FF_NONE || n.clocks >= FF_NONE || n.buffers >= FF_NONE)
