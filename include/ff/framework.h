@@ -24,6 +24,7 @@ struct ff_framework {
 	bool sums;     /* a gradient of a bias is a kernel of its own */
 	bool hands_on; /* of a sum of equal shapes, each gradient is the sum's, not a copy */
 	bool drops;    /* a sum drops what it reads, where nothing else reads that */
+	bool blocks;   /* a batch norm's kernels are those of rows' norms: a block a channel */
 	bool fuses;    /* of 16 bits, a batch norm adds and cuts off below 0 what it has made */
 	bool tf32_convolutions, tf32_products; /* of float32, where a device can */
 	bool channels_first[2];                /* operands of convolutions in float32, in 16 bits */
@@ -38,7 +39,7 @@ struct ff_framework {
  * FF_E_INPUT: there is none. */
 int ff_framework_find(const char *text, struct ff_framework *ret, struct ff_error *err);
 /* "pytorch (...), megatron (...) or ..." */
-#define FF_FRAMEWORK_TEXT 256
+#define FF_FRAMEWORK_TEXT 320
 void ff_framework_list(char buf[FF_FRAMEWORK_TEXT]);
 
 /* The kernels of `w` there. */

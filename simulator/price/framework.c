@@ -32,6 +32,16 @@ static const struct ff_framework rows[] = {
 				.tf32_convolutions = true,
 				.channels_first = {true, true},
 				.passes = 4},
+		{.name = "tensorflow",
+				.summary = "TensorFlow of 2017",
+				.operator_us = 107, /* as it is eager PyTorch's */
+				.products = true,
+				.copies = true,
+				.sums = true,
+				.hands_on = true,
+				.blocks = true,
+				.channels_first = {true, true},
+				.passes = 4},
 		{.name = "fsdp",
 				.summary = "PyTorch's FSDP with fused attention",
 				.operator_us = 107, /* as it is eager PyTorch */
@@ -342,10 +352,12 @@ static uint32_t fused(const struct ff_work *w, uint32_t place, struct ff_kernel_
 	return place == SUM_OF_NORM ? !back : place == CUT_OFF_SUM ? back : 0;
 }
 
-/* What products and convolutions are computed in, how their operands lie, and whose kernel
- * attention is. */
-static void lay_out(const struct ff_framework *f, struct ff_kernel_shape *k)
+/* What products and convolutions are computed in, how their operands lie, whose kernel attention
+ * is, and that a block of threads goes over a channel twice (cuDNN's bn_fw_tr_1C11_kernel_NCHW). */
+static void lay_out(
+		const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *k)
 {
+	bool norm = w->node->op == FF_OP_BATCH_NORM || w->node->op == FF_OP_BATCH_MOMENTS;
 	bool convolution = k->class == FF_KERNEL_CONVOLUTION;
 
 	k->steps = FF_STEPS_LIBRARY;
@@ -353,6 +365,10 @@ static void lay_out(const struct ff_framework *f, struct ff_kernel_shape *k)
 			      : k->class == FF_KERNEL_PRODUCT && f->tf32_products;
 	k->channels_first = convolution && f->channels_first[k->type != FF_F32];
 	k->attention = k->type == FF_BF16 ? f->attention : NULL;
+	if (norm && f->blocks) {
+		k->class = FF_KERNEL_NORM;
+		k->back = w->pass == FF_BACKWARD;
+	}
 }
 
 uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work *w,
@@ -380,7 +396,7 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 					own[0].class == FF_KERNEL_CONVOLUTION))
 		n += sums(w, ret + n);
 	for (uint32_t i = 0; i < n; i++)
-		lay_out(f, &ret[i]);
+		lay_out(f, w, &ret[i]);
 	return n;
 }
 

@@ -188,8 +188,8 @@ STATES = {"sgd": 0, "momentum": 1, "nesterov": 1, "adam": 2, "adamw": 2}
 
 
 def test_kept_of_equal_devices():
-    """Where memory is so tight that it is laid out, and equal devices are written once, what batch norms keep on all has
-    room."""
+    """Where memory is so tight that it is laid out, and equal devices are written once, what batch norms keep on all
+    has room."""
     zoo("resnet50", "--batch", "128", "--set", "image=32", "--set", "norm_group=2", "-o", "norms.json")
     many = ("norms.json", "--machine", "k80x64", "--costs", "peak", "--simulate", "data-parallel", "--report", "r.json")
     run(*many)

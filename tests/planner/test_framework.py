@@ -133,7 +133,8 @@ def test_triton():
 
 
 def test_fused():
-    """In 16 bits MxNet's batch norms add and cut off what they made; a sum that drops takes dropout's time."""
+    """In 16 bits MxNet's batch norms add and cut off what they made; those of cuDNN 5 are of a block a channel; a sum
+    that drops takes dropout's time."""
     us = {}
     for dtype in ("float32", "bfloat16"):
         make("images.json", "resnet50", "--batch", "32", "--set", f"dtype={dtype}")
@@ -141,6 +142,10 @@ def test_fused():
             plan = simulate("images.json", "single", framework)[0]
             us[framework, dtype] = [tasks_us(plan, name) for name in ("relu forward", "relu backward", "add forward")]
     assert us["examples:1", "float32"] == us["examples-mxnet:1", "float32"], us
+    make("images.json", "resnet50", "--batch", "32")
+    stream, block = (tasks_us(simulate("images.json", "single", f, machine="dgx1-p100")[0], "batch_norm forward")
+                     for f in ("pytorch", "tensorflow"))
+    assert 1.5 * stream < block < 3 * stream, (stream, block)
     plain, fused = us["examples:1", "bfloat16"], us["examples-mxnet:1", "bfloat16"]
     assert fused[0] < .01 * plain[0] and fused[1] < .5 * plain[1] and .2 < fused[2] / plain[2] < .5, us
     gpt("gpt.json", width=1024, heads=16, sequence=512, dropout=10)
