@@ -18,7 +18,8 @@ float32 that frameworks multiply in TF32.  Sources:
 
 What is left out, and why: steps on several V100 hosts, whose cards are not told; BERT's pre-training of 2021 in
 PyTorch, on bins of shorter sequences; U-Net on 8 GPUs, which waits for images from the host (4.7 times one GPU);
-GPTs from 76 billion parameters on 1,024 GPUs on, which take minutes to price.  Megatron-LM's table of 2021 names no
+GPTs from 76 billion parameters on 1,024 GPUs on, which take minutes to price, as do those of 530 billion that are
+there: --seconds.  Megatron-LM's table of 2021 names no
 micro-batches: they have four samples.  Batches of BERT that are put together
 from more than 16 micro-batches are cut to 16, as an update is hardly a part of them.  Tables of DLRM have a million
 rows at most.
