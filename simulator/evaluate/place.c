@@ -4,103 +4,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "place.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "busy.h"
-#include "ff/grow.h"
 #include "ff/program_phases.h"
 #include "ff/sharing.h"
 
 /* Moves are counted so many values behind where they are fetched from the host's memory. */
 #define COUNT_BEHIND 4
 
-static int note_swap(struct ff_trial *e, struct ff_swap s, struct ff_error *err)
-{
-	int code = ff_grow(&e->proposal.swap, e->proposal.n_swaps, &e->proposal.cap_swaps,
-			sizeof(*e->proposal.swap), err);
-
-	if (code == FF_OK)
-		e->proposal.swap[e->proposal.n_swaps++] = s;
-	return code;
-}
-
 /* ---- nodes ---- */
-
-/* Room for the times of as many parts in every micro-batch; it never shrinks. */
-static int reserve_times(struct ff_timed_node *t, uint32_t n, struct ff_error *err)
-{
-	char *room;
-
-	if (n <= t->cap)
-		return FF_OK;
-	room = calloc(n, 2 * sizeof(double) + sizeof(bool));
-	if (!room)
-		return ff_fail_memory(err);
-	free(t->finish);
-	t->finish = (double *)(void *)room;
-	t->ready = t->finish + n;
-	t->arrived = (bool *)(t->ready + n);
-	t->cap = n;
-	return FF_OK;
-}
-
-static int reserve_node(struct ff_trial *e, uint32_t node, uint32_t n_parts, struct ff_error *err)
-{
-	int code = FF_OK;
-
-	for (int k = 0; k < FF_PHASE_COUNT && code == FF_OK; k++)
-		if ((k != FF_PHASE_RECOMPUTE || e->order.program.again[node]) &&
-				(k != FF_PHASE_WEIGHTS || e->order.program.halved[node]))
-			code = reserve_times(&e->times.node[k][node],
-					n_parts * e->order.program.micro_batches, err);
-	return code;
-}
-
-/* There is room for it. */
-static void put_node(struct ff_trial *e, uint32_t node, struct ff_memo_node *new)
-{
-	e->placed.node[node] = new;
-	e->placed.block[node] = new ? new->block : NULL;
-	for (int k = 0; k < FF_PHASE_COUNT; k++) {
-		struct ff_timed_node *t = &e->times.node[k][node];
-		enum ff_pass pass = ff_phase_pass((enum ff_phase)k);
-
-		t->n = 0;
-		if (!new)
-			continue;
-		t->us = new->us[pass];
-		t->each_us = new->each_us[pass];
-		t->device = new->device;
-		t->n = new->n_parts;
-		t->first = new->first;
-		t->in_line = new->in_line;
-		t->uniform = new->uniform[pass];
-		if (pass == FF_BACKWARD && e->order.program.halved[node]) {
-			t->us = new->rest->half_us[k == FF_PHASE_WEIGHTS];
-			t->uniform = false;
-		}
-	}
-}
-
-static int swap_node(
-		struct ff_trial *e, uint32_t node, struct ff_memo_node *new, struct ff_error *err)
-{
-	struct ff_swap s = {.id = node, .was.node = e->placed.node[node]};
-	int code = FF_OK;
-
-	if (new == e->placed.node[node])
-		return FF_OK;
-	if (new)
-		code = reserve_node(e, node, new->n_parts, err);
-	if (code == FF_OK && new && e->order.program.halved[node])
-		code = ff_memo_halves(e->memo, node, new, err);
-	if (code == FF_OK)
-		code = note_swap(e, s, err);
-	if (code == FF_OK)
-		put_node(e, node, new);
-	return code;
-}
 
 /* The number of the change of `node`, or FF_NONE. */
 static uint32_t change_of(const struct ff_trial *e, uint32_t node)
@@ -127,7 +40,7 @@ static int place_node(struct ff_trial *e, uint32_t node, const struct ff_memo_wi
 	struct ff_memo_node *new;
 	int code = ff_memo_find(e->memo, node, config_of(e, node), w, &new, err);
 
-	return code == FF_OK ? swap_node(e, node, new, err) : code;
+	return code == FF_OK ? ff_swap_node(e, node, new, err) : code;
 }
 
 /* Wishes for the blocks of all that a proposal changes: by number of the change that of the
@@ -158,53 +71,6 @@ static void wish_changes(struct ff_trial *e)
 
 /* ---- edges ---- */
 
-static enum ff_edge_state state_of(const struct ff_trial *e, uint32_t edge, int pass)
-{
-	const struct ff_memo_edge *me = e->placed.edge[edge];
-
-	if (!me || (pass == FF_FORWARD ? e->placed.shared_from[edge] != FF_NONE
-				       : ff_trial_sent(e, edge) != edge))
-		return FF_EDGE_STILL;
-	if (!me->built[pass])
-		return FF_EDGE_UNKNOWN;
-	return me->n_moves[pass] > 0 ? FF_EDGE_MOVES : FF_EDGE_STILL;
-}
-
-static void activate(struct ff_trial *e, enum ff_phase phase, uint32_t edge, bool on)
-{
-	for (uint32_t micro = 0; micro < e->order.program.micro_batches; micro++) {
-		uint32_t step = ff_program_moves(&e->order.program, phase, micro, edge);
-		uint64_t bit = (uint64_t)1 << step % 64;
-
-		/* what is carried moves while its operator is computed */
-		if (step != FF_NONE && e->order.program.step[step].kind == FF_STEP_MOVES)
-			e->order.active[step / 64] = on ? e->order.active[step / 64] | bit
-							: e->order.active[step / 64] & ~bit;
-	}
-}
-
-static void set_state(struct ff_trial *e, uint32_t edge, enum ff_pass pass)
-{
-	uint8_t was = e->placed.state[pass][edge], is = (uint8_t)state_of(e, edge, pass);
-
-	e->placed.state[pass][edge] = is;
-	if ((was == FF_EDGE_STILL) == (is == FF_EDGE_STILL))
-		return;
-	activate(e,
-			pass == FF_FORWARD ? FF_PHASE_FORWARD
-					   : ff_edge_made_in(e->g, &e->order.program, edge),
-			edge, is != FF_EDGE_STILL);
-	if (pass == FF_FORWARD)
-		activate(e, FF_PHASE_RECOMPUTE, edge, is != FF_EDGE_STILL);
-}
-
-static void put_edge(struct ff_trial *e, uint32_t edge, struct ff_memo_edge *new)
-{
-	e->placed.edge[edge] = new;
-	set_state(e, edge, FF_FORWARD);
-	set_state(e, edge, FF_BACKWARD);
-}
-
 /* The gradient at `edge` is sent and added as was found. */
 static void put_sum(struct ff_trial *e, uint32_t edge)
 {
@@ -219,7 +85,7 @@ static void put_sum(struct ff_trial *e, uint32_t edge)
 	e->placed.n_added[e->ends[edge].to] += (uint32_t)adds;
 	e->placed.n_sums += (uint32_t)sums;
 	if (sums)
-		set_state(e, edge, FF_BACKWARD);
+		ff_swap_set_state(e, edge, FF_BACKWARD);
 }
 
 /* Which gradients of `value` are added up before they are moved, and which is moved first. */
@@ -253,18 +119,10 @@ static void share_uses(struct ff_trial *e, uint32_t value)
 		if (from != FF_NONE)
 			e->placed.is_shared[from] = true;
 		if ((was == FF_NONE) != (from == FF_NONE))
-			set_state(e, uses[u], FF_FORWARD);
+			ff_swap_set_state(e, uses[u], FF_FORWARD);
 	}
 	if (v->kind == FF_VALUE_ACTIVATION && v->needs_grad)
 		sum_uses(e, value);
-}
-
-/* Whether the block of `edge` is for these ends already, and for its turn among the uses. */
-static bool has_ends(const struct ff_trial *e, uint32_t edge, uint64_t ends)
-{
-	const struct ff_memo_edge *me = e->placed.edge[edge];
-
-	return me && me->ends == ends && me->first_use == e->order.first_use[edge];
 }
 
 /* Wishes for the blocks of all edges that a proposal touches, but those of parameters, which
@@ -280,33 +138,13 @@ static void wish_edges(struct ff_trial *e)
 			if (at->parameter)
 				continue;
 			ends = ff_memo_ends(e->placed.node[at->from], e->placed.node[at->to]);
-			if (has_ends(e, edge, ends))
+			if (ff_swap_has_ends(e, edge, ends))
 				continue;
 			if (turn == 0)
 				ff_memo_edge_wish(e->memo, edge, ends);
 			else
 				ff_memo_edge_fetch(e->memo, edge, ends);
 		}
-}
-
-static int swap_edge(struct ff_trial *e, uint32_t edge, struct ff_error *err)
-{
-	struct ff_swap s = {.is_edge = true, .id = edge, .was.edge = e->placed.edge[edge]};
-	uint32_t from = e->ends[edge].from, to = e->ends[edge].to;
-	struct ff_memo_edge *new = NULL;
-	int code = FF_OK;
-
-	if (!e->placed.synced[from] &&
-			has_ends(e, edge, ff_memo_ends(e->placed.node[from], e->placed.node[to])))
-		return FF_OK;
-	if (!e->placed.synced[from])
-		code = ff_memo_edge(
-				e->memo, edge, e->placed.node[from], e->placed.node[to], &new, err);
-	if (code == FF_OK && new != e->placed.edge[edge])
-		code = note_swap(e, s, err);
-	if (code == FF_OK)
-		put_edge(e, edge, new);
-	return code;
 }
 
 void ff_place_find_sums(struct ff_trial *e, uint32_t value)
@@ -328,7 +166,7 @@ int ff_place_resolve(struct ff_trial *e, uint32_t edge, enum ff_pass pass, struc
 			e->placed.node[e->ends[edge].to], e->placed.edge[edge], err);
 	if (code < 0)
 		return code;
-	set_state(e, edge, pass);
+	ff_swap_set_state(e, edge, pass);
 	ff_busy_add_edge(e, edge, pass);
 	return FF_OK;
 }
@@ -432,9 +270,9 @@ static int place_param(struct ff_trial *e, uint32_t param, struct ff_error *err)
 	e->proposal.rebuckets = e->proposal.rebuckets || e->placed.synced[param] ||
 				e->placed.node[param] != new;
 	if (code == FF_OK)
-		code = swap_node(e, param, new, err);
+		code = ff_swap_node(e, param, new, err);
 	for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++)
-		code = swap_edge(e, e->g->uses[v->first_use + u], err);
+		code = ff_swap_edge(e, e->g->uses[v->first_use + u], err);
 	return code;
 }
 
@@ -492,7 +330,7 @@ int ff_place_all(struct ff_trial *e, struct ff_error *err)
 	memset(e->placed.edge, 0, g->n_edges * sizeof(*e->placed.edge));
 	reset_states(e);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		put_node(e, i, NULL);
+		ff_swap_put_node(e, i, NULL);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
 		if (ff_node_is_computed(g, i)) {
 			ff_memo_wish(e->memo, i, config_of(e, i), e->proposal.wish);
@@ -505,7 +343,7 @@ int ff_place_all(struct ff_trial *e, struct ff_error *err)
 		share_uses(e, k);
 	for (uint32_t k = 0; k < g->n_edges && code == FF_OK; k++) {
 		if (!e->ends[k].parameter)
-			code = swap_edge(e, k, err);
+			code = ff_swap_edge(e, k, err);
 	}
 	for (uint32_t k = 0; k < 2 * g->n_edges && code == FF_OK; k++)
 		code = ff_place_resolve(e, k / 2, (enum ff_pass)(k % 2), err);
@@ -526,7 +364,7 @@ static int place_uses(struct ff_trial *e, uint32_t value, struct ff_error *err)
 		uint32_t edge = e->g->uses[v->first_use + u];
 
 		if (!param)
-			code = swap_edge(e, edge, err);
+			code = ff_swap_edge(e, edge, err);
 		ff_busy_fetch_edge(e, edge);
 	}
 	return code;
@@ -604,10 +442,10 @@ void ff_place_exchange(struct ff_trial *e)
 
 		if (s->is_edge) {
 			s->was.edge = e->placed.edge[s->id];
-			put_edge(e, s->id, was.was.edge);
+			ff_swap_put_edge(e, s->id, was.was.edge);
 		} else {
 			s->was.node = e->placed.node[s->id];
-			put_node(e, s->id, was.was.node);
+			ff_swap_put_node(e, s->id, was.was.node);
 		}
 	}
 	for (uint32_t i = 0; i < e->proposal.n_touched; i++) {

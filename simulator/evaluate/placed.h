@@ -1,5 +1,5 @@
-/* The blocks of a strategy that are in place, and what they say of values and parameters.  place.c
- * changes them.  SPDX-License-Identifier: Apache-2.0 */
+/* The blocks of a strategy that are in place, and what they say of values and parameters.
+ * place.c and swap.c change them.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_SIMULATOR_PLACED_H
 #define FF_SIMULATOR_PLACED_H
 

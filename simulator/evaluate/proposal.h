@@ -6,6 +6,8 @@
 #include "ff/sharing.h"
 #include "memo.h"
 
+struct ff_trial;
+
 /* What a proposal replaced: a node's or an edge's block. */
 struct ff_swap {
 	bool is_edge;
@@ -41,5 +43,19 @@ struct ff_proposal {
 	bool *node_shifted;           /* by node: it is computed in another step */
 	int32_t *priority;
 };
+
+/* swap.c */
+/* Puts `new` in the place of a node's block and notes in the proposal what was there.  NULL: the
+ * node has none any more. */
+int ff_swap_node(struct ff_trial *e, uint32_t node, struct ff_memo_node *new, struct ff_error *err);
+/* The same of an edge, with the block for those that its ends have now. */
+int ff_swap_edge(struct ff_trial *e, uint32_t edge, struct ff_error *err);
+/* Without a note; there is room for its times, as it was in place before or is NULL. */
+void ff_swap_put_node(struct ff_trial *e, uint32_t node, struct ff_memo_node *new);
+void ff_swap_put_edge(struct ff_trial *e, uint32_t edge, struct ff_memo_edge *new);
+/* Whether anything moves at `edge` in `pass` follows from the blocks in place: says it anew. */
+void ff_swap_set_state(struct ff_trial *e, uint32_t edge, enum ff_pass pass);
+/* Whether the block of `edge` is for these ends already, and for its turn among the uses. */
+bool ff_swap_has_ends(const struct ff_trial *e, uint32_t edge, uint64_t ends);
 
 #endif
