@@ -146,10 +146,11 @@ int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_com
 int ff_dump(const char *path, struct ff_plan *p, struct ff_executor *x, bool lead, double loss,
 		struct ff_error *err);
 
-/* report.c: the table for people and the JSON for programs. */
+/* report.c: the table for people. */
 int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err);
+/* report_json.c: the JSON for programs; into a file, where one is asked for. */
 int ff_report_write(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_out *out, struct ff_error *err);
