@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "cpu/core/dnnl.h"
-#include "cpu/core/functions.h"
 #include "cpu/core/real.h"
-#include "ff/clones.h"
+#include "cpu/ops/sequence/scores.h"
 #include "ff/philox.h"
 
 #define SCORES 65536 /* of a block: they stay in a cache */
@@ -37,51 +36,6 @@ struct rows {
 	const float *at;
 	int64_t step;
 };
-
-/* ---- rows of scores ---- */
-
-FF_CLONES static float largest(const float *x, int64_t n)
-{
-	float most = -INFINITY;
-
-#pragma omp simd reduction(max : most)
-	for (int64_t i = 0; i < n; i++)
-		most = x[i] > most ? x[i] : most;
-	return most;
-}
-
-/* x = exp(x - shift), and their sum. */
-FF_CLONES static float exponentials(float *x, float shift, int64_t n)
-{
-	float sum = 0;
-
-#pragma omp simd reduction(+ : sum)
-	for (int64_t i = 0; i < n; i++) {
-		x[i] = ff_exp(x[i] - shift);
-		sum += x[i];
-	}
-	return sum;
-}
-
-FF_CLONES static void times(float *x, float factor, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		x[i] *= factor;
-}
-
-/* dp = p (dp - sum) scale */
-FF_CLONES static void slopes(
-		const float *restrict p, float sum, float scale, float *restrict dp, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		dp[i] = p[i] * (dp[i] - sum) * scale;
-}
-
-FF_CLONES static void drop(const float *restrict factor, float *restrict x, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		x[i] *= factor[i];
-}
 
 FF_REAL_LOOP void add_mask(enum ff_dtype t, const void *mask, int64_t step, float *x, int64_t n)
 {
@@ -230,18 +184,6 @@ static void draw(const struct attention *k, const struct ff_kernel_io *io, const
 		factor[i] = factor[i] < a->dropped ? 0 : a->kept;
 }
 
-/* Writes a row's pair (FF_REDUCE_LOG_SUM_EXP), and the exponentials by it. */
-static void reduce_row(float *x, int64_t n, float *pair)
-{
-	float most = largest(x, n);
-
-	/* either nothing is seen, or what is is no number */
-	for (int64_t i = 0; i < n && !(most > -INFINITY); i++)
-		most += x[i];
-	pair[0] = most;
-	pair[1] = most != -INFINITY ? exponentials(x, most, n) - 1 : 0;
-}
-
 static void clear(float *x, int64_t n)
 {
 	memset(x, 0, (size_t)n * sizeof(*x));
@@ -256,7 +198,7 @@ static dnnl_status_t find_statistics(const struct attention *k, const struct ff_
 	dnnl_status_t s = make_scores(k, io, b, query, key, own->scores);
 
 	for (int64_t i = 0; i < b->rows; i++)
-		reduce_row(own->scores + i * b->keys, keys_of(&k->a, b->first + i),
+		ff_scores_reduce(own->scores + i * b->keys, keys_of(&k->a, b->first + i),
 				(float *)io->out[0] + pair_at(&k->a, b, i));
 	return s;
 }
@@ -270,7 +212,7 @@ static void drop_row(const struct attention *k, const struct ff_kernel_io *io,
 		int64_t some = n - at < RUN ? n - at : RUN;
 
 		draw(k, io, b, i, at, some, factor);
-		drop(factor, x + at, some);
+		ff_scores_drop(factor, x + at, some);
 	}
 }
 
@@ -282,11 +224,11 @@ static float weigh_row(const struct attention *k, const struct ff_kernel_io *io,
 	int64_t n = keys_of(&k->a, b->first + i);
 
 	if (k->a.all_keys) {
-		reduce_row(x, n, pair);
+		ff_scores_reduce(x, n, pair);
 	} else {
 		memcpy(pair, (const float *)io->in[k->pairs] + pair_at(&k->a, b, i),
 				2 * sizeof(*pair));
-		exponentials(x, pair[0], n);
+		ff_scores_exponentials(x, pair[0], n);
 	}
 	if (pair[0] == -INFINITY)
 		n = 0;
@@ -314,7 +256,7 @@ static dnnl_status_t attend(const struct attention *k, const struct ff_kernel_io
 		s = multiply(p, "NN", weights, value, out, step);
 	for (int64_t i = 0; i < b->rows; i++)
 		if (b->keys)
-			times(out + i * step, factor[i], k->a.size);
+			ff_scores_times(out + i * step, factor[i], k->a.size);
 		else
 			clear(out + i * step, k->a.size);
 	put(k, io->out[0], b, out);
@@ -375,9 +317,9 @@ static void drop_slopes(const struct attention *k, const struct ff_kernel_io *io
 		int64_t some = n - at < RUN ? n - at : RUN;
 
 		draw(k, io, b, i, at, some, factor);
-		drop(factor, dp + at, some);
-		slopes(p + at, sum, k->a.scale, dp + at, some);
-		drop(factor, p + at, some);
+		ff_scores_drop(factor, dp + at, some);
+		ff_scores_slopes(p + at, sum, k->a.scale, dp + at, some);
+		ff_scores_drop(factor, p + at, some);
 	}
 }
 
@@ -390,11 +332,11 @@ static void make_slopes(const struct attention *k, const struct ff_kernel_io *io
 		float *p = own->scores + i * b->keys, *dp = own->gradients + i * b->keys;
 		int64_t n = pair[1] != -INFINITY ? keys_of(&k->a, b->first + i) : 0;
 
-		exponentials(p, pair[1], n);
+		ff_scores_exponentials(p, pair[1], n);
 		if (drops(k, io))
 			drop_slopes(k, io, b, i, pair[0], p, dp, n);
 		else
-			slopes(p, pair[0], k->a.scale, dp, n);
+			ff_scores_slopes(p, pair[0], k->a.scale, dp, n);
 		clear(p + n, b->keys - n);
 		clear(dp + n, b->keys - n);
 	}
