@@ -53,6 +53,9 @@ cudnnStatus_t complain(cudnnStatus_t code, const char *format, ...)
 Descriptor *behind(cudnnBackendDescriptor_t opaque);
 Descriptor *part(const Descriptor *d, int name);
 
+/* finalize.cpp: any of them. */
+cudnnStatus_t finalize(Descriptor *d);
+
 /* operations.cpp: what is done to tensors beside convolutions. */
 cudnnStatus_t finalize_pointwise(Descriptor *d);
 cudnnStatus_t finalize_product(Descriptor *d);

@@ -11,9 +11,9 @@
  *   could.
  * - launch.cpp: blocks in a drawn order, one after another, or all at once where they meet; threads
  *   that wait for each other are fibers, threads that do not are a loop.
- * - cublaslt.cpp, product.cpp; cudnn.cpp, engines.cpp, descriptor.cpp, convolution.cpp: plain loops
- * in float32, behind checks of every descriptor, of promised alignments, of workspaces (which are
- * scribbled on).
+ * - cublaslt.cpp, supported.cpp, product.cpp; cudnn.cpp, descriptor.cpp, finalize.cpp,
+ *   operations.cpp, engines.cpp, convolution.cpp, attention.cpp: plain loops in float32, behind
+ *   checks of every descriptor, of promised alignments, of workspaces (which are scribbled on).
  * - nccl.cpp, bundle.cpp, board.cpp: ranks of one process and of several on one host.  A call is
  *   an operation of its stream; ranks that are called for different things, at different times or
  *   never are told which, and fail.

@@ -55,7 +55,14 @@ bool derives(uint32_t epilogue);
 bool has_aux(uint32_t epilogue);
 
 size_t size_of(cudaDataType_t type); /* 0: none that is known */
-/* Computes it, if its memory is there. */
+/* supported.cpp: says what is wrong; returns `code`. */
+cublasStatus_t complain(cublasStatus_t code, const char *format, ...)
+		__attribute__((format(printf, 2, 3)));
+/* Whether its shapes, types and orders are such as there are; its extents follow. */
+cublasStatus_t check(Product &p);
+/* Whether the double was told to lack it. */
+bool is_lacking(const Product &p);
+/* product.cpp: computes it, if its memory is there. */
 cudaError_t run(const Product &p);
 
 } // namespace lt
