@@ -40,9 +40,20 @@ struct value *random_add(struct maker *m, enum ff_op op, const union ff_attrs *a
 		const struct value *const *in, uint32_t n_in, const struct value *shape);
 /* Something to work on, preferably what nobody reads yet. */
 struct value *random_pick(struct maker *m);
+/* Likewise; NULL where nothing has that rank. */
+struct value *random_pick_rank(struct maker *m, uint32_t rank);
 
 /* Some operator, of those below too; now and then none fits. */
 void random_any(struct maker *m);
+
+/* random_windows.c: convolutions and their like, on one to three axes. */
+void random_conv(struct maker *m);
+void random_conv_transpose(struct maker *m);
+void random_pool(struct maker *m);
+void random_resize(struct maker *m);
+void random_response(struct maker *m);
+/* How many windows fit, `pad` in all. */
+int32_t random_window(int32_t size, int32_t kernel, int32_t stride, int32_t pad, int32_t dilation);
 
 /* random_moves.c: operators that pad, broadcast and pick elements. */
 void random_move(struct maker *m);

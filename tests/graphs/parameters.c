@@ -83,12 +83,12 @@ static void check_part(const struct ff_schedule *s, uint32_t param, uint32_t par
 		if (i)
 			offset += s->graph->dtype == FF_F32 ? b->bytes : run;
 		if (type == FF_BF16)
-			offset = 2 * run + b->bytes + shard->offset / 2;
+			offset = 2 * run + (b->scattered ? run : b->bytes) + shard->offset / 2;
 		ck_assert_uint_eq(x->device, device);
 		ck_assert_uint_eq(x->bucket, shard->bucket);
 		ck_assert_int_eq(x->bytes, ff_align64(ff_region_volume(&box) * size));
-		ck_assert_int_eq(b->dropped, x->within != FF_NONE);
-		if (b->dropped)
+		ck_assert_int_eq(i ? b->scattered : b->dropped, x->within != FF_NONE);
+		if (x->within != FF_NONE)
 			ck_assert_int_eq(x->offset,
 					s->buffers[x->within].offset + shard->offset * size / 4);
 		else

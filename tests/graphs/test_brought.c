@@ -16,8 +16,8 @@ static uint32_t count_moves(const struct ff_schedule *s, uint32_t edge, enum ff_
 	return n;
 }
 
-/* Sharded parameters of a deep mlp over `p` devices in `m` micro-batches, kept from
- * forward to backward or gathered again: ZeRO's third stage. */
+/* A deep mlp over `p` devices in `m` micro-batches, whose parameters are all updated on the first,
+ * kept from forward to backward or brought again. */
 static void lower_deep(uint32_t p, uint32_t m, bool again, bool overlap, struct ff_arena *a,
 		struct ff_graph *g, struct ff_schedule *ret)
 {
@@ -34,15 +34,14 @@ static void lower_deep(uint32_t p, uint32_t m, bool again, bool overlap, struct 
 	s.rule = FF_ORDER_1F1B;
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_node_is_parameter(g, i)) {
-			s.config[i].n_parts = s.config[i].degree[0] = (uint16_t)p;
-			s.config[i].stride[0] = 1;
+			s.config[i].n_parts = s.config[i].degree[0] = 1;
 			s.recompute[i] = again;
 		}
 	ck_assert_msg(ff_lower(g, &machine, &s, NULL, a, ret, &err) == FF_OK, "%s", err.text);
 }
 
-/* Kept, each is gathered once and its gradient scattered once, whatever m is; brought
- * again, it is gathered 2 m times, and less lives in the middle of the step. */
+/* Kept, each is brought once and its gradient sent back once, whatever m is; brought again, it is
+ * brought 2 m times, and less lives elsewhere in the middle of the step. */
 START_TEST(brought_again)
 {
 	for (uint32_t p = 2; p <= 8; p += 3)
@@ -68,7 +67,7 @@ START_TEST(brought_again)
 			}
 			ck_assert_int_eq(kept.network_bytes, 2 * (p - 1) * all);
 			ck_assert_int_eq(again.network_bytes, (2 * m + 1) * (p - 1) * all);
-			ck_assert_int_lt(again.live_bytes[0], kept.live_bytes[0]);
+			ck_assert_int_lt(again.live_bytes[1], kept.live_bytes[1]);
 			ff_arena_finish(&a);
 		}
 }
@@ -110,10 +109,10 @@ START_TEST(brought_no_further_ahead)
 			all += bytes;
 			most = bytes > most ? bytes : most;
 		}
-		ck_assert_int_le(again.memory_bytes[0],
-				kept.memory_bytes[0] - all + FF_PREFETCH_DISTANCE * most);
+		ck_assert_int_le(again.memory_bytes[1],
+				kept.memory_bytes[1] - all + FF_PREFETCH_DISTANCE * most);
 		for (int k = 0; k < 2; k++) {
-			int64_t bytes = (k ? again : kept).memory_bytes[0] - losses;
+			int64_t bytes = (k ? again : kept).memory_bytes[1] - losses;
 
 			first[k] = m == 8 ? bytes : first[k];
 			ck_assert_int_eq(bytes, first[k]);
