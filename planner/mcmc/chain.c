@@ -520,7 +520,7 @@ int ff_chain_retire(struct ff_chain *c, struct ff_error *err)
 	return code;
 }
 
-int ff_chain_graft(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err)
+int ff_chain_crossover(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err)
 {
 	const struct ff_proposer *p = &c->frame->proposer;
 	int code;
@@ -532,7 +532,7 @@ int ff_chain_graft(struct ff_chain *c, const struct ff_strategy *s, struct ff_er
 		if (ff_proposer_is_in_focus(p, i))
 			c->leap.config[i] = s->config[i];
 	ff_orders_focus(&c->orders, p->node[0], p->node[p->n_nodes - 1]);
-	code = ff_orders_graft(&c->orders, &c->current, s, c->leap.priority, err);
+	code = ff_orders_crossover(&c->orders, &c->current, s, c->leap.priority, err);
 	return code == FF_OK ? ff_chain_go_to(c, &c->leap, err) : code;
 }
 

@@ -22,7 +22,7 @@ void ff_chain_count_seed(struct ff_chain *c);
 int ff_chain_retire(struct ff_chain *c, struct ff_error *err);
 /* Operators in the focus, and their places in the order, become those of `s`; nothing
  * where one of the two is cut into micro-batches. */
-int ff_chain_graft(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err);
+int ff_chain_crossover(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err);
 /* Walks one start or round from beta `hot` to `cold`. */
 int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error *err);
 double ff_chain_beta(const struct ff_chain *c);

@@ -10,7 +10,7 @@
  * row, drawn for the round, while all others stay as they are: parts of a network that have
  * little to do with each other would otherwise have to come right at once.  Where the budget
  * allows the chain restarts: runs know nothing of each other, and at last there are rounds from the
- * best, into which parts of others are grafted.  Rounds walk the order in which
+ * best, which crosses over with others.  Rounds walk the order in which
  * operators are issued as well: with starts that would suit the first layout found, and keep others
  * from being tried.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -60,17 +60,17 @@ static void draw_focus(struct ff_chain *c, uint32_t *first, uint32_t *n)
 }
 
 /* Draws a focus, and now and then what another run made of those operators. */
-static int focus(struct ff_chain *c, bool *grafted, struct ff_error *err)
+static int focus(struct ff_chain *c, bool *crossed, struct ff_error *err)
 {
 	uint32_t first, n, other;
 
 	draw_focus(c, &first, &n);
 	ff_proposer_focus(&c->frame->proposer, first, n);
-	*grafted = c->run.recalled && c->elite.n > 1 && ff_random_below(&c->random, 2);
-	if (!*grafted)
+	*crossed = c->run.recalled && c->elite.n > 1 && ff_random_below(&c->random, 2);
+	if (!*crossed)
 		return FF_OK;
 	other = 1 + ff_random_below(&c->random, c->elite.n - 1);
-	return ff_chain_graft(c, &c->elite.best[other], err);
+	return ff_chain_crossover(c, &c->elite.best[other], err);
 }
 
 /* After the first rounds about all, half of the proposals are about a few. */
@@ -88,11 +88,11 @@ static int walk_round(struct ff_chain *c, struct rounds *r, struct ff_error *err
 	uint32_t heat = (uint32_t)__builtin_ctzll(++r->n[focused]);
 	double beta = ff_chain_beta(c);
 	uint64_t from = c->proposals;
-	bool grafted = false;
+	bool crossed = false;
 	int code = FF_OK;
 
 	if (focused && c->frame->proposer.n_all > FOCUS_LEAST)
-		code = focus(c, &grafted, err);
+		code = focus(c, &crossed, err);
 	if (code < 0)
 		return code;
 	c->run.share_from = ff_chain_budget_done(c);
@@ -104,7 +104,7 @@ static int walk_round(struct ff_chain *c, struct rounds *r, struct ff_error *err
 	c->run.phase_length = (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_nodes;
 	if (c->run.phase_length < FF_ROUND_LEAST)
 		c->run.phase_length = FF_ROUND_LEAST;
-	heat = grafted ? 0 : heat < HEATS ? heat : HEATS - 1;
+	heat = crossed ? 0 : heat < HEATS ? heat : HEATS - 1;
 	code = ff_chain_anneal(c, beta / FF_BETA_RANGE / pow(4, heat), beta * FF_BETA_RANGE, err);
 	ff_proposer_focus(&c->frame->proposer, 0, c->frame->proposer.n_all);
 	count(r, focused, c->proposals - from);

@@ -124,7 +124,7 @@ static void rank_row(const struct ff_orders *o, int32_t *priority)
 		priority[o->row[i]] = -(int32_t)i - 1;
 }
 
-int ff_orders_graft(struct ff_orders *o, const struct ff_strategy *s,
+int ff_orders_crossover(struct ff_orders *o, const struct ff_strategy *s,
 		const struct ff_strategy *other, int32_t *priority, struct ff_error *err)
 {
 	int code = find_current(o, s, err);

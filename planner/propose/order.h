@@ -26,7 +26,7 @@ void ff_orders_finish(struct ff_orders *o);
 void ff_orders_focus(struct ff_orders *o, uint32_t first, uint32_t last);
 /* The order of `s`, in which those in the focus take the places that they have there as they follow
  * each other in `other`.  Writes its priorities. */
-int ff_orders_graft(struct ff_orders *o, const struct ff_strategy *s,
+int ff_orders_crossover(struct ff_orders *o, const struct ff_strategy *s,
 		const struct ff_strategy *other, int32_t *priority, struct ff_error *err);
 /* Draws an order: that of `s`, in which one operator or some in a row are issued earlier or
  * later.  Writes its priorities; *changed is false where that comes to the order of `s`. */

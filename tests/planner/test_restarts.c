@@ -1,4 +1,4 @@
-/* Restarts of a chain: the elite, grafts, and what comes of a search that has them.
+/* Restarts of a chain: the elite, crossovers, and what comes of a search that has them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../check_main.h"
 
@@ -81,7 +81,7 @@ static void draw_order(const struct ff_graph *g, struct ff_random *r, struct ff_
 
 /* Who is not in the focus keeps its place; the others follow each other as in the other strategy.
  */
-START_TEST(test_graft)
+START_TEST(test_crossover)
 {
 	struct ff_random r = {.seed = ff_test_seed(22)};
 	uint32_t *row, *other_row, n, n_other, moved = 0;
@@ -106,7 +106,7 @@ START_TEST(test_graft)
 		draw_order(&g, &r, &other, other_row, &n_other);
 		ck_assert_uint_eq(n, n_other);
 		ff_orders_focus(&o, first, last);
-		CHECK_OK(ff_orders_graft(&o, &s, &other, priority, &err));
+		CHECK_OK(ff_orders_crossover(&o, &s, &other, priority, &err));
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t node = row[i];
 
@@ -212,7 +212,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_elite);
-	tcase_add_test(c, test_graft);
+	tcase_add_test(c, test_crossover);
 	tcase_add_test(c, test_restarts);
 	suite_add_tcase(s, c);
 	return s;
