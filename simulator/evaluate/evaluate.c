@@ -47,8 +47,8 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 	e->proposal.sums_next.added =
 			ff_arena_array(a, edges, sizeof(*e->proposal.sums_next.added));
 	e->placed.n_added = ff_arena_array(a, nodes, sizeof(*e->placed.n_added));
-	e->proposal.shifted = ff_arena_array(a, e->g->n_values, sizeof(*e->proposal.shifted));
-	e->proposal.node_shifted = ff_arena_array(a, nodes, sizeof(*e->proposal.node_shifted));
+	e->proposal.dirty = ff_arena_array(a, e->g->n_values, sizeof(*e->proposal.dirty));
+	e->proposal.node_dirty = ff_arena_array(a, nodes, sizeof(*e->proposal.node_dirty));
 	e->placed.block = ff_arena_array(a, nodes, sizeof(*e->placed.block));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		e->times.node[k] = ff_arena_array(a, nodes, sizeof(**e->times.node));
@@ -74,10 +74,10 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 			!e->times.idle || !e->times.each || !e->times.sync_lane || !e->busy.now ||
 			!e->busy.next || !e->times.limited || !e->proposal.changed_at ||
 			!e->proposal.wish || !e->proposal.near || !e->ends ||
-			!e->placed.shared_from || !e->placed.is_shared || !e->proposal.shifted ||
-			!e->proposal.node_shifted || !e->placed.sums.sent ||
-			!e->placed.sums.added || !e->proposal.sums_next.sent ||
-			!e->proposal.sums_next.added || !e->placed.n_added)
+			!e->placed.shared_from || !e->placed.is_shared || !e->proposal.dirty ||
+			!e->proposal.node_dirty || !e->placed.sums.sent || !e->placed.sums.added ||
+			!e->proposal.sums_next.sent || !e->proposal.sums_next.added ||
+			!e->placed.n_added)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)

@@ -187,8 +187,8 @@ int ff_reorder_plan(struct ff_trial *e, const struct ff_strategy *s, struct ff_e
 
 void ff_reorder_recount(struct ff_trial *e, int64_t sign)
 {
-	for (uint32_t i = 0; i < e->proposal.n_shifted; i++)
-		ff_account_value(e, e->proposal.shifted[i], sign);
+	for (uint32_t i = 0; i < e->proposal.n_dirty; i++)
+		ff_account_value(e, e->proposal.dirty[i], sign);
 }
 
 void ff_reorder_keep(struct ff_trial *e)

@@ -37,10 +37,10 @@ struct ff_proposal {
 	struct ff_sums sums_next; /* scratch */
 	uint32_t first_changed;   /* the first step of forward that it changes */
 	/* Another order: */
-	bool reordered; /* it is proposed, */
-	bool recounted; /* and of the account only what comes at other steps is new: */
-	uint32_t *shifted, n_shifted; /* these values */
-	bool *node_shifted;           /* by node: it is computed in another step */
+	bool reordered;           /* it is proposed, */
+	bool recounted;           /* and of the account only what comes at other steps is new: */
+	uint32_t *dirty, n_dirty; /* these values */
+	bool *node_dirty;         /* by node: it is computed in another step */
 	int32_t *priority;
 };
 

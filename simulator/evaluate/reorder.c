@@ -82,51 +82,51 @@ static int time_order(struct ff_trial *e, double limit_us, double *step_us, stru
 
 /* ---- the account ---- */
 
-static void find_shifted_nodes(struct ff_trial *e)
+static void find_dirty_nodes(struct ff_trial *e)
 {
 	const struct ff_program *p = &e->order.program, *q = &e->other->program;
 
-	memset(e->proposal.node_shifted, 0, e->g->n_nodes * sizeof(*e->proposal.node_shifted));
+	memset(e->proposal.node_dirty, 0, e->g->n_nodes * sizeof(*e->proposal.node_dirty));
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
 		for (uint32_t i = 0; i < e->g->n_nodes; i++)
-			e->proposal.node_shifted[i] |= p->compute[k][i] != q->compute[k][i];
+			e->proposal.node_dirty[i] |= p->compute[k][i] != q->compute[k][i];
 }
 
-static bool use_is_shifted(const struct ff_trial *e, uint32_t edge)
+static bool use_is_dirty(const struct ff_trial *e, uint32_t edge)
 {
 	const struct ff_program *p = &e->order.program, *q = &e->other->program;
 	uint32_t to = e->ends[edge].to;
-	bool shifted = e->proposal.node_shifted[to] ||
-		       e->proposal.node_shifted[ff_node_leader(e->g, to)] ||
-		       e->proposal.node_shifted[e->ends[ff_edge_last(e->g, edge)].to];
+	bool dirty = e->proposal.node_dirty[to] ||
+		     e->proposal.node_dirty[ff_node_leader(e->g, to)] ||
+		     e->proposal.node_dirty[e->ends[ff_edge_last(e->g, edge)].to];
 
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
-		shifted = shifted || p->moves[k][edge] != q->moves[k][edge];
-	return shifted;
+		dirty = dirty || p->moves[k][edge] != q->moves[k][edge];
+	return dirty;
 }
 
 /* Whether a buffer of `value` comes or goes in another step. */
-static bool is_shifted(const struct ff_trial *e, uint32_t value)
+static bool is_dirty(const struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 	uint32_t prelude = ff_node_prelude(e->g, v->producer);
-	bool shifted = e->proposal.node_shifted[v->producer] ||
-		       (prelude != FF_NONE && e->proposal.node_shifted[prelude]);
+	bool dirty = e->proposal.node_dirty[v->producer] ||
+		     (prelude != FF_NONE && e->proposal.node_dirty[prelude]);
 
-	for (uint32_t u = 0; u < v->n_uses && !shifted; u++)
-		shifted = use_is_shifted(e, e->g->uses[v->first_use + u]);
-	return shifted;
+	for (uint32_t u = 0; u < v->n_uses && !dirty; u++)
+		dirty = use_is_dirty(e, e->g->uses[v->first_use + u]);
+	return dirty;
 }
 
 /* The current strategy's account becomes the proposal's: what comes or goes in another step is
  * taken out where it was and put in where it is.  Steps are as many, and each has its row. */
 static void move_account(struct ff_trial *e)
 {
-	find_shifted_nodes(e);
-	e->proposal.n_shifted = 0;
+	find_dirty_nodes(e);
+	e->proposal.n_dirty = 0;
 	for (uint32_t i = 0; i < e->g->n_values; i++)
-		if (is_shifted(e, i))
-			e->proposal.shifted[e->proposal.n_shifted++] = i;
+		if (is_dirty(e, i))
+			e->proposal.dirty[e->proposal.n_dirty++] = i;
 	ff_reorder_exchange(e);
 	ff_place_exchange(e);
 	ff_reorder_recount(e, -1);

@@ -464,8 +464,7 @@ static void look_at_order(struct walk *w, bool slower)
 	w->seen->reorders_recorded += slower && e->snapshots.recorded;
 	w->seen->reorders_resumed += !slower && e->snapshots.n_taken > 0 &&
 				     e->snapshots.at[0].step <= e->proposal.first_changed;
-	w->seen->reorders_recounted +=
-			!slower && e->proposal.recounted && e->proposal.n_shifted > 0;
+	w->seen->reorders_recounted += !slower && e->proposal.recounted && e->proposal.n_dirty > 0;
 }
 
 /* Operators of the current strategy are issued in another order, perhaps the same. */
