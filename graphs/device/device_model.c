@@ -348,8 +348,10 @@ double ff_device_model_kernels_us(const struct ff_device_model *m, const struct 
 		double each = ff_device_model_us(m, &s[i], &inferred);
 
 		us += each;
-		guessed.us += inferred ? each : 0;
-		guessed.classes |= (uint32_t)inferred << s[i].class;
+		if (!inferred)
+			continue;
+		guessed.us += each;
+		guessed.classes |= (uint32_t)1 << s[i].class;
 	}
 	*ret = guessed;
 	return us;

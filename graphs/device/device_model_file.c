@@ -58,7 +58,7 @@ const struct ff_parameter_row *const ff_model_parameters[FF_KERNEL_CLASS_COUNT] 
 };
 
 static const bool is_typed[FF_KERNEL_CLASS_COUNT] = {
-#define TYPED(e, name, typed) [e] = typed,
+#define TYPED(e, name, typed) [e] = (typed),
 		FF_KERNEL_CLASSES(TYPED)
 #undef TYPED
 };

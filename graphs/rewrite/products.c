@@ -9,16 +9,16 @@
 /* The operators: where their attributes say how many features they make, and of which axis. */
 static const struct product {
 	enum ff_op op;
-	size_t features, groups; /* groups 0: there are none */
 	uint32_t axis;           /* 0: the last */
+	size_t features, groups; /* groups 0: there are none */
 } products[] = {
-		{FF_OP_LINEAR, offsetof(union ff_attrs, linear.out_features), 0, 0},
-		{FF_OP_CONV1D, offsetof(union ff_attrs, conv.out_channels),
-				offsetof(union ff_attrs, conv.groups), 1},
-		{FF_OP_CONV2D, offsetof(union ff_attrs, conv.out_channels),
-				offsetof(union ff_attrs, conv.groups), 1},
-		{FF_OP_CONV3D, offsetof(union ff_attrs, conv.out_channels),
-				offsetof(union ff_attrs, conv.groups), 1},
+		{FF_OP_LINEAR, 0, offsetof(union ff_attrs, linear.out_features), 0},
+		{FF_OP_CONV1D, 1, offsetof(union ff_attrs, conv.out_channels),
+				offsetof(union ff_attrs, conv.groups)},
+		{FF_OP_CONV2D, 1, offsetof(union ff_attrs, conv.out_channels),
+				offsetof(union ff_attrs, conv.groups)},
+		{FF_OP_CONV3D, 1, offsetof(union ff_attrs, conv.out_channels),
+				offsetof(union ff_attrs, conv.groups)},
 };
 
 static const struct product *find(enum ff_op op)

@@ -37,20 +37,21 @@ const char *ff_kernel_class_name(enum ff_kernel_class c);
 struct ff_kernel_shape {
 	enum ff_kernel_class class;
 	enum ff_dtype type; /* computed in */
-	bool tf32;          /* products, convolutions: of float32, in TF32 where a device can */
-	double bytes;       /* read and written, each operand once */
-	double m, n, k;     /* of a product; of attention as above */
-	double count;       /* products, heads or steps */
-	double share;       /* attention: of all pairs, those that are computed */
-	const double *attention; /* attention: numbers of a kernel of Ampere's instructions, in the
-				  * place of the model's; else NULL */
-	bool back;               /* attention, softmax, norm, recurrent: gradients */
 	enum ff_steps steps;
 	enum ff_conv_pass pass;
+	bool back;           /* attention, softmax, norm, recurrent: gradients */
+	bool tf32;           /* products, convolutions: of float32, in TF32 where a device can */
 	bool channels_first; /* convolution: operands lie so, tensor cores take channels last */
-	double taps;         /* convolution: elements of a window */
-	double stride;       /* convolution: windows apart, all axes together */
 	bool winograd;       /* convolution: windows of 3 x 3 side by side, one group */
+	double bytes;        /* read and written, each operand once */
+	double m, n, k;      /* of a product; of attention as above */
+	double count;        /* products, heads or steps */
+	double share;        /* attention: of all pairs, those that are computed */
+	/* attention: NULL, or numbers of a kernel of Ampere's instructions, in place of the model's
+	 */
+	const double *attention;
+	double taps;   /* convolution: elements of a window */
+	double stride; /* convolution: windows apart, all axes together */
 };
 
 #define FF_MOST_KERNELS 8 /* of one part, one pass */

@@ -183,7 +183,7 @@ int ff_times_find(const struct ff_plan *p, struct ff_arena *a, struct ff_times *
 			class[i] = ff_time_class_of(s->graph, i);
 	add_work(p, class, &t);
 	for (uint32_t d = 0; d < n_devices; d++) {
-		const struct lane *l = &lane[LANES * d];
+		const struct lane *l = &lane[(size_t)LANES * d];
 		double comm = length(&l[COMMUNICATES]);
 		double exposed = comm - common(&l[COMPUTES], &l[COMMUNICATES]);
 		double copies = length(&l[COPIES]) - common(&l[COMPUTES], &l[COPIES]) -

@@ -376,7 +376,7 @@ static int make_regular(struct regular *r, struct ff_error *err)
 	return code;
 }
 
-static int open(struct regular *r, const struct ff_strategy *s, struct ff_error *err)
+static int open_regular(struct regular *r, const struct ff_strategy *s, struct ff_error *err)
 {
 	int code = ff_graph_micro(r->g, s->micro_batches, r->a, &r->micro, err);
 
@@ -401,7 +401,7 @@ int ff_alike_make(const struct ff_alike *on, struct ff_arena *a, struct ff_strat
 			.g = on->graph,
 			.at = *at,
 			.limit_us = at->step_us * (1 + on->percent / 100)};
-	int code = open(&r, s, err);
+	int code = open_regular(&r, s, err);
 
 	if (code == FF_OK)
 		code = make_regular(&r, err);
@@ -417,7 +417,7 @@ int ff_alike_count(const struct ff_graph *g, const struct ff_strategy *s, struct
 {
 	struct regular r = {.a = a, .g = g};
 	uint32_t models[MOST_MODELS];
-	int code = open(&r, s, err);
+	int code = open_regular(&r, s, err);
 
 	*ret = 0;
 	for (uint32_t i = 0; i < r.n_groups && code == FF_OK; i++) {

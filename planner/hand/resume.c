@@ -164,6 +164,7 @@ static int carry(struct carry *x, const struct ff_json *root, const struct ff_gr
 	for (uint32_t i = 0; i < list->n; i++)
 		carry_operator(x, &list->child[i]);
 	fill(x);
+	x->g = NULL; /* it lives here alone */
 	return ff_strategy_check(&micro, &x->s, x->told.devices[1], err);
 }
 

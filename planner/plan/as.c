@@ -244,8 +244,8 @@ static int print_folded(const struct as *x, const struct ff_fold_row *row, const
 		cell[3 * i + 3] = fold[i].n == 1 ? fold[i].name
 						 : ff_arena_printf(x->p.a, "%s (x%u)", fold[i].name,
 								   fold[i].n);
-		cell[3 * i + 4] = text[2 * fold[i].first];
-		cell[3 * i + 5] = text[2 * fold[i].first + 1];
+		cell[3 * i + 4] = text[2 * (size_t)fold[i].first];
+		cell[3 * i + 5] = text[2 * (size_t)fold[i].first + 1];
 		if (!cell[3 * i + 3])
 			return ff_fail_memory(err);
 	}
@@ -275,11 +275,11 @@ static int print_lost(const struct as *x, struct ff_error *err)
 		ff_split_text(&g->nodes[i], &x->regular.strategy.config[i], b);
 		if (!strcmp(a, b))
 			continue;
-		text[2 * n] = ff_arena_strdup(x->p.a, a);
-		text[2 * n + 1] = ff_arena_strdup(x->p.a, b);
+		text[2 * (size_t)n] = ff_arena_strdup(x->p.a, a);
+		text[2 * (size_t)n + 1] = ff_arena_strdup(x->p.a, b);
 		row[n].name = g->nodes[i].name;
 		row[n].says = ff_arena_printf(x->p.a, "%s\n%s", a, b);
-		if (!text[2 * n] || !text[2 * n + 1] || !row[n++].says)
+		if (!text[2 * (size_t)n] || !text[2 * (size_t)n + 1] || !row[n++].says)
 			return ff_fail_memory(err);
 	}
 	return n ? print_folded(x, row, text, n, err) : FF_OK;

@@ -198,11 +198,14 @@ static int print_list(const struct ff_ask *ask, const struct ff_sheet *s, struct
 	if (!cell)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n; i++) {
+		const char **to = &cell[3 * (size_t)n];
+
 		if (fnmatch(ask->list, s->row[i].name, 0) != 0)
 			continue;
-		cell[3 * n] = s->row[i].name;
-		cell[3 * n + 1] = s->row[i].split;
-		cell[3 * n++ + 2] = s->row[i].devices;
+		to[0] = s->row[i].name;
+		to[1] = s->row[i].split;
+		to[2] = s->row[i].devices;
+		n++;
 	}
 	if (!n)
 		return ff_fail(err, FF_E_INPUT,

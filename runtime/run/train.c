@@ -323,7 +323,7 @@ static int agree(struct training *t, uint64_t step, double ask[ASKS], struct ff_
 	ask[ASK_KEEP] = lead && has_passed(t->kept_us, t->plan->checkpoint.interval_us);
 	ask[ASK_GATHER] = lead && has_passed(t->gathered_us, LOSS_EVERY_US);
 	code = ff_agree_max(t->comm, ask, ASKS, err);
-	if (code == FF_OK && ask[ASK_END] && step + 1 < t->plan->steps)
+	if (code == FF_OK && ask[ASK_END] > 0 && step + 1 < t->plan->steps)
 		stop_after(t, step);
 	return code;
 }
@@ -380,11 +380,11 @@ static int train_all(struct training *t, struct ff_error *err)
 		ff_pulse_step(t->opt->pulse, done);
 		last = step + 1 == t->plan->steps;
 		keeps = t->plan->checkpoint.folder &&
-			(last || ask[ASK_KEEP] || done % t->plan->checkpoint.every == 0);
+			(last || ask[ASK_KEEP] > 0 || done % t->plan->checkpoint.every == 0);
 		code = run_step(t, step, last, err);
 		/* What is not a number any more shall not replace the last checkpoint. */
-		if (code == FF_OK &&
-				(last || keeps || ask[ASK_GATHER] || (step + 1) % LOSS_EVERY == 0))
+		if (code == FF_OK && (last || keeps || ask[ASK_GATHER] > 0 ||
+						     (step + 1) % LOSS_EVERY == 0))
 			code = gather_losses(t, step + 1, err);
 		if (code == FF_OK && keeps)
 			code = keep(t, done, err);

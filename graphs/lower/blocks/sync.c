@@ -400,7 +400,8 @@ static void written_by(struct ff_bucket_build *k, const struct ff_graph *g,
 void ff_bucketing_open(struct ff_bucketing *b, const struct ff_graph *g, const struct ff_program *p)
 {
 	if (b->n_dropped)
-		memset(b->first_opened[0], 0xff, 2 * b->n_nodes * sizeof(**b->first_opened));
+		memset(b->first_opened[0], 0xff,
+				2 * (size_t)b->n_nodes * sizeof(**b->first_opened));
 	for (uint32_t i = b->n_buckets; i-- > 0 && b->n_scattered;) {
 		struct ff_bucket_build *k = &b->bucket[i];
 
