@@ -47,11 +47,9 @@ struct ff_kernel_shape {
 	double m, n, k;      /* of a product; of attention as above */
 	double count;        /* products, heads or steps */
 	double share;        /* attention: of all pairs, those that are computed */
-	/* attention: NULL, or numbers of a kernel of Ampere's instructions, in place of the model's
-	 */
-	const double *attention;
-	double taps;   /* convolution: elements of a window */
-	double stride; /* convolution: windows apart, all axes together */
+	const double *attention; /* NULL, or an older GPU's kernel, in place of the model's */
+	double taps;             /* convolution: elements of a window */
+	double stride;           /* convolution: windows apart, all axes together */
 };
 
 #define FF_MOST_KERNELS 8 /* of one part, one pass */
