@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "ff/cli.h"
 #include "ff/framework.h"
 #include "ff/graph_file.h"

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "check/memory.h"
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "ff/graph_file.h"
 #include "ff/paths.h"
 #include "ff/process.h"

@@ -9,7 +9,7 @@
 #include "hand/pure.h"
 #include "summary.h"
 
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "ff/html.h"
 
 #define MOST_DEVICES 1024

@@ -1,6 +1,6 @@
 /* What a job predicts: one strategy, and what plans are compared with.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "ff/clock.h"
 #include "hand/buckets.h"
 #include "job.h"

@@ -1,7 +1,7 @@
 /* What ffsearch says about a plan, for programs.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "ff/rewrite.h"
 #include "summary.h"
 

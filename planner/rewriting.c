@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "ff/rewrite.h"
 #include "job.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "explain/text.h"
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "ff/micro.h"
 #include "ff/nearest.h"
 #include "hand/buckets.h"

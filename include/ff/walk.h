@@ -14,7 +14,7 @@
  * and, before or behind it, the functions `sink_...` that are declared here.  A task is told
  * whole: begun, what it waits for, ended, who waits for it.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ff/block.h"
+#include "ff/bucketing.h"
 
 /* ---- what a sink knows ---- */
 

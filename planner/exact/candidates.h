@@ -4,7 +4,7 @@
 #define FF_PLANNER_CANDIDATES_H
 
 #include "eliminate.h"
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "space/space.h"
 
 /* One config of a class of operators. */

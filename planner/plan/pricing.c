@@ -1,7 +1,7 @@
 /* Plans lowered and timed.  SPDX-License-Identifier: Apache-2.0 */
 #include "pricing.h"
 
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "ff/evaluate.h"
 #include "ff/graph_file.h"
 #include "ff/optimizer.h"

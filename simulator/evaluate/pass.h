@@ -3,7 +3,7 @@
 #ifndef FF_SIMULATOR_PASS_H
 #define FF_SIMULATOR_PASS_H
 
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "ff/clones.h"
 #include "ff/program.h"
 

@@ -4,7 +4,7 @@
 #ifndef FF_LOWER_LOWERING_H
 #define FF_LOWER_LOWERING_H
 
-#include "ff/block.h"
+#include "ff/bucketing.h"
 #include "ff/program.h"
 #include "ff/sharing.h"
 
