@@ -310,7 +310,7 @@ static int search(struct ff_job *j, struct ff_error *err)
 		return code;
 	s->title = "plan";
 	s->proposals = j->found.proposals;
-	s->no_time = !s->proposals && j->opt.seconds > 0 && j->in.machine.n_devices > 1;
+	s->found.no_time = !s->proposals && j->opt.seconds > 0 && j->in.machine.n_devices > 1;
 	s->accepted = j->found.accepted;
 	s->seconds = j->found.seconds;
 	s->found.seeds = j->found.seeds;

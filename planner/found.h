@@ -9,6 +9,7 @@
 #define FF_MOST_TOP 16 /* plans of different shapes, the plan itself among them */
 
 struct ff_found {
+	bool no_time;          /* the budget was over before the first proposal */
 	struct ff_seeds seeds; /* n 0: none found a plan that fits */
 	double reserve;        /* percent of memory that stays free, as asked for; */
 	bool used_reserve;     /* nothing fits so, and the plan does without */

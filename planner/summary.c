@@ -253,14 +253,14 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 	}
 	if (s->is_data_parallel && ff_plan_fits(d))
 		fprintf(to, "%s\n",
-				s->starts && !s->no_time
+				s->starts && !s->found.no_time
 						? "Data parallelism is the best plan found."
 						: "This is data parallelism.");
 	else if (ff_plan_fits(s->baseline))
 		print_speedup(s, to);
 	if (isfinite(s->lower_bound_us))
 		print_bound(s, s->plan.simulation.step_us, to);
-	if (s->no_time && !s->interrupted)
+	if (s->found.no_time && !s->interrupted)
 		fprintf(to, "There was no time to search: take a longer --budget.\n");
 	else if (s->starts)
 		fprintf(to, "Searched %llu proposal%s in %.1f s (%.0f a second), seed %llu%s.\n",

@@ -48,7 +48,6 @@ struct ff_summary {
 	const char *baseline_name;
 	bool is_data_parallel; /* the plan is data parallelism */
 	bool interrupted;
-	bool no_time; /* the budget was over before the first proposal */
 	uint64_t seed, jobs, proposals, accepted;
 	const char *space;              /* what --space was given */
 	double seconds, lower_bound_us; /* lower_bound_us NAN: there was no time for it */

@@ -226,6 +226,7 @@ START_TEST(tied_weights)
 	weight = ff_graph_find(&x.g, "a.weight");
 	cut(&x, "a", "sample", false);
 	cut(&x, "a.weight", x.g.nodes[weight].dim[0].name, false);
+	x.s.config[weight].n_parts = x.s.config[weight].degree[0] = 1; /* updated on the first */
 	lower(&x);
 	ck_assert_uint_eq(moves_of(&x, "a.weight", false, &bytes), 1);
 	ck_assert_int_eq(bytes, all);
