@@ -101,6 +101,7 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_int(o, "stages", shape->pipeline);
 	ff_out_int(o, "recomputed", count_again(&p->strategy));
 	ff_out_int(o, "updated_flat", shape->n_flat);
+	ff_out_bool(o, "scattered", shape->scatters);
 	ff_out_int(o, "dropped", shape->n_dropped);
 	ff_out_int(o, "bucket_bytes", bucket_bytes(s, p));
 	ff_out_int(o, "data_parallel_bucket_bytes", bucket_bytes(s, d));

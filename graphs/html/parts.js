@@ -219,7 +219,7 @@ function shapeWords(h) {
   return "data " + h.data + (h.spatial > 1 ? ", spatial " + h.spatial : "") + ", tensor " + h.tensor + ", pipeline " +
     h.pipeline + ", " + h.micro_batches + " micro-batch" + (h.micro_batches > 1 ? "es" : "");
 }
-const zero = h => h.dropped ? ", ZeRO-3" : h.updated_flat ? ", ZeRO-1" : "";
+const zero = h => h.dropped ? ", ZeRO-3" : !h.updated_flat ? "" : h.scattered ? ", ZeRO-2" : ", ZeRO-1";
 function whatIf() {
   const s = part("vary");
   if (!report.vary) { s.remove(); return; }

@@ -109,6 +109,7 @@ void ff_shape_write(const struct ff_shape *s, struct ff_out *o)
 	ff_out_int(o, "otherwise", s->n_others);
 	ff_out_int(o, "parameters", s->n_parameters);
 	ff_out_int(o, "updated_flat", s->n_flat);
+	ff_out_bool(o, "scattered", s->scatters);
 	ff_out_int(o, "dropped", s->n_dropped);
 	ff_out_int(o, "recomputed", s->n_again);
 	ff_out_close(o);

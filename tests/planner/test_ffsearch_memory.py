@@ -69,6 +69,7 @@ def test_zero_3_costs_one_half_more():
     assert one["comm_bytes"] < three["comm_bytes"] < 1.1 * data["comm_bytes"], "bfloat16 is gathered"
     assert three["dropped"] == three["updated_flat"] > one["dropped"] == 0
     assert two["comm_bytes"] == one["comm_bytes"], "in one micro-batch"
+    assert [r["scattered"] for r in took.values()] == [False, False, True, False]
     assert max(two["memory_bytes"]) < max(one["memory_bytes"])
     assert max(three["memory_bytes"]) < max(one["memory_bytes"]) < max(data["memory_bytes"])
 
