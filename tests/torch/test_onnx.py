@@ -230,7 +230,7 @@ def refused(name, data, folder, why=None):
 def damage():
     with tempfile.TemporaryDirectory(prefix="ffonnx") as keep:
         folder = pathlib.Path(keep)
-        refused("unknown operators", exported(Unknown(), torch.randn(3, 4), 13), folder, "Cos (1")
+        refused("unknown operators", exported(Unknown(), torch.randn(3, 4), 13), folder, "Tan (1")
         refused("unknown operators", exported(Unknown(), torch.randn(3, 4), 13), folder, "Atan (2")
         refused("empty", b"", folder, "not empty")
         refused("text", b"hello, world\n" * 9, folder, "no ONNX model")
