@@ -18,6 +18,7 @@ struct boxes {
 	struct ff_region distinct[FF_RECEIVED_DEVICES];
 	uint32_t count[FF_RECEIVED_DEVICES]; /* parts that have just this one */
 	uint32_t copies;                     /* the least of these */
+	bool meet;                           /* some of the distinct ones */
 };
 
 /* Under all degree vectors. */
@@ -52,9 +53,14 @@ static void add_box(struct boxes *b, const struct ff_region *box)
 
 static void end_boxes(struct boxes *b)
 {
+	struct ff_region both;
+
 	b->copies = UINT32_MAX;
-	for (uint32_t i = 0; i < b->n_distinct; i++)
+	for (uint32_t i = 0; i < b->n_distinct; i++) {
 		b->copies = b->count[i] < b->copies ? b->count[i] : b->copies;
+		for (uint32_t k = 0; k < i && !b->meet; k++)
+			b->meet = ff_region_intersect(&b->distinct[i], &b->distinct[k], &both) > 0;
+	}
 }
 
 static void fill_boxes(const struct ff_graph *g, uint32_t node, const struct ff_config *c, bool out,
@@ -114,7 +120,7 @@ static double covered(const struct ff_region *sink, const struct boxes *sources,
 			continue;
 		sum += volume;
 		*largest = fmax(*largest, volume);
-		for (uint32_t k = 0; k < n; k++)
+		for (uint32_t k = 0; k < n && sources->meet; k++)
 			sum -= (double)ff_region_intersect(&met[n], &met[k], &both);
 		n++;
 	}
