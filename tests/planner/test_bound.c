@@ -193,7 +193,9 @@ START_TEST(no_strategy_moves_less)
 	struct ff_random state = {.seed = ff_test_seed(27)};
 	uint32_t near = 0, counted = 0, rounds = ff_test_rounds(150);
 
-	for (uint32_t round = 0; round < rounds; round++) {
+	/* a graph has many strategies that move little, or none: a share of the rounds may be too
+	 * few */
+	for (uint32_t round = 0; round < rounds || (near <= rounds / 8 && round < 150); round++) {
 		struct ff_weights *by;
 		struct world w;
 		double us;
@@ -218,7 +220,7 @@ START_TEST(no_strategy_moves_less)
 	}
 	printf("# %u strategies must move something, and %u move less than four times that\n",
 			counted, near);
-	ck_assert(rounds < 30 || near > rounds / 8); /* a graph has many of them or none */
+	ck_assert_uint_gt(near, rounds / 8);
 }
 END_TEST
 

@@ -255,7 +255,7 @@ def test_why():
     run(FFZOO, "gpt2", "--batch", "32", "--set", "layers=2", "--set", "width=512", "--set", "heads=8", "-o",
         "small.json")
     run(FFZOO, "mlp", "--batch", "256", "--set", "hidden=4096", "-o", "mlp.json")
-    plans = [(g, d, None) for d in (8, 16, 32) for g in ("small.json", "mlp.json", "alexnet.json")][::SHARE]
+    plans = [(g, d, None) for d in (16, 32, 64) for g in ("small.json", "mlp.json", "alexnet.json")][::SHARE]
     plans.append(("gpt.json", 16, "900M"))
     for graph, devices, memory in plans:
         on = ["--machine", "m.json", "--devices", str(devices), "--costs", "analytic", "--seed", "1"]
@@ -286,7 +286,7 @@ def test_why():
                 odd.append(f"{graph} {devices} {what}: {told} said, {none} with nothing more")
     say(not far, f"{3 * len(plans)} answers of {len(plans)} plans are those of a new search, within a tenth", "\n".join(far))
     say(not odd, "where memory is not short a GiB more saves nothing that a longer search does not", "\n".join(odd))
-    say(len(gains) == 3 and sum(gains.values()) > len(plans) // 2, "and more of each does bring something", gains)
+    say(len(gains) == 3 and sum(gains.values()) >= len(plans), "and more of each does bring something", gains)
     say(r["explain"]["binds"] == "memory", "where memory is short it binds", r["explain"])
     # a plan far from the best: what a search saves is not put down to the network
     run(FFZOO, "unet", "--batch", "8", "-o", "unet.json")
