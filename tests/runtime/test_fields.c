@@ -9,6 +9,7 @@
 #include "ff/builder.h"
 #include "ff/dataset.h"
 #include "ff/philox.h"
+#include "kernels/box_points.h"
 
 #define BATCH 6
 #define LENGTH 5
@@ -71,16 +72,6 @@ static void cut(struct ff_region *r, struct ff_random *random)
 		r->hi[i] = r->lo[i] + 1 +
 			   (int32_t)ff_random_below(random, size - (uint32_t)r->lo[i]);
 	}
-}
-
-static bool next(const struct ff_region *r, int32_t *at)
-{
-	for (uint32_t i = r->rank; i-- > 0;) {
-		if (++at[i] < r->hi[i])
-			return true;
-		at[i] = r->lo[i];
-	}
-	return false;
 }
 
 /* Elements of all types here have four bytes. */

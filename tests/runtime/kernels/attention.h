@@ -4,6 +4,7 @@
 
 #include <check.h>
 
+#include "box_points.h"
 #include "ff/builder.h"
 #include "ff/philox.h"
 
@@ -47,16 +48,6 @@ static inline int64_t index_of(const struct ff_operand *o, const int32_t *at)
 	for (uint32_t i = 0; i < o->rank; i++)
 		index = index * o->shape[i] + (o->shape[i] > 1 ? at[i] : 0);
 	return index;
-}
-
-static inline bool next(const struct ff_region *r, int32_t *at)
-{
-	for (uint32_t i = r->rank; i-- > 0;) {
-		if (++at[i] < r->hi[i])
-			return true;
-		at[i] = r->lo[i];
-	}
-	return false;
 }
 
 static inline double *new_array(struct trial *t, int64_t n)

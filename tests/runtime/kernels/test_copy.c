@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "box_points.h"
 #include "chosen.h"
 #include "ff/philox.h"
 #include "typed.h"
@@ -108,16 +109,6 @@ static bool inside(const struct ff_region *r, const int32_t *at)
 		if (at[i] < r->lo[i] || at[i] >= r->hi[i])
 			return false;
 	return true;
-}
-
-static bool next(const struct ff_region *r, int32_t *at)
-{
-	for (uint32_t i = r->rank; i-- > 0;) {
-		if (++at[i] < r->hi[i])
-			return true;
-		at[i] = r->lo[i];
-	}
-	return false;
 }
 
 /* What the neighbours that belong together come to, of which this is one. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "box_points.h"
 #include "check_main.h"
 #include "ff/builder.h"
 #include "ff/dataset.h"
@@ -72,16 +73,6 @@ static int64_t whole_of(const struct ff_graph *g, uint32_t node, struct ff_regio
 		r->hi[i] = v->shape[i];
 	}
 	return ff_region_volume(r);
-}
-
-static bool next(const struct ff_region *r, int32_t *at)
-{
-	for (uint32_t i = r->rank; i-- > 0;) {
-		if (++at[i] < r->hi[i])
-			return true;
-		at[i] = r->lo[i];
-	}
-	return false;
 }
 
 /* Any shard holds what the whole batch has there. */

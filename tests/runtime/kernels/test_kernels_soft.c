@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "box_points.h"
 #include "chosen.h"
 #include "ff/builder.h"
 #include "ff/philox.h"
@@ -88,16 +89,6 @@ static int64_t index_of(const struct ff_operand *o, const int32_t *at)
 	for (uint32_t k = 0; k < o->rank; k++)
 		i = i * o->shape[k] + at[k];
 	return i;
-}
-
-static bool next(const struct ff_region *r, int32_t *at)
-{
-	for (uint32_t i = r->rank; i-- > 0;) {
-		if (++at[i] < r->hi[i])
-			return true;
-		at[i] = r->lo[i];
-	}
-	return false;
 }
 
 /* Some of every axis; of the softmax' own all, in parts. */

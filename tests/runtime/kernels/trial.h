@@ -3,6 +3,7 @@
 #ifndef FF_TEST_TRIAL_H
 #define FF_TEST_TRIAL_H
 
+#include "box_points.h"
 #include "ff/builder.h"
 #include "ff/philox.h"
 #include "ff/work.h"
@@ -44,16 +45,6 @@ static inline int64_t volume(const struct ff_operand *o)
 	for (uint32_t k = 0; k < o->rank; k++)
 		n *= o->shape[k];
 	return n;
-}
-
-static inline bool next(const struct ff_region *r, int32_t *at)
-{
-	for (uint32_t i = r->rank; i-- > 0;) {
-		if (++at[i] < r->hi[i])
-			return true;
-		at[i] = r->lo[i];
-	}
-	return false;
 }
 
 /* Functions of two elements; reductions. */
