@@ -55,7 +55,9 @@ def theirs(o, name):
     run = subprocess.run([o.torch, pathlib.Path(__file__).with_name("torch_launches.py"), TORCH.get(name, name)],
                          check=True, capture_output=True, text=True)
     n = json.loads(run.stdout.splitlines()[-1])
-    return f"; PyTorch's {n['all']}: {n['kernels']} kernels, {n['libraries']} calls of libraries"
+    least = n.get("recurrences_at_least")
+    return (f"; PyTorch's {n['all']}: {n['kernels']} kernels, {n['libraries']} calls of libraries" +
+            (f", those of cuDNN's recurrence at least {least} kernels" if least else ""))
 
 
 def main():

@@ -9,7 +9,8 @@ Inductor writes its program, which is not run.  Counted are the lines of that pr
 launch of a Triton kernel (a foreach kernel is one), a call of a library (extern_kernels, torch.ops), one each, whatever
 the library launches, but convolution_backward as often as its mask asks for gradients, each of which is a call of
 cuDNN's; not allocations and views.  That is also bench/launches.py's rule for ours.  Dynamo leaves nn.LSTM to cuDNN:
-one call forward, two backward (data, weights), which are added.
+one call forward, two backward (data, weights), which are added.  What these launch at least is told apart
+("recurrences_at_least").
 
 Needs PyTorch built for CUDA, with Triton.  SPDX-License-Identifier: Apache-2.0
 """
@@ -29,7 +30,7 @@ from functorch.compile import make_boxed_func
 from torch._inductor import compile_fx
 from torch._inductor.graph import GraphLowering
 from torch._subclasses.fake_tensor import FakeTensor
-from torch_steps import SIZES, Block, F, model_of
+from torch_steps import LAYERS, SIZES, WIDTH, Block, F, model_of
 
 GPU = torch.device("cuda:0")
 # "H100 SXM5", NVIDIA H100 Tensor Core GPU Architecture
@@ -40,6 +41,9 @@ H100 = types.SimpleNamespace(
     shared_memory_per_multiprocessor=228 << 10)
 NAMES = ("resnet50", "gpt2", "bert", "lstm")
 APART = {"lstm": {"cudnn_rnn": 3}}  # calls of libraries outside of what is compiled
+# features up to which PyTorch asks for a persistent kernel of float32 LSTMs, forward and backward
+# (use_rnn_persist_small_h, aten/src/ATen/native/cudnn/RNN.cpp)
+PERSISTENT = 192, 128
 GIVEN = re.compile(r"^\s+(?:[\w, ()]+ = )?(?:(triton_\w+)\.run|extern_kernels\.(\w+)|torch\.ops\.([\w.]+))\(", re.M)
 
 
@@ -98,6 +102,7 @@ class Counter:
                 self.given[name] += gradients(code, m.end()) if name.startswith("aten.convolution_backward") else 1
             raise Written
 
+        torch.utils._triton.has_triton.cache_clear()  # it may have been asked before, without the described device
         with described(), mock.patch.object(GraphLowering, "compile_to_module", written), \
                 mock.patch.object(torch.utils._triton, "triton_hash_with_backend", lambda: ""):
             try:
@@ -119,6 +124,16 @@ def attend(self, x, mask):
     q, k, v = (y.view(n, t, self.heads, -1).transpose(1, 2) for y in self.qkv(x).chunk(3, 2))
     return self.out(F.scaled_dot_product_attention(q, k, v, is_causal=mask is not None).transpose(1, 2)
                     .reshape(n, t, width))
+
+
+def recurrences_at_least(layers, features, steps):
+    """Kernels of cuDNN's calls for an LSTM without a projection, in float32.  By the standard algorithm a layer's step
+    is a product with the state before it, which the first step need not have, and a kernel for the cells, backward
+    likewise (CUDNN_RNN_ALGO_STANDARD: "a sequence of operations", cuDNN's manual; Appleyard, Kocisky, Blunsom,
+    arXiv:1604.01946; profiles: Artelnics/opennn, benchmarks/reports/lstm.md; apache/systemds, pull 856).  A persistent
+    kernel is one a layer.  Not counted: products of the layers' inputs."""
+    passes = sum(1 if features <= most else 2 * steps - 1 for most in PERSISTENT)
+    return layers * (passes + 1)  # one more for the weights' gradients
 
 
 def step_of(name):
@@ -151,8 +166,11 @@ def main():
         trained, updated = step_of(name)
         kernels = sum(n for g in (trained, updated) for what, n in g.items() if what.startswith("triton_"))
         total = trained.total() + updated.total()
-        print(json.dumps({"network": name, "all": total, "kernels": kernels, "libraries": total - kernels,
-                          "update": updated.total()}), flush=True)
+        found = {"network": name, "all": total, "kernels": kernels, "libraries": total - kernels,
+                 "update": updated.total()}
+        if name in APART:
+            found["recurrences_at_least"] = recurrences_at_least(LAYERS, WIDTH, SIZES[name][1])
+        print(json.dumps(found), flush=True)
         for what, n in (trained + updated).most_common() if o.kernels else []:
             print(f"  {n:5} {what}")
 
