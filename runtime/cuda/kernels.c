@@ -120,7 +120,7 @@ void ff_cuda_kernel_close(struct ff_kernel *k)
 		return;
 	if (k->finish)
 		k->finish(k);
-	ff_trouble_give(k->dev, k->trouble);
+	ff_device_error_give(k->dev, k->device_error);
 	free(k->state);
 	free(k);
 }
@@ -135,7 +135,7 @@ int ff_cuda_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel
 {
 	int code = ff_cuda_enter(k->dev, err);
 
-	if (code == FF_OK && k->trouble)
-		code = ff_stream_suspect(s, k, err);
+	if (code == FF_OK && k->device_error)
+		code = ff_stream_check_later(s, k, err);
 	return code < 0 ? code : k->run(k, s, io, err);
 }

@@ -27,7 +27,7 @@ static void captured_close(struct ff_captured *c)
 	ff_cuda_enter(c->dev, NULL);
 	if (c->graph)
 		cudaGraphExecDestroy(c->graph);
-	free(c->suspect);
+	free(c->unchecked);
 	free(c);
 }
 
@@ -82,8 +82,8 @@ static int captured_launch(struct ff_stream *s, struct ff_captured *c, struct ff
 {
 	int code = ff_cuda_enter(c->dev, err);
 
-	for (uint32_t i = 0; i < c->n_suspects && code == FF_OK; i++)
-		code = ff_stream_suspect(s, c->suspect[i], err);
+	for (uint32_t i = 0; i < c->n_unchecked && code == FF_OK; i++)
+		code = ff_stream_check_later(s, c->unchecked[i], err);
 	if (c->watcher)
 		ff_stream_watch(s, c->watcher);
 	if (code == FF_OK)

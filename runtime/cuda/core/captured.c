@@ -3,21 +3,21 @@
 
 #include <stdlib.h>
 
-int ff_captured_suspect(struct ff_captured *c, struct ff_kernel *k, struct ff_error *err)
+int ff_captured_check_later(struct ff_captured *c, struct ff_kernel *k, struct ff_error *err)
 {
-	for (uint32_t i = 0; i < c->n_suspects; i++)
-		if (c->suspect[i] == k)
+	for (uint32_t i = 0; i < c->n_unchecked; i++)
+		if (c->unchecked[i] == k)
 			return FF_OK;
-	if (c->n_suspects == c->cap_suspects) {
-		uint32_t cap = c->cap_suspects ? 2 * c->cap_suspects : 16;
-		struct ff_kernel **grown = realloc(c->suspect, cap * sizeof(*grown));
+	if (c->n_unchecked == c->cap_unchecked) {
+		uint32_t cap = c->cap_unchecked ? 2 * c->cap_unchecked : 16;
+		struct ff_kernel **grown = realloc(c->unchecked, cap * sizeof(*grown));
 
 		if (!grown)
 			return ff_fail_memory(err);
-		c->suspect = grown;
-		c->cap_suspects = cap;
+		c->unchecked = grown;
+		c->cap_unchecked = cap;
 	}
-	c->suspect[c->n_suspects++] = k;
+	c->unchecked[c->n_unchecked++] = k;
 	return FF_OK;
 }
 

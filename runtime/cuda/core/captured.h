@@ -14,13 +14,13 @@ struct ff_watcher;
 struct ff_captured {
 	struct ff_device *dev;
 	cudaGraphExec_t graph;
-	struct ff_kernel **suspect;
-	uint32_t n_suspects, cap_suspects;
+	struct ff_kernel **unchecked;
+	uint32_t n_unchecked, cap_unchecked;
 	const struct ff_watcher *watcher; /* or NULL */
 };
 
-/* While it is captured: each launch suspects `k`, and sets the watcher. */
-int ff_captured_suspect(struct ff_captured *c, struct ff_kernel *k, struct ff_error *err);
+/* While it is captured: what each launch has checked later, and who watches it. */
+int ff_captured_check_later(struct ff_captured *c, struct ff_kernel *k, struct ff_error *err);
 void ff_captured_watch(struct ff_captured *c, const struct ff_watcher *w);
 
 #endif

@@ -10,8 +10,8 @@
 struct ff_blas;  /* blas.h */
 struct ff_dnn;   /* plan.h */
 struct ff_plans; /* plans.h */
-struct ff_trouble;
-struct ff_trouble_page;
+struct ff_device_error;
+struct ff_report_page;
 struct ff_ledger; /* stream.c */
 
 struct ff_device {
@@ -22,7 +22,7 @@ struct ff_device {
 	struct ff_dnn *dnn;
 	struct ff_plans *plans;
 	struct ff_ledger *ledgers;        /* of all streams so far */
-	struct ff_trouble_page *page;     /* where kernels report */
+	struct ff_report_page *page;      /* where kernels report */
 	struct ff_figures *figures;       /* NULL until somebody captures; device memory */
 	struct ff_captured *capturing;    /* what streams are given goes there; or NULL */
 	const struct ff_watcher *watcher; /* of what was posted to a stream, or NULL */

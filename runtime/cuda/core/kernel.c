@@ -52,16 +52,16 @@ int ff_kernel_reports(struct ff_kernel *k,
 		struct ff_error *err)
 {
 	k->explain = explain;
-	return ff_trouble_take(k->dev, &k->trouble, err);
+	return ff_device_error_take(k->dev, &k->device_error, err);
 }
 
-int ff_kernel_trouble(struct ff_kernel *k, struct ff_error *err)
+int ff_kernel_check(struct ff_kernel *k, struct ff_error *err)
 {
 	int code;
 
-	if (!k->trouble->found)
+	if (!k->device_error->found)
 		return FF_OK;
 	code = k->explain(k, err);
-	memset(k->trouble, 0, sizeof(*k->trouble));
+	memset(k->device_error, 0, sizeof(*k->device_error));
 	return code;
 }

@@ -19,10 +19,10 @@ struct ff_kernel {
 	enum ff_epilogue epilogue;
 	bool declined; /* prepared, but there is nothing with that epilogue */
 	int64_t reserved_bytes, scratch_bytes;
-	void *state;                         /* the operator's; freed with the kernel */
-	void (*finish)(struct ff_kernel *k); /* NULL, or frees what the state has */
-	struct ff_trouble *trouble;          /* NULL, or where its kernels report */
-	bool suspected;                      /* its stream's next drain asks it */
+	void *state;                          /* the operator's; freed with the kernel */
+	void (*finish)(struct ff_kernel *k);  /* NULL, or frees what the state has */
+	struct ff_device_error *device_error; /* NULL, or where its kernels report */
+	bool unchecked;                       /* its stream's next drain checks it */
 	/* The sentence of what was reported. */
 	int (*explain)(const struct ff_kernel *k, struct ff_error *err);
 	/* NULL, or whether the gradient of `input` is added from now on (ff/backend.h). */
@@ -73,7 +73,7 @@ int ff_kernel_reports(struct ff_kernel *k,
 		int (*explain)(const struct ff_kernel *k, struct ff_error *err),
 		struct ff_error *err);
 /* What has been reported since it was last asked. */
-int ff_kernel_trouble(struct ff_kernel *k, struct ff_error *err);
+int ff_kernel_check(struct ff_kernel *k, struct ff_error *err);
 
 /* Element `i` of what a kernel reads, of what it writes. */
 static inline const void *ff_at(enum ff_dtype t, const void *array, int64_t i)

@@ -61,7 +61,7 @@ static inline dim3 blocks_of(int64_t threads)
 
 /* The host may look while the kernel runs: what was found is there before it is said to be ("Memory
  * Fence Functions", CUDA C++ Programming Guide). */
-FF_DEVICE void tell(struct ff_trouble *t)
+FF_DEVICE void report(struct ff_device_error *t)
 {
 	__threadfence_system();
 	t->found = 1;

@@ -11,16 +11,16 @@
 
 #define PLACES 256 /* of a page */
 
-struct ff_trouble_page {
-	struct ff_trouble_page *next;
-	struct ff_trouble *place;
-	struct ff_trouble *spare[PLACES]; /* those given back */
+struct ff_report_page {
+	struct ff_report_page *next;
+	struct ff_device_error *place;
+	struct ff_device_error *spare[PLACES]; /* those given back */
 	uint32_t n_spare;
 };
 
 static int add_page(struct ff_device *dev, struct ff_error *err)
 {
-	struct ff_trouble_page *page = calloc(1, sizeof(*page));
+	struct ff_report_page *page = calloc(1, sizeof(*page));
 	void *memory = NULL;
 	int code;
 
@@ -41,9 +41,9 @@ static int add_page(struct ff_device *dev, struct ff_error *err)
 	return FF_OK;
 }
 
-int ff_trouble_take(struct ff_device *dev, struct ff_trouble **ret, struct ff_error *err)
+int ff_device_error_take(struct ff_device *dev, struct ff_device_error **ret, struct ff_error *err)
 {
-	struct ff_trouble_page *page = dev->page;
+	struct ff_report_page *page = dev->page;
 	int code;
 
 	while (page && !page->n_spare)
@@ -59,17 +59,17 @@ int ff_trouble_take(struct ff_device *dev, struct ff_trouble **ret, struct ff_er
 	return FF_OK;
 }
 
-void ff_trouble_give(struct ff_device *dev, struct ff_trouble *t)
+void ff_device_error_give(struct ff_device *dev, struct ff_device_error *t)
 {
-	for (struct ff_trouble_page *page = dev->page; t && page; page = page->next)
+	for (struct ff_report_page *page = dev->page; t && page; page = page->next)
 		if (t >= page->place && t < page->place + PLACES)
 			page->spare[page->n_spare++] = t;
 }
 
-void ff_trouble_close(struct ff_device *dev)
+void ff_device_errors_close(struct ff_device *dev)
 {
 	while (dev->page) {
-		struct ff_trouble_page *page = dev->page;
+		struct ff_report_page *page = dev->page;
 
 		dev->page = page->next;
 		ff_cuda_unpin(dev, page->place);

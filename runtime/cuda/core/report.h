@@ -5,11 +5,11 @@
 #include "ff/error.h"
 
 struct ff_device;
-struct ff_trouble;
+struct ff_device_error;
 
 /* A place where a kernel can say what it found, none yet; and giving it back. */
-int ff_trouble_take(struct ff_device *dev, struct ff_trouble **ret, struct ff_error *err);
-void ff_trouble_give(struct ff_device *dev, struct ff_trouble *t);
-void ff_trouble_close(struct ff_device *dev);
+int ff_device_error_take(struct ff_device *dev, struct ff_device_error **ret, struct ff_error *err);
+void ff_device_error_give(struct ff_device *dev, struct ff_device_error *t);
+void ff_device_errors_close(struct ff_device *dev);
 
 #endif

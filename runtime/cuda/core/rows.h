@@ -11,8 +11,8 @@
 #include "ff/reduce.h"
 #include "ff/strided.h"
 
-/* Trouble that a kernel found, in host memory that it writes to. */
-struct ff_trouble {
+/* An error that a kernel found, in host memory that it writes to. */
+struct ff_device_error {
 	int32_t found, value;
 	int64_t count;
 };

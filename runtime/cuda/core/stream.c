@@ -54,8 +54,8 @@ struct ff_stream {
 	uint64_t issued, drained; /* numbers */
 	struct upstream upstream;
 	void *stage, *small_stage, *tickets;
-	struct ff_kernel **suspect;
-	uint32_t n_suspects, cap_suspects;
+	struct ff_kernel **unchecked;
+	uint32_t n_unchecked, cap_unchecked;
 	const struct ff_watcher *watcher; /* or NULL */
 };
 
@@ -315,49 +315,49 @@ void ff_cuda_stream_close(struct ff_stream *s)
 	ff_cuda_unpin(s->dev, s->stage);
 	ff_cuda_unpin(s->dev, s->small_stage);
 	ff_cuda_free(s->dev, s->tickets);
-	free(s->suspect);
+	free(s->unchecked);
 	free(s);
 }
 
-int ff_stream_suspect(struct ff_stream *s, struct ff_kernel *k, struct ff_error *err)
+int ff_stream_check_later(struct ff_stream *s, struct ff_kernel *k, struct ff_error *err)
 {
-	if (s->dev->capturing && ff_captured_suspect(s->dev->capturing, k, err) < 0)
+	if (s->dev->capturing && ff_captured_check_later(s->dev->capturing, k, err) < 0)
 		return FF_E_NOMEM;
-	if (k->suspected)
+	if (k->unchecked)
 		return FF_OK;
-	if (s->n_suspects == s->cap_suspects) {
-		uint32_t cap = s->cap_suspects ? 2 * s->cap_suspects : 16;
-		struct ff_kernel **grown = realloc(s->suspect, cap * sizeof(*grown));
+	if (s->n_unchecked == s->cap_unchecked) {
+		uint32_t cap = s->cap_unchecked ? 2 * s->cap_unchecked : 16;
+		struct ff_kernel **grown = realloc(s->unchecked, cap * sizeof(*grown));
 
 		if (!grown)
 			return ff_fail_memory(err);
-		s->suspect = grown;
-		s->cap_suspects = cap;
+		s->unchecked = grown;
+		s->cap_unchecked = cap;
 	}
-	s->suspect[s->n_suspects++] = k;
-	k->suspected = true;
+	s->unchecked[s->n_unchecked++] = k;
+	k->unchecked = true;
 	return FF_OK;
 }
 
 /* The first that a kernel reported. */
-static int ask_suspects(struct ff_stream *s, struct ff_error *err)
+static int check_kernels(struct ff_stream *s, struct ff_error *err)
 {
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < s->n_suspects; i++) {
+	for (uint32_t i = 0; i < s->n_unchecked; i++) {
 		struct ff_error later;
-		int told = ff_kernel_trouble(s->suspect[i], code < 0 ? &later : err);
+		int told = ff_kernel_check(s->unchecked[i], code < 0 ? &later : err);
 
 		code = code < 0 ? code : told;
 	}
 	return code;
 }
 
-static void clear_suspects(struct ff_stream *s)
+static void forget_unchecked(struct ff_stream *s)
 {
-	for (uint32_t i = 0; i < s->n_suspects; i++)
-		s->suspect[i]->suspected = false;
-	s->n_suspects = 0;
+	for (uint32_t i = 0; i < s->n_unchecked; i++)
+		s->unchecked[i]->unchecked = false;
+	s->n_unchecked = 0;
 }
 
 void ff_stream_watch(struct ff_stream *s, const struct ff_watcher *w)
@@ -443,8 +443,8 @@ int ff_cuda_drain(struct ff_stream *s, struct ff_error *err)
 	if (code == FF_OK)
 		code = wait_until_done(s, NULL, err);
 	code = ask_watcher(s, code, err);
-	told = ask_suspects(s, code < 0 ? NULL : err);
-	clear_suspects(s);
+	told = check_kernels(s, code < 0 ? NULL : err);
+	forget_unchecked(s);
 	code = code < 0 ? code : told;
 	if (code == FF_OK && (has_failed(s->ledger, s->drained, s->issued, &failure) ||
 					     (up.ledger && has_failed(up.ledger, up.after, up.last,
@@ -458,7 +458,7 @@ int ff_cuda_drain(struct ff_stream *s, struct ff_error *err)
 	return code;
 }
 
-/* What is behind the event may report still, so all stay suspected and watched. */
+/* What is behind the event may report still, so all stay unchecked and watched. */
 int ff_cuda_await(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
 {
 	int code = ff_cuda_enter(s->dev, err), told;
@@ -467,7 +467,7 @@ int ff_cuda_await(struct ff_stream *s, struct ff_event *ev, struct ff_error *err
 		code = wait_until_done(s, ev, err);
 	told = s->watcher ? s->watcher->ask(s->watcher->ctx, 0, err) : FF_OK;
 	code = told < 0 ? told : code;
-	told = ask_suspects(s, code < 0 ? NULL : err);
+	told = check_kernels(s, code < 0 ? NULL : err);
 	return code < 0 ? code : told;
 }
 

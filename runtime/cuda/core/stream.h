@@ -13,8 +13,8 @@ cudaStream_t ff_stream_queue(const struct ff_stream *s);
 /* FF_TICKETS counters for the kernels that are launched there, one at a time. */
 uint32_t *ff_stream_tickets(const struct ff_stream *s);
 struct ff_device *ff_stream_device(const struct ff_stream *s);
-/* The next drain asks ff_kernel_trouble of it. */
-int ff_stream_suspect(struct ff_stream *s, struct ff_kernel *k, struct ff_error *err);
+/* The next drain asks ff_kernel_check() of it. */
+int ff_stream_check_later(struct ff_stream *s, struct ff_kernel *k, struct ff_error *err);
 
 /* Whoever posts what may fail later, or never end, as others take part in it. */
 struct ff_watcher {

@@ -84,7 +84,7 @@ void ff_cuda_close(struct ff_device *dev)
 	ff_dnn_close(dev->dnn);
 	ff_blas_close(dev->blas);
 	ff_plans_close(dev->plans);
-	ff_trouble_close(dev);
+	ff_device_errors_close(dev);
 	ff_ledgers_free(dev->ledgers);
 	cudaFree(dev->figures);
 	cudaStreamDestroy(dev->own);

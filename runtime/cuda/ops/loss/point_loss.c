@@ -13,7 +13,7 @@ struct point_loss {
 static int explain_count(const struct ff_kernel *k, struct ff_error *err)
 {
 	return ff_fail(err, FF_E_RUN, "%s: has %lld targets that count, but the whole batch fewer",
-			k->name, (long long)k->trouble->count);
+			k->name, (long long)k->device_error->count);
 }
 
 static struct ff_points points_of(const struct point_loss *l, const struct ff_kernel_io *io)
@@ -34,7 +34,7 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 
 	return ff_kernel_launched(ff_launch_points(l->type, &p, io->in[0], io->in[1],
 						  ff_kernel_at(io, l->shares), io->out[0],
-						  k->trouble, ff_stream_queue(s)),
+						  k->device_error, ff_stream_queue(s)),
 			k, err);
 }
 

@@ -57,7 +57,8 @@ FF_DEVICE void take(
 	int64_t at = 0, of_target = 0;
 
 	for (uint32_t axis = p.loops.rank; axis-- > 0;) {
-		int64_t rest = axis > 0 ? i / p.loops.n[axis] : 0, step = i - rest * p.loops.n[axis];
+		int64_t rest = axis > 0 ? i / p.loops.n[axis] : 0,
+			step = i - rest * p.loops.n[axis];
 
 		at += step * p.loops.stride[FF_LOOP_X][axis];
 		of_target += step * p.loops.stride[FF_LOOP_Y][axis];
@@ -110,7 +111,7 @@ FF_KERNEL void points(struct ff_points p, const T *xs, const T *ts, int64_t each
 
 /* One block. */
 FF_KERNEL void join_points(struct ff_points p, const struct ff_points_share *in, int64_t n,
-		float *out, struct ff_trouble *trouble)
+		float *out, struct ff_device_error *error)
 {
 	FF_SHARED struct ff_points_share shares[BLOCK];
 	struct ff_points_share s = {0, 0, 0};
@@ -125,8 +126,8 @@ FF_KERNEL void join_points(struct ff_points p, const struct ff_points_share *in,
 	s = shares[0];
 	valid = valid_of(p);
 	if (s.valid > valid) {
-		trouble->count = s.valid;
-		tell(trouble);
+		error->count = s.valid;
+		report(error);
 	}
 	out[0] = valid ? (float)(s.sum / (double)valid) : 0;
 	out[1] = (float)s.right;
@@ -163,7 +164,7 @@ int64_t ff_points_scratch(int64_t n)
 
 cudaError_t ff_launch_points(enum ff_dtype type, const struct ff_points *p, const void *x,
 		const void *target, struct ff_points_share *shares, float *out,
-		struct ff_trouble *trouble, cudaStream_t s)
+		struct ff_device_error *error, cudaStream_t s)
 {
 	dim3 grid((unsigned)blocks_for(p->n));
 	cudaError_t code;
@@ -177,7 +178,7 @@ cudaError_t ff_launch_points(enum ff_dtype type, const struct ff_points *p, cons
 	if (code != cudaSuccess)
 		return code;
 	return ff_launch(join_points, dim3(1), dim3(BLOCK), s, *p,
-			(const struct ff_points_share *)shares, blocks_for(p->n), out, trouble);
+			(const struct ff_points_share *)shares, blocks_for(p->n), out, error);
 }
 
 cudaError_t ff_launch_points_gradient(enum ff_dtype type, const struct ff_points *p, const void *x,

@@ -33,7 +33,7 @@ extern "C" {
 int64_t ff_points_scratch(int64_t n);
 cudaError_t ff_launch_points(enum ff_dtype type, const struct ff_points *p, const void *x,
 		const void *target, struct ff_points_share *shares, float *out,
-		struct ff_trouble *trouble, cudaStream_t s);
+		struct ff_device_error *error, cudaStream_t s);
 cudaError_t ff_launch_points_gradient(enum ff_dtype type, const struct ff_points *p, const void *x,
 		const void *target, void *gradient, cudaStream_t s);
 

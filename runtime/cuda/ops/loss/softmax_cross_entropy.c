@@ -15,13 +15,13 @@ static int explain_label(const struct ff_kernel *k, struct ff_error *err)
 	const struct loss *l = k->state;
 
 	return ff_fail(err, FF_E_INPUT, "%s: label %d is neither %d nor in 0..%d", k->name,
-			k->trouble->value, l->shape.ignore, l->shape.all_classes - 1);
+			k->device_error->value, l->shape.ignore, l->shape.all_classes - 1);
 }
 
 static int explain_count(const struct ff_kernel *k, struct ff_error *err)
 {
 	return ff_fail(err, FF_E_RUN, "%s: has %lld labels that count, but the whole batch fewer",
-			k->name, (long long)k->trouble->count);
+			k->name, (long long)k->device_error->count);
 }
 
 static int run_statistics(const struct ff_kernel *k, struct ff_stream *s,
@@ -31,7 +31,7 @@ static int run_statistics(const struct ff_kernel *k, struct ff_stream *s,
 
 	return ff_kernel_launched(
 			ff_launch_statistics(l->type, &l->shape, io->in[0], io->in[1], io->out[0],
-					io->out[1], k->trouble, ff_stream_queue(s)),
+					io->out[1], k->device_error, ff_stream_queue(s)),
 			k, err);
 }
 
@@ -51,7 +51,7 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 				ff_stream_queue(s));
 	if (code == cudaSuccess)
 		code = ff_launch_loss(&shape, io->in[1], io->in[2], io->in[3], less, io->out[0],
-				k->trouble, ff_stream_queue(s));
+				k->device_error, ff_stream_queue(s));
 	if (code == cudaSuccess && io->rank)
 		code = ff_launch_rank(l->type, &shape, io->in[0], io->in[1], io->in[3], io->rank,
 				ff_stream_queue(s));

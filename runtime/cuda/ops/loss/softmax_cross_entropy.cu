@@ -4,8 +4,8 @@
 #include "cuda/core/real.cuh"
 #include "softmax_cross_entropy.h"
 
-#define WIDE 256     /* classes from which a position has a block of its own */
-#define LANES 32     /* threads of a position with fewer */
+#define WIDE 256        /* classes from which a position has a block of its own */
+#define LANES 32        /* threads of a position with fewer */
 #define THREADS FF_WIDE /* of the one block that adds up */
 
 struct position {
@@ -66,7 +66,7 @@ FF_DEVICE float sum_row(float *sums, float own)
 /* The threads of one threadIdx.y have a position; all pass every step. */
 template <class T>
 FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labels, float *all,
-		float *own, struct ff_trouble *trouble)
+		float *own, struct ff_device_error *error)
 {
 	FF_SHARED struct top tops[WIDE];
 	FF_SHARED float before[WIDE], sums[WIDE];
@@ -107,8 +107,8 @@ FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labe
 	if (!here || lane > 0)
 		return;
 	if (p.label != l.ignore && !p.valid) {
-		trouble->value = p.label;
-		tell(trouble);
+		error->value = p.label;
+		report(error);
 	}
 	all[p.pair] = p.valid ? top.most : 0;
 	all[p.pair + 1] = p.valid && top.most != -INFINITY ? sum : 0;
@@ -162,8 +162,8 @@ struct share {
 
 /* One block.  Of parts that have classes of the same labels, the first counts them, and each adds
  * what its classes have of a smoothed target. */
-FF_WIDE_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *all, const float *own,
-		const float *less, float *out, struct ff_trouble *trouble)
+FF_WIDE_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *all,
+		const float *own, const float *less, float *out, struct ff_device_error *error)
 {
 	FF_SHARED struct share shares[THREADS];
 	struct share s = {0, 0, 0};
@@ -199,8 +199,8 @@ FF_WIDE_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *a
 	s = shares[0];
 	valid = valid_of(l);
 	if (s.valid > valid) {
-		trouble->count = s.valid;
-		tell(trouble);
+		error->count = s.valid;
+		report(error);
 	}
 	out[0] = valid ? (float)(s.sum / (double)valid) : 0;
 	out[1] = (float)s.correct;
@@ -250,14 +250,14 @@ static dim3 grid_of(const struct ff_loss *l)
 }
 
 cudaError_t ff_launch_statistics(enum ff_dtype type, const struct ff_loss *l, const void *logits,
-		const int32_t *labels, float *all, float *own, struct ff_trouble *trouble,
+		const int32_t *labels, float *all, float *own, struct ff_device_error *error,
 		cudaStream_t s)
 {
 	if (type == FF_BF16)
 		return ff_launch(statistics<uint16_t>, grid_of(l), block_of(l), s, *l,
-				(const uint16_t *)logits, labels, all, own, trouble);
+				(const uint16_t *)logits, labels, all, own, error);
 	return ff_launch(statistics<float>, grid_of(l), block_of(l), s, *l, (const float *)logits,
-			labels, all, own, trouble);
+			labels, all, own, error);
 }
 
 cudaError_t ff_launch_less(enum ff_dtype type, const struct ff_loss *l, const void *logits,
@@ -281,11 +281,11 @@ cudaError_t ff_launch_rank(enum ff_dtype type, const struct ff_loss *l, const vo
 }
 
 cudaError_t ff_launch_loss(const struct ff_loss *l, const int32_t *labels, const float *all,
-		const float *own, const float *less, float *out, struct ff_trouble *trouble,
+		const float *own, const float *less, float *out, struct ff_device_error *error,
 		cudaStream_t s)
 {
-	return ff_launch<FF_WIDE>(loss, dim3(1), dim3(l->positions > WIDE ? THREADS : LANES), s, *l, labels,
-			all, own, less, out, trouble);
+	return ff_launch<FF_WIDE>(loss, dim3(1), dim3(l->positions > WIDE ? THREADS : LANES), s, *l,
+			labels, all, own, less, out, error);
 }
 
 cudaError_t ff_launch_loss_gradient(enum ff_dtype type, const struct ff_loss *l, const void *logits,

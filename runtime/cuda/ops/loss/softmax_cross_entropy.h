@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 cudaError_t ff_launch_statistics(enum ff_dtype type, const struct ff_loss *l, const void *logits,
-		const int32_t *labels, float *all, float *own, struct ff_trouble *trouble,
+		const int32_t *labels, float *all, float *own, struct ff_device_error *error,
 		cudaStream_t s);
 /* By position, how much less than the largest of all the logits here are, added up. */
 cudaError_t ff_launch_less(enum ff_dtype type, const struct ff_loss *l, const void *logits,
@@ -34,7 +34,7 @@ cudaError_t ff_launch_rank(enum ff_dtype type, const struct ff_loss *l, const vo
 		const int32_t *labels, const float *own, float *rank, cudaStream_t s);
 /* `less` is NULL where nothing is smoothed. */
 cudaError_t ff_launch_loss(const struct ff_loss *l, const int32_t *labels, const float *all,
-		const float *own, const float *less, float *out, struct ff_trouble *trouble,
+		const float *own, const float *less, float *out, struct ff_device_error *error,
 		cudaStream_t s);
 cudaError_t ff_launch_loss_gradient(enum ff_dtype type, const struct ff_loss *l, const void *logits,
 		const int32_t *labels, const float *all, void *gradient, cudaStream_t s);

@@ -15,8 +15,8 @@ static int explain(const struct ff_kernel *k, struct ff_error *err)
 {
 	const struct embedding *e = k->state;
 
-	return ff_fail(err, FF_E_INPUT, "%s: id %d is not in -1..%d", k->name, k->trouble->value,
-			e->rows.vocabulary - 1);
+	return ff_fail(err, FF_E_INPUT, "%s: id %d is not in -1..%d", k->name,
+			k->device_error->value, e->rows.vocabulary - 1);
 }
 
 static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
@@ -25,7 +25,7 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 	const struct embedding *e = k->state;
 
 	return ff_kernel_launched(ff_launch_lookup(e->type, &e->rows, io->in[0], io->in[1],
-						  io->out[0], k->trouble, ff_stream_queue(s)),
+						  io->out[0], k->device_error, ff_stream_queue(s)),
 			k, err);
 }
 

@@ -19,14 +19,14 @@ FF_DEVICE int64_t locate(const struct ff_embedding &e, int64_t i)
 /* A block a position.  Any of several that are wrong is reported. */
 template <class T>
 FF_KERNEL void lookup(struct ff_embedding e, const int32_t *ids, const T *table, T *out,
-		struct ff_trouble *trouble)
+		struct ff_device_error *error)
 {
 	int64_t i = blockIdx.x, at = locate(e, i), row = (int64_t)ids[i] - e.first;
 	bool here = ids[i] >= 0 && row >= 0 && row < e.rows;
 
 	if (threadIdx.x == 0 && (ids[i] < -1 || ids[i] >= e.vocabulary)) {
-		trouble->value = ids[i];
-		tell(trouble);
+		error->value = ids[i];
+		report(error);
 	}
 	for (int64_t c = threadIdx.x; c < e.features; c += blockDim.x)
 		out[at + c * e.step] = here ? table[row * e.features + c] : (T)0;
@@ -100,15 +100,15 @@ static cudaError_t launch_gather(const struct ff_embedding *e, const int32_t *id
 }
 
 cudaError_t ff_launch_lookup(enum ff_dtype type, const struct ff_embedding *e, const int32_t *ids,
-		const void *table, void *out, struct ff_trouble *trouble, cudaStream_t s)
+		const void *table, void *out, struct ff_device_error *error, cudaStream_t s)
 {
 	dim3 grid((unsigned)e->positions), block(e->features > 64 ? 128 : 32);
 
 	if (type == FF_BF16)
 		return ff_launch(lookup<uint16_t>, grid, block, s, *e, ids, (const uint16_t *)table,
-				(uint16_t *)out, trouble);
+				(uint16_t *)out, error);
 	return ff_launch(lookup<uint32_t>, grid, block, s, *e, ids, (const uint32_t *)table,
-			(uint32_t *)out, trouble);
+			(uint32_t *)out, error);
 }
 
 cudaError_t ff_launch_gather(enum ff_dtype type, const struct ff_embedding *e, const int32_t *ids,
