@@ -295,7 +295,7 @@ static double memory_us(
 {
 	double share = v[FF_BY_SHARE] * (s->back ? v[FF_BY_BACK] : 1);
 
-	return v[FF_BY_FLOOR] + bytes_us(m, s->bytes, share);
+	return (s->fused ? 0 : v[FF_BY_FLOOR]) + bytes_us(m, s->bytes, share);
 }
 
 static bool is_back(const struct ff_kernel_shape *s)

@@ -39,6 +39,7 @@ struct ff_kernel_shape {
 	enum ff_dtype type; /* computed in */
 	enum ff_steps steps;
 	enum ff_conv_pass pass;
+	bool fused;          /* stream: by a neighbour's kernel, which starts without it */
 	bool back;           /* attention, softmax, norm, recurrent: gradients */
 	bool tf32;           /* products, convolutions: of float32, in TF32 where a device can */
 	bool channels_first; /* convolution: operands lie so, tensor cores take channels last */

@@ -10,6 +10,7 @@
 #include "cuda/core/enter.h"
 #include "cuda/core/report.h"
 #include "cuda/core/stream.h"
+#include "ff/fusion.h"
 
 typedef int (*ff_prepare)(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err);
 
@@ -62,47 +63,34 @@ int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_ker
 	return make(dev, w, FF_EPILOGUE_NONE, ret, err);
 }
 
-/* Whose kernels take which operator with them, of which form, and as what: forward the one behind
- * them, where what lies between goes and where it is kept, and backward the one before them, or
- * (`behind`) the one behind them. */
+/* As what a kernel takes `next` with it. */
 static const struct {
-	enum ff_op op, next;
-	int32_t form;
-	enum ff_epilogue epilogue, keeps, slope, behind;
-} fusions[] = {
-		{FF_OP_LINEAR, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE, FF_EPILOGUE_NONE,
-				FF_EPILOGUE_NONE},
-		{FF_OP_CONV2D, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE, FF_EPILOGUE_NONE,
-				FF_EPILOGUE_NONE},
-		/* the approximation by tanh, which is all that cuBLASLt has */
-		{FF_OP_LINEAR, FF_OP_GELU, 1, FF_EPILOGUE_GELU, FF_EPILOGUE_GELU_KEEPS,
-				FF_EPILOGUE_GELU_SLOPE, FF_EPILOGUE_NONE},
-		{FF_OP_BATCH_NORM, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE,
-				FF_EPILOGUE_NONE, FF_EPILOGUE_RELU_SLOPE},
-		{FF_OP_ADD, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE, FF_EPILOGUE_NONE,
-				FF_EPILOGUE_RELU_SLOPE},
+	enum ff_epilogue forward, keeps, ahead, behind;
+} epilogues[FF_OP_COUNT] = {
+		[FF_OP_RELU] = {.forward = FF_EPILOGUE_RELU, .behind = FF_EPILOGUE_RELU_SLOPE},
+		[FF_OP_GELU] = {.forward = FF_EPILOGUE_GELU,
+				.keeps = FF_EPILOGUE_GELU_KEEPS,
+				.ahead = FF_EPILOGUE_GELU_SLOPE},
 };
 
 int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
 		uint32_t how, struct ff_kernel **ret, struct ff_error *err)
 {
-	for (size_t i = 0; i < sizeof(fusions) / sizeof(fusions[0]); i++) {
-		enum ff_op op = fusions[i].op, other = fusions[i].next;
-		enum ff_epilogue e = w->pass == FF_BACKWARD ? fusions[i].slope
-				     : how & FF_FUSE_KEEPS  ? fusions[i].keeps
-							    : fusions[i].epilogue;
+	bool back = w->pass == FF_BACKWARD, keeps = how & FF_FUSE_KEEPS;
+	uint32_t way = back ? FF_FUSION_AHEAD : keeps ? FF_FUSION_KEEPS : FF_FUSION_FORWARD;
+	enum ff_op op = w->node->op, other = next->node->op;
+	/* nothing else goes by element */
+	bool over = how & FF_FUSE_OVER, first = !over || op == FF_OP_ADD,
+	     second = !over || other == FF_OP_ADD;
 
-		if (how & FF_FUSE_OVER && op != FF_OP_ADD) /* nothing else goes by element */
-			continue;
-		if (op == w->node->op && other == next->node->op && e != FF_EPILOGUE_NONE &&
-				fusions[i].form == next->node->attrs.unary.form)
-			return make(dev, w, e, ret, err);
-		e = fusions[i].behind;
-		if (w->pass == FF_BACKWARD && other == w->node->op && op == next->node->op &&
-				e != FF_EPILOGUE_NONE &&
-				fusions[i].form == w->node->attrs.unary.form)
-			return make(dev, next, e, ret, err);
-	}
+	if (first && ff_fusions(op, next->node) & way)
+		return make(dev, w,
+				back    ? epilogues[other].ahead
+				: keeps ? epilogues[other].keeps
+					: epilogues[other].forward,
+				ret, err);
+	if (second && back && ff_fusions(other, w->node) & FF_FUSION_BEHIND)
+		return make(dev, next, epilogues[op].behind, ret, err);
 	return FF_OK;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/fusion.h"
+
 _Static_assert(FF_KEY_BYTES <= FF_COST_KEY_BYTES, "every work's key must fit a cost's");
 
 static const struct ff_priced *memo_find(const struct ff_pricer *p, uint64_t hash)
@@ -58,6 +60,22 @@ static double roofline_us(const struct ff_device_kind *kind, const struct ff_wor
 	return FF_LAUNCH_US + fmax(flops_us, bytes_us);
 }
 
+/* The kernels of `w` that its runtime launches: a framework, or our CUDA backend. */
+static uint32_t kernels_of(const struct ff_pricer *p, const struct ff_work *w,
+		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS])
+{
+	int64_t fused = p->framework ? -1 : ff_fused_bytes(w);
+
+	if (p->framework)
+		return ff_framework_kernels(p->framework, w, ret);
+	if (fused < 0)
+		return ff_work_kernels(w, ret);
+	ret[0] = ff_kernel_of_bytes(w, FF_KERNEL_STREAM);
+	ret[0].bytes = (double)fused;
+	ret[0].fused = true;
+	return fused > 0;
+}
+
 /* By a model: kernels are worth the memo. */
 static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 		struct ff_priced *ret, struct ff_error *err)
@@ -70,15 +88,14 @@ static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t
 	uint32_t n;
 	int code;
 
-	if (p->framework)
-		hash = ff_hash_mix(hash, ff_framework_place(p->framework, w));
+	hash = ff_hash_mix(hash, p->framework ? ff_framework_place(p->framework, w)
+					      : (uint64_t)ff_fused_bytes(w));
 	found = memo_find(p, hash);
 	if (found) {
 		*ret = *found;
 		return FF_OK;
 	}
-	n = p->framework ? ff_framework_kernels(p->framework, w, kernel)
-			 : ff_work_kernels(w, kernel);
+	n = kernels_of(p, w, kernel);
 	new.us = ff_device_model_kernels_us(ff_pricer_model(p, device), kernel, n, &new.inferred);
 	new.us = ff_price_on_grid(times * new.us);
 	new.inferred.us *= times;
@@ -144,8 +161,7 @@ static double data_share(struct ff_pricer *p, const struct ff_work *whole, uint3
 		uint32_t n;
 
 		ff_work_keep(&w, half ? FF_GRADS_PARAMS : FF_GRADS_DATA);
-		n = p->framework ? ff_framework_kernels(p->framework, &w, kernel)
-				 : ff_work_kernels(&w, kernel);
+		n = kernels_of(p, &w, kernel);
 		us[half] = ff_device_model_kernels_us(
 				ff_pricer_model(p, device), kernel, n, &inferred);
 	}
@@ -227,10 +243,28 @@ double ff_price_peak_flops_per_s(const struct ff_pricer *p)
 	return flops;
 }
 
+static void fill_whole(
+		const struct ff_graph *g, uint32_t node, enum ff_pass pass, struct ff_work *ret)
+{
+	const struct ff_node *n = &g->nodes[node];
+	struct ff_region box = {.rank = n->n_dims};
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		box.hi[d] = n->dim[d].extent;
+	ff_work_fill(g, node, &box, pass, ret);
+}
+
 uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node)
 {
 	uint64_t hash = p->costs && p->alone[node];
+	bool models = !p->costs && p->estimate == FF_ESTIMATE_MODEL;
 
+	for (int pass = 0; pass < 2 && models && ff_node_is_computed(p->graph, node); pass++) {
+		struct ff_work w;
+
+		fill_whole(p->graph, node, (enum ff_pass)pass, &w);
+		hash = ff_hash_mix(hash, (uint64_t)ff_fused_bytes(&w));
+	}
 	for (uint32_t m = 1; m <= FF_MAX_MICRO_BATCHES && p->costs; m++)
 		for (int pass = 0; pass < 2 && p->graph->batch % (int32_t)m == 0; pass++)
 			hash = ff_hash_mix(hash, (uint64_t)ff_reuse_node(&p->reuse, m, node,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ff/builder.h"
+#include "ff/fusion.h"
 #include "ff/micro.h"
 #include "typed.h"
 
@@ -179,6 +180,25 @@ int64_t pairs_compare(struct pairs_bench *t, enum ff_dtype type, const void *two
 }
 
 /* ---- executors ---- */
+
+uint32_t pairs_predicted(const struct ff_graph *g, enum ff_pass pass)
+{
+	uint32_t fused = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *n = &g->nodes[i];
+		struct ff_region box = {.rank = n->n_dims};
+		struct ff_work w;
+
+		if (!ff_node_is_computed(g, i))
+			continue;
+		for (uint32_t d = 0; d < n->n_dims; d++)
+			box.hi[d] = n->dim[d].extent;
+		ff_work_fill(g, i, &box, pass, &w);
+		fused += ff_fused_bytes(&w) >= 0;
+	}
+	return fused;
+}
 
 uint32_t pairs_step_runs(struct scene *s, const struct ff_backend *b)
 {

@@ -30,6 +30,9 @@ void pairs_graph(struct ff_random *r, enum ff_dtype type, int32_t batch, uint32_
 void pairs_scene(struct scene *s, struct ff_random *r, enum pairs_follower f, uint32_t layers,
 		uint32_t devices, uint32_t micro_batches, bool again);
 
+/* Nodes that are predicted to be computed by a neighbour's kernel (ff/fusion.h), of a pass. */
+uint32_t pairs_predicted(const struct ff_graph *g, enum ff_pass pass);
+
 /* Runs of kernels in one step. */
 uint32_t pairs_step_runs(struct scene *s, const struct ff_backend *b);
 /* With and without on the same schedule; pairs_fused is what was fused in it. */

@@ -158,6 +158,9 @@ START_TEST(drawn_layers)
 			ck_assert_uint_eq(here, followers[_i].in_training
 								? layers * devices * micro_batches
 								: 0);
+		if (pairs_has_all() && !again) /* and so it is predicted */
+			ck_assert_uint_eq(here, pairs_predicted(&s.graph, FF_FORWARD) * devices *
+								micro_batches);
 		all += here;
 		most += layers * devices * micro_batches;
 		scene_close(&s);

@@ -237,7 +237,8 @@ START_TEST(drawn_layers)
 				s.machine.overlap ? ", overlap" : "", pairs_fused[FF_BACKWARD],
 				free, pairs);
 		if (!again)
-			ck_assert_uint_eq(pairs, layers * devices * micro_batches);
+			ck_assert_uint_eq(pairs, pairs_predicted(&s.graph, FF_BACKWARD) * devices *
+								 micro_batches);
 		if (has_slope() != UNKNOWN)
 			ck_assert_uint_eq(pairs_fused[FF_BACKWARD], has_slope() == ALL ? free : 0);
 		all += pairs_fused[FF_BACKWARD];

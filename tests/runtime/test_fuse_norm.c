@@ -100,6 +100,9 @@ START_TEST(norms)
 
 		open_scene(&s, &r, i % 2 ? FF_BF16 : FF_F32, devices);
 		compare(&s, fused);
+		for (int pass = 0; pass < 2; pass++) /* as is predicted */
+			ck_assert_uint_eq(fused[pass],
+					devices * pairs_predicted(&s.graph, (enum ff_pass)pass));
 		printf("# case %u: %u devices: %u forward, %u backward\n", i, devices,
 				fused[FF_FORWARD], fused[FF_BACKWARD]);
 		for (int pass = 0; pass < 2; pass++)

@@ -1,5 +1,6 @@
 /* Prices of operators and updates against hand numbers, and which costs a pricer takes.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/builder.h"
 #include "ff/micro.h"
 #include "ff/reuse.h"
 
@@ -427,6 +428,78 @@ START_TEST(by_models)
 }
 END_TEST
 
+/* A batch norm, its relu, a sum with what went in, its relu. */
+static void residual_graph(struct ff_arena *a, struct ff_graph *ret)
+{
+	union ff_attrs x = {.input = {.rank = 4, .shape = {8, 16, 12, 12}}};
+	union ff_attrs y = {.input = {.rank = 1, .shape = {8}, .dtype = FF_I32, .classes = 3}};
+	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};
+	struct ff_builder *b;
+	struct ff_error err;
+	uint32_t in[2], skip;
+
+	ck_assert_int_eq(ff_builder_create("residual", a, &b, &err), FF_OK);
+	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+	skip = in[0] = ff_builder_add(b, FF_OP_TANH, "tanh", NULL, in, 1);
+	in[0] = ff_builder_add(b, FF_OP_BATCH_NORM, "norm", NULL, in, 1);
+	in[0] = ff_builder_add(b, FF_OP_RELU, "relu1", NULL, in, 1);
+	in[1] = skip;
+	in[0] = ff_builder_add(b, FF_OP_ADD, "add", NULL, in, 2);
+	in[0] = ff_builder_add(b, FF_OP_RELU, "relu2", NULL, in, 1);
+	in[0] = ff_builder_add(b, FF_OP_RELU, "relu3", NULL, in, 1);
+	in[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, in, 1);
+	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+	ck_assert_msg(ff_builder_finish(b, ret, &err) == FF_OK, "%s", err.text);
+}
+
+/* What a neighbour's kernel computes costs what that reads and writes for it, and no launch:
+ * forward nothing, as the norm, or the sum, writes what the relu would.  Backward the norm's kernel
+ * reads the relu's output and writes the gradient, which its prelude reads; the sum's reads the
+ * output. */
+START_TEST(fused_kernels_are_priced_as_fused)
+{
+	static const struct {
+		const char *name;
+		double passes[2]; /* over the data; -1: a kernel of its own */
+	} rows[] = {{"tanh", {-1, -1}}, {"norm", {-1, -1}}, {"relu1", {0, 2}}, {"add", {-1, -1}},
+			{"relu2", {0, 1}}, {"relu3", {-1, -1}}};
+	struct ff_device_model m;
+	struct ff_pricer *p;
+	struct ff_error err;
+	struct ff_graph g;
+	struct world w;
+
+	setup(&w, 1, 2, NULL);
+	w.h.kind[0].model = "A100-40GB";
+	residual_graph(&w.arena, &g);
+	ck_assert_int_eq(ff_device_model_load(FF_SOURCE_MACHINES "/models/A100-40GB.json", &w.arena,
+					 &m, &err),
+			FF_OK);
+	ck_assert_int_eq(
+			ff_pricer_create(&g, &w.h.m, FF_ESTIMATE_MODEL, NULL, NULL, NULL, &p, &err),
+			FF_OK);
+	for (uint32_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ff_work work = part_of(&g, rows[i / 2].name, 1, 0, (enum ff_pass)(i % 2));
+		double passes = rows[i / 2].passes[i % 2], bytes = 8 * 16 * 12 * 12 * 4, us, alone;
+		double floor = ff_device_model_stream_us(&m, 0);
+
+		ck_assert_int_eq(ff_price_work(p, &work, 0, &us, NULL), FF_OK);
+		alone = passes < 0 ? ff_device_model_work_us(&m, &work, &(struct ff_inferred){0})
+				   : fmax(FF_PRICE_STEP_US,
+						     ff_device_model_stream_us(&m, passes * bytes) -
+								     floor);
+		ck_assert_double_eq_tol(us, alone, FF_PRICE_STEP_US);
+	}
+	ck_assert_uint_ne(ff_price_place(p, ff_graph_find(&g, "relu1")),
+			ff_price_place(p, ff_graph_find(&g, "relu3")));
+	ck_assert_uint_ne(ff_price_place(p, ff_graph_find(&g, "relu1")),
+			ff_price_place(p, ff_graph_find(&g, "relu2")));
+	ff_pricer_destroy(p);
+	teardown(&w);
+}
+END_TEST
+
 /* More samples never take less time, whatever was priced before. */
 START_TEST(peak_is_monotonic)
 {
@@ -516,6 +589,7 @@ static Suite *suite(void)
 	tcase_add_test(t, peak_updates_rounded);
 	tcase_add_test(t, peak_roofline);
 	tcase_add_test(t, by_models);
+	tcase_add_test(t, fused_kernels_are_priced_as_fused);
 	tcase_add_test(t, peak_is_monotonic);
 	tcase_add_test(t, memo_grows);
 	tcase_add_test(t, prices_are_whole_steps);

@@ -1,0 +1,103 @@
+/* Fused kernels, as the CUDA backend has them.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/fusion.h"
+
+#define MULTIPLE                                                                                   \
+	8 /* of features, where cuBLASLt keeps what lies between (CUBLASLT_EPILOGUE_GELU_AUX) */
+
+static const struct {
+	enum ff_op op, next;
+	int32_t form; /* of `next` */
+	uint32_t ways;
+} rows[] = {
+		{FF_OP_LINEAR, FF_OP_RELU, 0, FF_FUSION_FORWARD},
+		{FF_OP_CONV2D, FF_OP_RELU, 0, FF_FUSION_FORWARD},
+		/* the approximation by tanh, which is all that cuBLASLt has */
+		{FF_OP_LINEAR, FF_OP_GELU, 1,
+				FF_FUSION_FORWARD | FF_FUSION_KEEPS | FF_FUSION_AHEAD},
+		{FF_OP_BATCH_NORM, FF_OP_RELU, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
+		{FF_OP_ADD, FF_OP_RELU, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
+};
+
+uint32_t ff_fusions(enum ff_op op, const struct ff_node *next)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].op == op && rows[i].next == next->op &&
+				rows[i].form == next->attrs.unary.form)
+			return rows[i].ways;
+	return 0;
+}
+
+static bool is_of_shape(const struct ff_operand *a, const struct ff_operand *b)
+{
+	bool same = a->rank == b->rank;
+
+	for (uint32_t i = 0; i < a->rank && same; i++)
+		same = a->shape[i] == b->shape[i];
+	return same;
+}
+
+/* Sums are of two of one shape. */
+static bool is_plain(const struct ff_node *n)
+{
+	return n->op != FF_OP_ADD || (n->n_in == 2 && is_of_shape(&n->in_map[0], &n->out_map[0]) &&
+						     is_of_shape(&n->in_map[1], &n->out_map[0]));
+}
+
+/* What can be kept of it. */
+static bool is_kept(const struct ff_work *w)
+{
+	return ff_region_size(&w->in[0], w->in[0].rank - 1) % MULTIPLE == 0;
+}
+
+/* The node that makes what `n` reads, if it makes it for that alone; or NULL. */
+static const struct ff_node *maker_of(const struct ff_graph *g, const struct ff_node *n)
+{
+	uint32_t source = ff_edge_source(g, n->in);
+
+	return g->values[g->edges[n->in].value].n_uses == 1 && ff_node_is_computed(g, source)
+			       ? &g->nodes[source]
+			       : NULL;
+}
+
+/* Its only reader, if it reads that first; or NULL. */
+static const struct ff_node *reader_of(const struct ff_graph *g, const struct ff_node *n)
+{
+	const struct ff_value *v = &g->values[n->out];
+	const struct ff_node *reader;
+	uint32_t edge;
+
+	if (v->n_uses != 1)
+		return NULL;
+	edge = g->uses[v->first_use];
+	reader = &g->nodes[g->edges[edge].node];
+	return reader->in == edge ? reader : NULL;
+}
+
+/* How, and whether what lies between is kept, as it is read later. */
+static bool is_fused(const struct ff_work *w, bool *keeps)
+{
+	const struct ff_graph *g = w->graph;
+	const struct ff_node *n = w->node, *maker = maker_of(g, n), *reader = reader_of(g, n);
+	uint32_t ways = maker && is_plain(maker) ? ff_fusions(maker->op, n) : 0;
+
+	if (w->pass == FF_FORWARD) {
+		*keeps = maker && ((ff_op_row(maker->op)->flags & FF_OP_BACKWARD_OUT) ||
+						  (ff_op_row(n->op)->flags & FF_OP_BACKWARD_IN));
+		return ways & (*keeps ? FF_FUSION_KEEPS : FF_FUSION_FORWARD) &&
+		       (!*keeps || is_kept(w));
+	}
+	*keeps = ways & FF_FUSION_BEHIND && maker->n_prelude;
+	return ways & FF_FUSION_BEHIND ||
+	       (reader && ff_fusions(reader->op, n) & FF_FUSION_AHEAD && is_kept(w));
+}
+
+int64_t ff_fused_bytes(const struct ff_work *w)
+{
+	int64_t between = ff_region_volume(&w->in[0]) *
+			  ff_dtype_bytes((enum ff_dtype)w->node->in_map[0].dtype);
+	bool keeps;
+
+	if (w->node->n_in != 1 || w->node->n_out != 1 || !is_fused(w, &keeps))
+		return -1;
+	return ff_work_bytes(w) - (keeps ? 1 : 2) * between; /* read, and written for that */
+}
