@@ -2,17 +2,11 @@
 #include "functions.cuh"
 #include "places.cuh"
 #include "reshape.h"
+#include "word.cuh"
 
 #define TILE 32 /* elements; of a block that transposes */
 
-/* One access, as its alignment is its size. */
-struct alignas(16) word16 {
-	uint64_t lo, hi;
-};
-static_assert(alignof(struct word16) == sizeof(struct word16), "two accesses");
-
-template <class T>
-FF_KERNEL void copy_units(struct places p, const T *source, T *sink, int64_t n)
+template <class T> FF_KERNEL void copy_units(struct places p, const T *source, T *sink, int64_t n)
 {
 	int64_t i = thread_index(), from, to;
 

@@ -1,64 +1,86 @@
 /* Operators that only move elements: concat, split, slice, transpose, reshape.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/pieces.h"
 #include "cuda/core/reshape.h"
 #include "cuda/core/stream.h"
 #include "kernels/indices.h"
+
+#define WIDEST 16 /* bytes that a thread moves */
 
 /* ---- concat and split: one side whole, the other in pieces ---- */
 
 struct pieces {
 	enum ff_dtype type;
 	uint32_t n;
-	uint8_t order[FF_MAX_RANK];
+	int64_t rows, inner, step; /* elements of the whole: of axes before, behind; of a row */
 	struct ff_region whole;
 	struct {
-		struct ff_region region; /* in the whole's coordinates */
+		int64_t at, width; /* elements of each row; 0: there are none */
 		bool wanted;
 	} piece[];
 };
 
-static int copy_piece(const struct ff_kernel *k, struct ff_stream *s, uint32_t i, const void *whole,
-		void *piece, bool join, struct ff_error *err)
+/* Whether units of twice the size serve as well. */
+static bool can_widen(const struct ff_pieces *p, int64_t bytes)
 {
-	const struct pieces *p = k->state;
-	const struct ff_region *r = &p->piece[i].region;
-	struct ff_copy copy = {.source = join ? piece : whole,
-			.sink = join ? (void *)(uintptr_t)whole : piece,
-			.order = p->order,
-			.source_region = join ? *r : p->whole,
-			.sink_region = join ? p->whole : *r,
-			.region = *r,
-			.type = p->type};
+	uint64_t odd = (uint64_t)p->step | (uint64_t)(uintptr_t)p->whole / (uint64_t)bytes;
 
-	return ff_kernel_launched(ff_cuda_region(&copy, ff_stream_queue(s)), k, err);
+	for (int64_t i = 0; i < p->n; i++)
+		odd |= (uint64_t)p->width[i] | (uint64_t)p->at[i] |
+		       (uint64_t)(uintptr_t)p->piece[i] / (uint64_t)bytes;
+	return odd % 2 == 0;
 }
 
-/* The whole from its pieces. */
+static cudaError_t launch(struct ff_pieces *p, int64_t bytes, cudaStream_t queue)
+{
+	while (bytes < WIDEST && can_widen(p, bytes)) {
+		p->step /= 2;
+		for (int64_t i = 0; i < p->n; i++) {
+			p->width[i] /= 2;
+			p->at[i] /= 2;
+		}
+		bytes *= 2;
+	}
+	return p->n && p->rows ? ff_launch_pieces(p, bytes, queue) : cudaSuccess;
+}
+
+/* The whole from its pieces, or those that are wanted from the whole. */
+static int copy_pieces(const struct ff_kernel *k, struct ff_stream *s, const void *whole,
+		void *const *piece, bool joins, struct ff_error *err)
+{
+	const struct pieces *p = k->state;
+	cudaError_t code = cudaSuccess;
+
+	for (uint32_t i = 0; i < p->n && code == cudaSuccess;) {
+		struct ff_pieces some = {.rows = p->rows,
+				.step = p->step,
+				.whole = (void *)(uintptr_t)whole,
+				.joins = joins};
+
+		for (; i < p->n && some.n < FF_MOST_PIECES; i++) {
+			if (!p->piece[i].width || !(joins || p->piece[i].wanted))
+				continue;
+			some.piece[some.n] = piece[i];
+			some.at[some.n] = p->piece[i].at;
+			some.width[some.n++] = p->piece[i].width;
+		}
+		code = launch(&some, ff_dtype_bytes(p->type), ff_stream_queue(s));
+	}
+	return ff_kernel_launched(code, k, err);
+}
+
 static int join(const struct ff_kernel *k, struct ff_stream *s, const void *const *piece,
 		void *whole, struct ff_error *err)
 {
-	const struct pieces *p = k->state;
-	int code = FF_OK;
-
-	for (uint32_t i = 0; i < p->n && code == FF_OK; i++)
-		code = copy_piece(k, s, i, whole, (void *)(uintptr_t)piece[i], true, err);
-	return code;
+	return copy_pieces(k, s, whole, (void *const *)(uintptr_t)piece, true, err);
 }
 
 static int part(const struct ff_kernel *k, struct ff_stream *s, const void *whole,
 		void *const *piece, struct ff_error *err)
 {
-	const struct pieces *p = k->state;
-	int code = FF_OK;
-
-	for (uint32_t i = 0; i < p->n && code == FF_OK; i++)
-		if (p->piece[i].wanted)
-			code = copy_piece(k, s, i, whole, piece[i], false, err);
-	return code;
+	return copy_pieces(k, s, whole, piece, false, err);
 }
 
 static int concat(const struct ff_kernel *k, struct ff_stream *s, const struct ff_kernel_io *io,
@@ -86,34 +108,44 @@ static int split_backward(const struct ff_kernel *k, struct ff_stream *s,
 }
 
 static struct pieces *prepare_pieces(struct ff_kernel *k, const struct ff_work *w, uint32_t n,
-		const struct ff_operand *whole, const struct ff_region *region,
+		const struct ff_operand *whole, const struct ff_region *region, uint32_t axis,
 		struct ff_error *err)
 {
 	struct pieces *p = ff_kernel_state(k, sizeof(*p) + n * sizeof(p->piece[0]), err);
+	int64_t strides[FF_MAX_RANK];
 
 	if (!p)
 		return NULL;
+	ff_region_strides(whole->order, region, strides);
 	p->type = ff_work_type(w);
 	p->n = n;
 	p->whole = *region;
-	memcpy(p->order, whole->order, sizeof(p->order));
+	p->inner = strides[axis];
+	p->step = ff_region_size(region, axis) * p->inner;
+	p->rows = p->step ? ff_region_volume(region) / p->step : 0;
 	return p;
+}
+
+/* Where a piece is in the whole: its region, in the whole's coordinates, `offset` further on. */
+static void place(struct pieces *p, uint32_t i, const struct ff_region *r, uint32_t axis,
+		int32_t offset, bool wanted)
+{
+	p->piece[i].at = (r->lo[axis] + offset - p->whole.lo[axis]) * p->inner;
+	p->piece[i].width = ff_region_volume(r) ? ff_region_size(r, axis) * p->inner : 0;
+	p->piece[i].wanted = wanted;
 }
 
 int ff_cuda_concat_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	const struct ff_node *n = w->node;
 	uint32_t axis = (uint32_t)n->attrs.concat.axis;
-	struct pieces *p = prepare_pieces(k, w, n->n_in, &n->out_map[0], &w->out[0], err);
+	struct pieces *p = prepare_pieces(k, w, n->n_in, &n->out_map[0], &w->out[0], axis, err);
 	int32_t offset = 0;
 
 	if (!p)
 		return FF_E_NOMEM;
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		p->piece[i].region = w->in[i];
-		p->piece[i].region.lo[axis] += offset;
-		p->piece[i].region.hi[axis] += offset;
-		p->piece[i].wanted = w->need_din[i];
+		place(p, i, &w->in[i], axis, offset, w->need_din[i]);
 		offset += n->in_map[i].shape[axis];
 	}
 	k->run = w->pass == FF_FORWARD ? concat : concat_backward;
@@ -124,18 +156,12 @@ int ff_cuda_split_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 {
 	const struct ff_node *n = w->node;
 	uint32_t axis = (uint32_t)n->attrs.split.axis;
-	struct pieces *p = prepare_pieces(k, w, n->n_out, &n->in_map[0], &w->in[0], err);
+	struct pieces *p = prepare_pieces(k, w, n->n_out, &n->in_map[0], &w->in[0], axis, err);
 
 	if (!p)
 		return FF_E_NOMEM;
-	for (uint32_t i = 0; i < n->n_out; i++) {
-		int32_t offset = (int32_t)i * n->out_map[i].shape[axis];
-
-		p->piece[i].region = w->out[i];
-		p->piece[i].region.lo[axis] += offset;
-		p->piece[i].region.hi[axis] += offset;
-		p->piece[i].wanted = true;
-	}
+	for (uint32_t i = 0; i < n->n_out; i++)
+		place(p, i, &w->out[i], axis, (int32_t)i * n->out_map[i].shape[axis], true);
 	if (w->pass == FF_BACKWARD)
 		k->run = w->need_din[0] ? split_backward : ff_kernel_run_nothing;
 	else
