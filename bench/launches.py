@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the CUDA backend gives a device in a training step, by class: counted on the tests' double, which does nothing
 of it (FF_DOUBLE_COUNTS).  Exact, and without a GPU; where a library is called, it is one call, whatever it launches.
+With --merged products of one value are one (ffsearch --rewrite all), as PyTorch's transformers here have them.
 With --torch also what PyTorch's compiled step gives it, by the same rule (torch_launches.py): neither counts what goes
 between host and device.
 SPDX-License-Identifier: Apache-2.0"""
@@ -30,14 +31,21 @@ def names_of(module):
     return {int(m[1], 16): m[2] for m in re.finditer(r"^([0-9a-f]+) [tTwW] (?:void )?(.*)$", table, re.M)}
 
 
-def given(o, graph, steps, folder):
+def given(o, graph, strategy, steps, folder):
     out = pathlib.Path(folder, "counts")
     env = dict(os.environ, FF_CUDA_MODULE=o.module, FF_DOUBLE_COUNTS=str(out), FF_CUDA_GRAPH="0", FF_CACHE_DIR="",
                OMP_NUM_THREADS="1")
-    subprocess.run([f"{o.build}/runtime/ffrun", graph, "data-parallel", "--devices", "1", "--device", "cuda", "--data",
-                    "synthetic", "--steps", str(steps)], check=True, env=env,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run([f"{o.build}/runtime/ffrun", graph, *strategy, "--device", "cuda", "--data", "synthetic", "--steps",
+                    str(steps)], check=True, env=env, stdout=subprocess.DEVNULL)
     return {line.split(" ", 1)[1]: int(line.split()[0]) for line in out.read_text(encoding="utf-8").splitlines()}
+
+
+def merged(o, graph, folder):
+    """A strategy of one device, with what can be rewritten."""
+    plan = pathlib.Path(folder, "plan.json")
+    subprocess.run([f"{o.build}/planner/ffsearch", graph, "--machine", "cpu1", "--costs", "peak", "--rewrite", "all",
+                    "--proposals", "1", "-o", plan], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return [plan]
 
 
 def step(o, name, folder):
@@ -46,7 +54,8 @@ def step(o, name, folder):
     graph = pathlib.Path(folder, "graph.json")
     subprocess.run([f"{o.build}/graphs/ffzoo", name, "--batch", batch, *(a for s in sets for a in ("--set", s)), "-o",
                     graph], check=True, stdout=subprocess.DEVNULL)
-    less, more = given(o, graph, 2, folder), given(o, graph, 3, folder)
+    strategy = merged(o, graph, folder) if o.merged else ["data-parallel", "--devices", "1"]
+    less, more = (given(o, graph, strategy, steps, folder) for steps in (2, 3))
     return {what: n - less.get(what, 0) for what, n in more.items() if n > less.get(what, 0)}
 
 
@@ -64,6 +73,7 @@ def main():
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument("--build", default="build")
     args.add_argument("--kernels", action="store_true", help="every kernel by its name")
+    args.add_argument("--merged", action="store_true", help="products of one value are one")
     args.add_argument("--torch", metavar="PYTHON", help="an interpreter that has PyTorch for CUDA, with Triton")
     args.add_argument("network", nargs="*", help=", ".join(NETWORKS))
     o = args.parse_args()

@@ -163,7 +163,6 @@ void build_point_loss(struct trial *t, struct ff_builder *b, enum ff_op op)
 
 void build_other(struct trial *t, struct ff_builder *b, enum ff_op op)
 {
-	static const char *const names[NAIVE_INPUTS] = {"x0", "x1", "x2", "x3"};
 	union ff_attrs attrs = ff_attrs_preset(op);
 	int32_t shape[FF_MAX_RANK];
 	uint32_t in[NAIVE_INPUTS], rank, n_in = 1, node;
@@ -190,11 +189,11 @@ void build_other(struct trial *t, struct ff_builder *b, enum ff_op op)
 	if (op == FF_OP_CONCAT)
 		attrs.concat.axis = draw(t, 1, (int32_t)rank - 1);
 	if (op == FF_OP_CONCAT || op == FF_OP_ADD)
-		n_in = (uint32_t)draw(t, 2, NAIVE_INPUTS);
+		n_in = (uint32_t)draw(t, 2, op == FF_OP_CONCAT && coin(t) ? NAIVE_INPUTS : 4);
 	for (uint32_t i = 0; i < n_in; i++) {
 		if (op == FF_OP_CONCAT)
 			shape[attrs.concat.axis] = draw(t, 1, 6);
-		in[i] = add_input(b, names[i], rank, shape, 0);
+		in[i] = add_input(b, ff_arena_printf(&t->arena, "x%u", i), rank, shape, 0);
 	}
 	node = ff_builder_add(b, op, "node", &attrs, in, n_in);
 	add_loss(b, node, shape[0]);

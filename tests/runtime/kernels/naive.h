@@ -6,7 +6,7 @@
 
 #include "ff/work.h"
 
-#define NAIVE_INPUTS 4
+#define NAIVE_INPUTS 20
 
 /* Arrays are whole tensors, row-major in the order of the axes.  Only what the
  * iteration box of `w` contributes is written; outputs start at zero. */
