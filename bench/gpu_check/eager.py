@@ -22,7 +22,18 @@ def drop(net, node, x):
     return F.dropout(x, node.get("p", 0.5))
 
 
-OPERATORS = dict(operators.OPERATORS, dropout=drop)
+def attend(net, node, *ins):
+    """Queries, keys and values, no mask of its own."""
+    heads = (x.unflatten(-1, (-1, node["head_dim"])).transpose(1, 2) for x in ins)
+    out = F.scaled_dot_product_attention(*heads, is_causal=node.get("causal", False), scale=node.get("scale") or None)
+    return out.transpose(1, 2).flatten(-2)
+
+
+def look_up(net, node, ids):
+    return F.embedding(ids, net.weight(node, "weight"))
+
+
+OPERATORS = dict(operators.OPERATORS, dropout=drop, attention=attend, embedding=look_up)
 
 
 class Network(torch.nn.Module):
@@ -46,6 +57,12 @@ class Network(torch.nn.Module):
     def shape(self, node, name):
         if node["op"] == "batch_norm":
             return (self.reading.shape[1],)
+        if node["op"] == "layer_norm":
+            return self.reading.shape[-node.get("axes", 1):]
+        if node["op"] == "embedding":
+            return (node["vocabulary"], node["features"])
+        if "shape" in node:
+            return node["shape"]
         wide = node["out_channels"] if node["op"].startswith("conv") else node["out_features"]
         if name == "bias":
             return (wide,)

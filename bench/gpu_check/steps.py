@@ -124,10 +124,10 @@ def last_line(output):
 
 TARGETS = ["graphs/ffzoo", "runtime/ffrun", "runtime/ffprof", "tests/torch/ffrun_dense",
            "tests/runtime/test_mpi", "bench/bench-kernels"]
-BACKEND_TESTS = ["kernels", "kernels_rows", "kernels_attention", "kernels_soft", "recurrent", "route",
-                 "copy", "stream", "loss", "executor", "rounded", "captured", "prefetch", "fuse",
-                 "fuse_backward", "fuse_norm", "fuse_sums", "fuse_updates", "watch", "codec", "coded_moves",
-                 "late"]
+# what others rest on first
+BACKEND_TESTS = ["copy", "stream", "kernels", "kernels_rows", "kernels_attention", "kernels_soft", "loss", "recurrent",
+                 "executor", "captured", "fuse", "fuse_backward", "fuse_norm", "fuse_sums", "fuse_updates", "rounded",
+                 "prefetch", "route", "watch", "codec", "coded_moves", "late"]
 HOST_TESTS = ["comm", "dataset", "fields", "ids"]  # of what no backend has a part in
 
 
@@ -175,8 +175,8 @@ def linked_elsewhere(check):
 
 # ---- tests ----
 
-def backend_test(name):
-    return lambda check: check.tap(place.BUILD / f"tests/runtime/test_{name}")
+def backend_test(name, **more):
+    return lambda check: check.tap(place.BUILD / f"tests/runtime/test_{name}", **more)
 
 
 def ranks(n):
@@ -469,13 +469,13 @@ def sanitizer():
     return str(own) if own and own.exists() else shutil.which("compute-sanitizer")
 
 
-def sanitized(name, share):
+def sanitized(name, share, tool="memcheck"):
     def run(check):
         if check.double:
             raise Skip("needs a GPU")
         if not sanitizer():
             raise Skip("no compute-sanitizer here")
-        return check.tap(sanitizer(), "--error-exitcode", "9", "--target-processes", "all",
+        return check.tap(sanitizer(), "--tool", tool, "--error-exitcode", "9", "--target-processes", "all",
                          place.BUILD / f"tests/runtime/test_{name}", FF_TEST_SHARE=str(share),
                          CK_FORK="no")
     return run
@@ -484,14 +484,18 @@ def sanitized(name, share):
 # ---- benchmarks ----
 
 BENCHMARKS = {  # ffzoo's arguments; a small relative for the double
-    "alexnet": (["alexnet", "--batch", "256"],
-                ["alexnet", "--batch", "4", "--set", "image=28"]),
     "resnet50": (["resnet50", "--batch", "64"],
                  ["resnet50", "--batch", "2", "--set", "image=32"]),
+    "alexnet": (["alexnet", "--batch", "256"],
+                ["alexnet", "--batch", "4", "--set", "image=28"]),
+    "gpt2": (["gpt2", "--batch", "4", "--set", "layers=6"],
+             ["gpt2", "--batch", "2", "--set", "sequence=8", "--set", "layers=1", "--set", "vocabulary=50", "--set",
+              "width=32", "--set", "heads=4"]),
     "mlp": (["mlp", "--batch", "1024"], ["mlp", "--batch", "8", "--set", "hidden=64"]),
     "rnn": (["rnn", "--batch", "256", "--set", "hidden=1024"],
             ["rnn", "--batch", "4", "--set", "hidden=16", "--set", "steps=3"]),
 }
+FIRST = ["resnet50", "gpt2"]  # of these
 
 
 def loading_us(trace):
@@ -537,18 +541,23 @@ def all_steps():
     steps = [Step("unpack", unpack, 60), Step("configure", configure, 90),
              Step("build", build, 300), Step("commands", commands, 90)]
     steps += [Step(n, backend_test(n), 120) for n in BACKEND_TESTS]
+    steps += [Step("recurrent, step by step", backend_test("recurrent", FF_CUDA_PERSISTENT="0"), 60)]
     steps += [Step("CPU and GPU", cpu_and_gpu, 90), Step("CUDA graphs", graphs, 60),
               Step("plans kept", plans, 60), Step("gelu fused", fused, 60),
               Step("attention by cuDNN", attention, 90), Step("recurrences at once", recurrences, 60)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
-    steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
+    # what a double cannot say: speed, and what threads of a block do to each other
+    steps += [Step(f"bench {n} {d}", bench(n, d), 60) for n in FIRST for d in ("float32", "bfloat16")]
+    steps += [Step(f"{tool} {n}", sanitized(n, share, tool), 90)
+              for tool, n, share in (("memcheck", "kernels", 64), ("racecheck", "kernels_rows", 64),
+                                     ("memcheck", "copy", 16), ("memcheck", "recurrent", 64),
+                                     ("memcheck", "loss", 16), ("memcheck", "kernels_rows", 64))]
     steps += [Step("2 and 4 ranks, NCCL", nccl, 60), Step("CUDA graphs, NCCL", graphs_nccl, 60)]
     steps += [Step("a rank stops, NCCL", nccl_hangs, 60)]
+    steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
     steps += [Step("ffprof over NCCL", nccl_tables, 90)]
     steps += [Step(f"bench {n} {d}", bench(n, d), 60)
-              for d in ("float32", "bfloat16") for n in BENCHMARKS]
-    steps += [Step(f"sanitizer {n}", sanitized(n, s), 90)
-              for n, s in (("copy", 16), ("loss", 16), ("kernels", 64), ("kernels_rows", 64))]
+              for d in ("float32", "bfloat16") for n in BENCHMARKS if n not in FIRST]
     steps += [Step(f"PyTorch {p}", torch_test(p), 200) for p in TORCH_PARTS[3:]]
     steps += [Step(f"torchvision {n}", torchvision_test(n), 90) for n in TORCHVISION]
     return steps
