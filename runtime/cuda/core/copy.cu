@@ -2,7 +2,6 @@
 #include "functions.cuh"
 #include "places.cuh"
 #include "reshape.h"
-#include "word.cuh"
 
 #define TILE 32 /* elements; of a block that transposes */
 

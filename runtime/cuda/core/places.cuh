@@ -5,6 +5,12 @@
 
 #include "real.cuh"
 
+/* One access, as its alignment is its size. */
+struct alignas(16) word16 {
+	uint64_t lo, hi;
+};
+static_assert(alignof(struct word16) == sizeof(struct word16), "two accesses");
+
 /* i / n[axis] is (i * magic[axis] / 2^32 + i) / 2^shift[axis] for i < 2^31 (Granlund and
  * Montgomery, Division by Invariant Integers using Multiplication, PLDI 1994, section 4). */
 struct places {

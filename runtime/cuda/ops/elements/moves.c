@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
-#include "cuda/core/pieces.h"
 #include "cuda/core/reshape.h"
 #include "cuda/core/stream.h"
 #include "kernels/indices.h"
+#include "pieces.h"
 
 #define WIDEST 16 /* bytes that a thread moves */
 

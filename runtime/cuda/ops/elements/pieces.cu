@@ -1,8 +1,7 @@
 /* Copies between a whole and its pieces: a thread has a column of some rows.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cuda/core/places.cuh"
 #include "pieces.h"
-#include "real.cuh"
-#include "word.cuh"
 
 #define MOST_DOWN 65535 /* blocks along y */
 
