@@ -17,6 +17,21 @@
 #include "tables.h"
 #include "tasks.h"
 
+/* One that readers apart have lies where all of them do. */
+static int follow_apart(struct ff_lowering *l, uint32_t param, uint32_t edge, struct ff_error *err)
+{
+	const struct ff_weight_group *group;
+	uint16_t *list = ff_arena_array(l->a, l->m->n_devices, sizeof(*list));
+	uint32_t n;
+	int code = ff_readers_groups(l->g, edge, l->node, l->a, &group, &n, err);
+
+	if (code == FF_OK && !list)
+		code = ff_fail_memory(err);
+	if (code == FF_OK)
+		ff_readers_follow(group, n, list, &l->config[param]);
+	return code;
+}
+
 /* Those that are synchronised, and others without a config of their own, follow the first node that
  * reads them. */
 static int resolve_parameter(struct ff_lowering *l, uint32_t param, struct ff_error *err)
@@ -36,6 +51,8 @@ static int resolve_parameter(struct ff_lowering *l, uint32_t param, struct ff_er
 	if (!list)
 		return ff_fail_memory(err);
 	ff_config_follow(g, edge, reader, list, &l->config[param]);
+	if (l->param[param].synced && ff_readers_find(g, param, l->node) == FF_READERS_APART)
+		return follow_apart(l, param, edge, err);
 	return FF_OK;
 }
 
@@ -55,6 +72,7 @@ static int synced_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *er
 
 	if (!back)
 		return ff_fail_memory(err);
+	memset(back, 0xff, param->n_parts * sizeof(*back));
 	code = ff_redistribute(l->m, &out, &in, true, pieces, l->a, l->scratch, &b->forward, err);
 	for (uint32_t p = 0; p < reader->n_parts && code == FF_OK; p++)
 		if (b->forward.alias[p] != FF_NONE)
@@ -149,7 +167,8 @@ static int find_accumulation(struct ff_lowering *l, struct ff_error *err)
 	if (!accumulate)
 		return ff_fail_memory(err);
 	for (uint32_t e = 0; e < l->g->n_edges; e++)
-		accumulate[e] = l->param[ff_edge_source(l->g, e)].synced && !l->sums.first[e];
+		accumulate[e] = l->param[ff_edge_source(l->g, e)].synced &&
+				ff_reader_adds(l->g, l->position, l->node, e);
 	l->r.accumulate = accumulate;
 	l->r.added = l->sums.added;
 	return FF_OK;
@@ -197,12 +216,15 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 
 		for (uint32_t e = n->in + n->n_data; e < n->in + n->n_in && code == FF_OK; e++) {
 			uint32_t param = ff_edge_source(g, e), count;
-			bool synced = l->param[param].synced;
-			const struct ff_weight_group *group = ff_node_block_groups(
-					l->node[synced ? node : param],
-					synced ? g->edges[e].slot : FF_NONE, &count);
+			const struct ff_weight_group *group;
 
-			if (ff_edge_completes(g, l->position, e))
+			if (!ff_edge_completes(g, l->position, e))
+				continue;
+			if (l->param[param].synced)
+				code = ff_readers_groups(g, e, l->node, l->a, &group, &count, err);
+			else
+				group = ff_node_block_groups(l->node[param], FF_NONE, &count);
+			if (code == FF_OK)
 				code = ff_bucketing_add(&l->buckets, node, param, group, count,
 						update_way(l, param), err);
 		}

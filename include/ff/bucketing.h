@@ -3,16 +3,16 @@
 #ifndef FF_BUCKETING_H
 #define FF_BUCKETING_H
 
-#include "ff/block.h"
+#include "ff/readers.h"
 
 /* Whether each device of a parameter's bucket updates a run of it, and why: parameters are updated
- * flat, or cut by their axes. */
-enum ff_flat { FF_FLAT_NOT, FF_FLAT, FF_FLAT_CUT };
+ * flat (readers are alike, or apart), or cut by their axes. */
+enum ff_flat { FF_FLAT_NOT, FF_FLAT, FF_FLAT_APART, FF_FLAT_CUT };
 
-/* Whether the gradients of a parameter are summed where backward puts them: all readers read the
- * same parts on the same devices, by the same replicas, and it has no config of its own, or one
- * that cuts what each device reads among all that read the same.  An update is elementwise, so who
- * updates which of these elements is the bucket's to say: it is flat (FF_FLAT_CUT).
+/* Whether the gradients of a parameter are summed where backward puts them: its readers are alike
+ * or apart, and it has no config of its own; or they are alike, and it has one that cuts what each
+ * device reads among all that read the same.  An update is elementwise, so who updates which of
+ * these elements is the bucket's to say: it is flat (FF_FLAT_CUT).
  * `together`: parameters with configs may be so. */
 bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
 		const struct ff_node_block *const *block, bool together, enum ff_flat *flat);
@@ -32,7 +32,7 @@ struct ff_update_way {
 };
 struct ff_bucket_build {
 	struct ff_update_way way;
-	bool open;
+	bool open, apart; /* apart: some of its parameters' readers are */
 	uint32_t replica, replicas;
 	uint32_t n_devices;
 	const uint16_t *device;

@@ -346,60 +346,11 @@ static void set_config(struct hand *x, uint32_t node)
 
 /* ---- parameters ---- */
 
-/* Whether devices of several shares read it, as first and last stages do tied embeddings. */
-static bool is_read_apart(const struct hand *x, uint32_t param)
-{
-	const struct ff_value *v = &x->g->values[x->g->nodes[param].out];
-	const uint32_t *uses = x->g->uses + v->first_use;
-	bool apart = false;
-
-	for (uint32_t u = 1; u < v->n_uses; u++)
-		apart = apart || x->s.config[x->g->edges[uses[u]].node].start !=
-						 x->s.config[x->g->edges[uses[0]].node].start;
-	return apart;
-}
-
-/* Such a parameter is cut over the devices of its first reader, its widest dim into T parts and
- * the next into D.  Kept whole on each, each would be sent the gradients of all others. */
-static void cut_parameter(struct hand *x, uint32_t param)
-{
-	const struct ff_node *n = &x->g->nodes[param];
-	uint32_t reader = x->g->edges[x->g->uses[x->g->values[n->out].first_use]].node;
-	const uint32_t degree[2] = {x->h->tensor, x->h->data};
-	struct ff_config c = {.n_parts = x->h->tensor * x->h->data,
-			.replicas = 1,
-			.start = x->s.config[reader].start};
-
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		c.degree[d] = 1;
-	for (uint32_t k = 0, stride = 1; k < 2; stride *= degree[k++]) {
-		uint32_t next = FF_NONE;
-
-		for (uint32_t d = 0; d < n->n_dims; d++)
-			if (c.degree[d] == 1 &&
-					(next == FF_NONE || n->dim[d].extent > n->dim[next].extent))
-				next = d;
-		if (degree[k] == 1)
-			continue;
-		if (next == FF_NONE || n->dim[next].extent < (int32_t)degree[k])
-			return;
-		c.degree[next] = (uint16_t)degree[k];
-		c.stride[next] = (uint16_t)stride;
-	}
-	x->s.config[param] = c;
-}
-
 static void set_parameters(struct hand *x)
 {
 	x->s.scatter = x->h->updates == FF_MEGATRON_ZERO_2;
 	for (uint32_t i = 0; i < x->g->n_nodes; i++) {
-		if (!ff_node_is_parameter(x->g, i))
-			continue;
-		if (is_read_apart(x, i)) {
-			cut_parameter(x, i);
-			continue;
-		}
-		if (!x->h->updates)
+		if (!ff_node_is_parameter(x->g, i) || !x->h->updates)
 			continue;
 		ff_param_flat(&x->s.config[i]);
 		x->s.recompute[i] = x->h->updates == FF_MEGATRON_ZERO_3;

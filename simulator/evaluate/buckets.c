@@ -12,6 +12,7 @@ int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bu
 {
 	int code;
 
+	ff_arena_init(&b->apart);
 	b->adds = ff_arena_array(a, g->n_nodes, sizeof(*b->adds));
 	if (!b->adds)
 		return ff_fail_memory(err);
@@ -28,14 +29,17 @@ void ff_gathered_finish(struct ff_gathered *b)
 {
 	ff_bucketing_finish(&b->synced);
 	ff_bucketing_finish(&b->brought);
+	ff_arena_finish(&b->apart);
 	free(b->timed);
 }
 
 /* Parameters that are synchronised. */
-static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct ff_error *err)
+static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct ff_arena *apart,
+		struct ff_error *err)
 {
 	int code = FF_OK;
 
+	ff_arena_rewind(apart, (struct ff_arena_mark){0});
 	ff_bucketing_begin(b);
 	for (uint32_t i = 0; i < e->order.n_completing && code == FF_OK; i++) {
 		const struct ff_param_use *use = &e->order.completing[i];
@@ -45,11 +49,14 @@ static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct 
 		if (!e->placed.synced[use->param])
 			continue;
 		if (!n)
-			group = ff_node_block_groups(e->placed.block[use->node], use->slot, &n);
-		code = ff_bucketing_add(b, use->node, use->param, group, n,
-				ff_param_way(e->g, &e->strategy, &e->order.program, use->param,
-						(enum ff_flat)e->placed.flat[use->param]),
-				err);
+			code = ff_readers_groups(e->g, e->g->nodes[use->node].in + use->slot,
+					e->placed.block, apart, &group, &n, err);
+		if (code == FF_OK)
+			code = ff_bucketing_add(b, use->node, use->param, group, n,
+					ff_param_way(e->g, &e->strategy, &e->order.program,
+							use->param,
+							(enum ff_flat)e->placed.flat[use->param]),
+					err);
 	}
 	ff_bucketing_end(b);
 	ff_bucketing_open(b, e->g, &e->order.program);
@@ -73,7 +80,7 @@ static void price_synced(const struct ff_trial *e, const struct ff_bucket_build 
 
 static int gather_synced(const struct ff_trial *e, struct ff_gathered *b, struct ff_error *err)
 {
-	int code = fill_synced(e, &b->synced, err);
+	int code = fill_synced(e, &b->synced, &b->apart, err);
 
 	if (code == FF_OK)
 		code = ff_grow(&b->timed, b->synced.n_buckets, &b->cap_timed, sizeof(*b->timed),

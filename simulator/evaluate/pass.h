@@ -49,7 +49,8 @@ struct ff_gathered {
 		double added_us; /* to sum a dropped one's in a micro-batch that is not the first */
 	} * timed;               /* by bucket that is synchronised */
 	uint32_t cap_timed;
-	bool *adds; /* by node: backward of a first micro-batch adds to gradients */
+	struct ff_arena apart; /* groups of parameters whose readers are apart */
+	bool *adds;            /* by node: backward of a first micro-batch adds to gradients */
 	bool holds_synced, holds_all; /* of the blocks in place when they were gathered */
 };
 

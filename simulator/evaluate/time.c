@@ -424,7 +424,7 @@ static inline struct timed_task sink_begin_gather(
 			.bucket = &g->synced.bucket[bucket], .us = g->timed[bucket].gather_us};
 }
 
-/* Where gradients of parameters are made apart each member has its own time. */
+/* Each member has its own time where gradients of parameters are made apart, or readers are. */
 static void wait_for_each(const struct ff_trial *e, struct timed_task *t, const struct ff_step *s,
 		const struct ff_bucketing *all, uint32_t bucket)
 {
@@ -436,9 +436,11 @@ static void wait_for_each(const struct ff_trial *e, struct timed_task *t, const 
 			uint32_t edge = e->g->uses[v->first_use + u];
 			const struct ff_timed_node *node = &e->times.node[ff_edge_made_in(
 					e->g, &e->order.program, edge)][e->ends[edge].to];
+			const struct ff_weight_group *own =
+					ff_reader_group(e->g, e->placed.block, edge, group);
 
-			for (uint32_t k = 0; k < group->n_devices; k++)
-				t->from = later(t->from, finish_of(node, s->micro)[group->part[k]]);
+			for (uint32_t k = 0; k < own->n_devices; k++)
+				t->from = later(t->from, finish_of(node, s->micro)[own->part[k]]);
 		}
 	}
 }
@@ -452,7 +454,7 @@ static inline void sink_wait_members(
 	const double *finish =
 			finish_of(&e->times.node[FF_PHASE_BACKWARD][t->bucket->close], s->micro);
 
-	if (e->order.program.halves) {
+	if (e->order.program.halves || t->bucket->apart) {
 		wait_for_each(e, t, s, all, bucket);
 		return;
 	}
@@ -486,7 +488,9 @@ static inline void sink_arrive_weights(struct ff_trial *e, double done, enum ff_
 {
 	struct ff_timed_node *t = &e->times.node[phase][e->ends[edge].to];
 
-	wait_list(done, m->group->n_devices, m->group->part, ff_time_expect(e, t, micro));
+	const struct ff_weight_group *own = ff_reader_group(e->g, e->placed.block, edge, m->group);
+
+	wait_list(done, own->n_devices, own->part, ff_time_expect(e, t, micro));
 }
 
 static inline int sink_update(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)

@@ -102,7 +102,8 @@ static inline bool ff_trial_adds(const struct ff_trial *e, uint32_t edge, uint32
 	uint32_t param = ff_edge_source(e->g, edge);
 
 	return (micro > 0 && !ff_trial_gathered(e)->synced.scattered[param]) ||
-	       (!e->order.first_use[edge] && e->placed.synced[param]);
+	       (!e->order.first_use[edge] && e->placed.synced[param] &&
+			       ff_reader_adds(e->g, e->order.position, e->placed.block, edge));
 }
 
 /* `ready` of a node's parts, to which something is about to be moved: it is taken out when the

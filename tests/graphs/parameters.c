@@ -136,16 +136,36 @@ static void check_reader(
 	}
 }
 
-/* A gradient that is added where it lies has been written there by an earlier task. */
+/* Whether a use of the value before number `u` is on the first device of that one. */
+static bool is_beside_another(const struct ff_schedule *s, const struct ff_value *v, uint32_t u)
+{
+	uint32_t node = s->graph->edges[s->graph->uses[v->first_use + u]].node;
+	uint32_t device = ff_config_device(&s->graph->nodes[node], &s->config[node], 0);
+
+	for (uint32_t k = 0; k < u; k++) {
+		uint32_t other = s->graph->edges[s->graph->uses[v->first_use + k]].node;
+
+		for (uint32_t p = 0; p < s->config[other].n_parts; p++)
+			if (ff_config_device(&s->graph->nodes[other], &s->config[other], p) ==
+					device)
+				return true;
+	}
+	return false;
+}
+
+/* A gradient that is added where it lies has been written there by an earlier task: by one of all
+ * readers that have devices in common. */
 static void check_accumulation(const struct ff_schedule *s, uint32_t value)
 {
 	const struct ff_value *v = &s->graph->values[value];
 	bool synced = s->buckets[shard_of(s, v->producer, 0)->bucket].synced;
-	uint32_t first = 0;
+	uint32_t first = 0, apart = 0;
 
-	for (uint32_t u = 0; u < v->n_uses; u++)
+	for (uint32_t u = 0; u < v->n_uses; u++) {
 		first += !s->accumulate[s->graph->uses[v->first_use + u]];
-	ck_assert_uint_eq(first, synced ? 1 : v->n_uses);
+		apart += !is_beside_another(s, v, u);
+	}
+	ck_assert_uint_eq(first, synced ? apart : v->n_uses);
 }
 
 void check_parameters(const struct ff_schedule *s, uint32_t *seen)

@@ -193,6 +193,7 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 		if (at == FF_NONE)
 			return ff_fail_memory(err);
 		b->bucket[at].close = node;
+		b->bucket[at].apart |= w.synced && g->slot == FF_NONE;
 		b->scattered[param] = w.scattered;
 		append(b, &b->bucket[at], (struct ff_bucket_member){.param = param, .group = g});
 	}
@@ -243,22 +244,6 @@ void ff_bucketing_keep(struct ff_bucketing *b, const bool *device)
 
 /* ---- how parameters are updated ---- */
 
-/* Whether all uses of `param` read the same parts on the same devices. */
-static bool is_read_alike(
-		const struct ff_graph *g, uint32_t param, const struct ff_node_block *const *block)
-{
-	const struct ff_value *v = &g->values[g->nodes[param].out];
-	const struct ff_edge *first = &g->edges[g->uses[v->first_use]];
-
-	for (uint32_t u = 1; u < v->n_uses; u++) {
-		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
-
-		if (block[e->node]->key[e->slot] != block[first->node]->key[first->slot])
-			return false;
-	}
-	return true;
-}
-
 /* Whether the devices of each of the groups, several of which there are in any, have by `c` a part
  * each of what they read. */
 static bool cuts_groups(const struct ff_node *n, const struct ff_config *c,
@@ -295,15 +280,18 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 {
 	const struct ff_edge *e = &g->edges[g->uses[g->values[g->nodes[param].out].first_use]];
 	const struct ff_weight_group *group;
+	enum ff_readers readers;
 	uint32_t n;
 
 	*flat = FF_FLAT_NOT;
 	if (config->n_parts && (!together || config->replicas > 1 || config->n_parts < 2))
 		return false;
-	if (!is_read_alike(g, param, block))
+	readers = ff_readers_find(g, param, block);
+	if (readers == FF_READERS_MIXED || (config->n_parts && readers == FF_READERS_APART))
 		return false;
 	if (!config->n_parts) {
-		*flat = config->flat ? FF_FLAT : FF_FLAT_NOT;
+		if (config->flat)
+			*flat = readers == FF_READERS_APART ? FF_FLAT_APART : FF_FLAT;
 		return true;
 	}
 	group = ff_node_block_groups(block[e->node], e->slot, &n);
@@ -328,14 +316,15 @@ static uint32_t stage_of(const struct ff_graph *g, const struct ff_strategy *s, 
 }
 
 /* Of one micro-batch gradients are synchronised once anyway.  Of several those of a parameter that
- * is cut by its axes stay where they are summed up. */
+ * is cut by its axes stay where they are summed up.  Readers that are apart write theirs at
+ * different times, into what is there for good. */
 struct ff_update_way ff_param_way(const struct ff_graph *g, const struct ff_strategy *s,
 		const struct ff_program *p, uint32_t param, enum ff_flat flat)
 {
 	struct ff_update_way w = {.synced = true, .flat = flat != FF_FLAT_NOT};
 	uint32_t stage = w.flat ? stage_of(g, s, param) : 0;
 
-	if (!w.flat)
+	if (!w.flat || flat == FF_FLAT_APART)
 		return w;
 	w.dropped = stage && p->again[param];
 	w.stage = w.dropped || p->scatters ? stage : 0;

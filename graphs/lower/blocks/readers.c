@@ -1,0 +1,209 @@
+/* Readers of a parameter: whether the gradients that all of them make can be summed where they are.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/readers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ff/bucket.h"
+#include "ff/hash.h"
+
+static const struct ff_edge *use_of(const struct ff_graph *g, const struct ff_value *v, uint32_t u)
+{
+	return &g->edges[g->uses[v->first_use + u]];
+}
+
+static const struct ff_value *value_of(const struct ff_graph *g, uint32_t param)
+{
+	return &g->values[g->nodes[param].out];
+}
+
+static uint64_t key_of(const struct ff_node_block *const *block, const struct ff_edge *e)
+{
+	return block[e->node]->key[e->slot];
+}
+
+/* Whether use `u` reads as no use before it does. */
+static bool is_first_alike(const struct ff_graph *g, const struct ff_value *v,
+		const struct ff_node_block *const *block, uint32_t u)
+{
+	uint64_t key = key_of(block, use_of(g, v, u));
+
+	for (uint32_t k = 0; k < u; k++)
+		if (key_of(block, use_of(g, v, k)) == key)
+			return false;
+	return true;
+}
+
+/* Whether two cut what they read into the same cells, in as many replicas. */
+static bool is_cut_alike(const struct ff_placement *a, const struct ff_placement *b)
+{
+	bool alike = a->replicas == b->replicas && !a->idle && !b->idle;
+
+	for (uint32_t i = 0; i < a->rank && alike; i++) {
+		size_t bytes = a->axis[i].n * sizeof(*a->axis[i].lo);
+
+		alike = a->axis[i].n == b->axis[i].n &&
+			!memcmp(a->axis[i].lo, b->axis[i].lo, bytes) &&
+			!memcmp(a->axis[i].hi, b->axis[i].hi, bytes);
+	}
+	return alike;
+}
+
+/* Takes the devices of the block for use `u`; false if some are taken. */
+static bool take(const struct ff_node_block *b, uint32_t u, uint32_t *taken)
+{
+	bool free = true;
+
+	for (uint32_t p = 0; p < b->n_parts && free; p++) {
+		free = taken[b->device[p]] == FF_NONE;
+		taken[b->device[p]] = u;
+	}
+	return free;
+}
+
+/* Whether those that do not read alike are on other devices, and cut it alike. */
+static bool are_apart(const struct ff_graph *g, const struct ff_value *v,
+		const struct ff_node_block *const *block)
+{
+	const struct ff_edge *first = use_of(g, v, 0);
+	const struct ff_placement *cut = &block[first->node]->in[first->slot];
+	uint32_t taken[FF_MAX_DEVICES];
+	bool apart = true;
+
+	memset(taken, 0xff, sizeof(taken));
+	for (uint32_t u = 0; u < v->n_uses && apart; u++) {
+		const struct ff_edge *e = use_of(g, v, u);
+		const struct ff_node_block *b = block[e->node];
+		uint32_t there = taken[b->device[0]];
+
+		if (there != FF_NONE)
+			apart = key_of(block, use_of(g, v, there)) == key_of(block, e);
+		else
+			apart = is_cut_alike(cut, &b->in[e->slot]) && take(b, u, taken);
+	}
+	return apart;
+}
+
+enum ff_readers ff_readers_find(
+		const struct ff_graph *g, uint32_t param, const struct ff_node_block *const *block)
+{
+	const struct ff_value *v = value_of(g, param);
+	uint64_t key = key_of(block, use_of(g, v, 0));
+
+	for (uint32_t u = 1; u < v->n_uses; u++)
+		if (key_of(block, use_of(g, v, u)) != key)
+			return are_apart(g, v, block) ? FF_READERS_APART : FF_READERS_MIXED;
+	return FF_READERS_ALIKE;
+}
+
+/* ---- elements that readers apart have ---- */
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const uint16_t *)a - *(const uint16_t *)b;
+}
+
+/* The devices of group number `i` of every set of readers. */
+static int unite(const struct ff_graph *g, const struct ff_value *v,
+		const struct ff_node_block *const *block, uint32_t i, struct ff_arena *a,
+		struct ff_weight_group *ret, struct ff_error *err)
+{
+	uint16_t *device = NULL;
+
+	for (int turn = 0; turn < 2; turn++) {
+		uint32_t n = 0, ignored;
+
+		for (uint32_t u = 0; u < v->n_uses; u++) {
+			const struct ff_edge *e = use_of(g, v, u);
+			const struct ff_weight_group *own =
+					ff_node_block_groups(block[e->node], e->slot, &ignored) + i;
+
+			if (!is_first_alike(g, v, block, u))
+				continue;
+			if (turn == 0 && !n)
+				*ret = *own;
+			if (turn == 1)
+				memcpy(device + n, own->device, own->n_devices * sizeof(*device));
+			n += own->n_devices;
+		}
+		ret->n_devices = (uint16_t)n;
+		if (turn == 0 && !(device = ff_arena_array(a, n, sizeof(*device))))
+			return ff_fail_memory(err);
+	}
+	qsort(device, ret->n_devices, sizeof(*device), by_number);
+	ret->slot = FF_NONE;
+	ret->device = device;
+	ret->part = NULL;
+	ret->first = device[0];
+	ret->set = ff_fnv1a(device, ret->n_devices * sizeof(*device));
+	return FF_OK;
+}
+
+int ff_readers_groups(const struct ff_graph *g, uint32_t edge,
+		const struct ff_node_block *const *block, struct ff_arena *a,
+		const struct ff_weight_group **ret, uint32_t *n, struct ff_error *err)
+{
+	const struct ff_edge *e = &g->edges[edge];
+	const struct ff_value *v = &g->values[e->value];
+	struct ff_weight_group *group;
+	int code = FF_OK;
+
+	*ret = ff_node_block_groups(block[e->node], e->slot, n);
+	if (ff_readers_find(g, v->producer, block) == FF_READERS_ALIKE)
+		return FF_OK;
+	group = ff_arena_array(a, *n, sizeof(*group));
+	if (!group)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < *n && code == FF_OK; i++)
+		code = unite(g, v, block, i, a, &group[i], err);
+	/* buckets of replicas go together: their sets are of the devices of all */
+	for (uint32_t i = 0, replicas = group->replicas; i < *n && code == FF_OK && replicas > 1;
+			i += replicas) {
+		uint64_t set = 0;
+
+		for (uint32_t r = 0; r < replicas; r++)
+			set = ff_hash_mix(set, group[i + r].set);
+		for (uint32_t r = 0; r < replicas; r++)
+			group[i + r].set = set;
+	}
+	*ret = group;
+	return code;
+}
+
+void ff_readers_follow(const struct ff_weight_group *group, uint32_t n, uint16_t *list,
+		struct ff_config *c)
+{
+	uint32_t cells = n / group->replicas;
+
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < group[i].n_devices; k++)
+			list[ff_shard_part(group[i].cell, cells, group[i].replica,
+					group[i].n_devices, k)] = group[i].device[k];
+	c->list = list;
+	c->replicas = (uint16_t)(group->replicas * group->n_devices);
+	c->n_parts = cells * c->replicas;
+}
+
+/* ---- gradients ---- */
+
+bool ff_reader_adds(const struct ff_graph *g, const uint32_t *position,
+		const struct ff_node_block *const *block, uint32_t edge)
+{
+	const struct ff_edge *e = &g->edges[edge];
+	const struct ff_value *v = &g->values[e->value];
+	uint64_t key = key_of(block, e);
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		const struct ff_edge *other = use_of(g, v, u);
+		uint32_t number = g->uses[v->first_use + u];
+
+		if (number != edge && ff_edge_needs_grad(g, number) &&
+				key_of(block, other) == key &&
+				(other->node == e->node ? number < edge
+							: position[other->node] >
+										position[e->node]))
+			return true;
+	}
+	return false;
+}
