@@ -48,5 +48,9 @@ static int check_averages(const struct ff_lowering *l, struct ff_error *err)
 
 int ff_changes_check(const struct ff_lowering *l, struct ff_error *err)
 {
+	if (l->r.travel.staleness && l->s->scatter)
+		return ff_fail(err, FF_E_INPUT,
+				"gradients that wait for later steps cannot be scattered (ZeRO-2): "
+				"they wait as backward has made them, whole");
 	return l->r.travel.average_every ? check_averages(l, err) : FF_OK;
 }

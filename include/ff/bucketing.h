@@ -23,12 +23,14 @@ struct ff_bucket_member {
 	const struct ff_weight_group *group; /* where it lies */
 	uint32_t next;                       /* member of the bucket, or FF_NONE */
 };
+#define FF_BUCKETS_ON_WAY 2 /* whose gradients are being summed while those of one are written */
 /* How a parameter is updated. */
 struct ff_update_way {
 	bool synced, flat, scattered, dropped; /* as struct ff_bucket has them */
 	/* 0: gradients are synchronised once; else in every micro-batch, as soon as its stage,
 	 * which is the one before this number, has made them. */
 	uint32_t stage;
+	bool later; /* of these: by nodes whose backward is computed in two */
 };
 struct ff_bucket_build {
 	struct ff_update_way way;
@@ -41,6 +43,9 @@ struct ff_bucket_build {
 			       * that reads one of its weights forward */
 	uint32_t next_at;     /* next bucket that closes at the same node, or FF_NONE */
 	uint32_t writes;      /* of one that is scattered: who writes gradients first, or FF_NONE */
+	/* Of one that is so in every micro-batch: the bucket, of so many micro-batches later, whose
+	 * gradients are written when those of this one are gone. */
+	uint32_t frees, frees_later;
 	/* Of one that is dropped, forward and later: who reads it first and last, or FF_NONE; the
 	 * next that the same node reads first. */
 	uint32_t opens[2], closes[2], next_opened[2];

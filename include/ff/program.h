@@ -86,6 +86,12 @@ static inline uint32_t ff_program_reads(
 		return ff_program_compute(p, FF_PHASE_FORWARD, micro, node);
 	return back != FF_NONE ? back : ff_program_compute(p, FF_PHASE_RECOMPUTE, micro, node);
 }
+/* The step in which `node` makes gradients of parameters; FF_NONE: it makes none. */
+static inline uint32_t ff_program_writes(const struct ff_program *p, uint32_t micro, uint32_t node)
+{
+	return ff_program_compute(
+			p, p->halved[node] ? FF_PHASE_WEIGHTS : FF_PHASE_BACKWARD, micro, node);
+}
 /* The limited step that gathers what `node` is the first to read forward, or (`later`) again. */
 static inline uint32_t ff_program_gathers(
 		const struct ff_program *p, bool later, uint32_t micro, uint32_t node)

@@ -269,6 +269,7 @@ def test_bad_usage():
     refuse(2, "17", "alexnet.json", *BASE, *out, "--devices", "17")
     refuse(2, "expret", "alexnet.json", *BASE, *out, "--init", "expret")
     refuse(2, "--simulate", "alexnet.json", *BASE, "--simulate", "single", "--budget", "3s")
+    refuse(2, "cannot be scattered (ZeRO-2)", "alexnet.json", *BASE, "--simulate", "zero-2", "--staleness", "1")
 
 
 def test_bad_input():

@@ -186,6 +186,46 @@ START_TEST(test_zb_h1)
 }
 END_TEST
 
+/* Whether a task waits for gradients of parameters that are made apart. */
+static bool waits_for_weights(const struct ff_schedule *s, const struct ff_task *t)
+{
+	bool waits = false;
+
+	for (uint32_t k = 0; k < t->n_deps; k++)
+		waits = waits || s->tasks[s->deps[t->first_dep + k]].phase == FF_PHASE_WEIGHTS;
+	return waits;
+}
+
+/* Gradients are scattered in every micro-batch: behind their halves of backward those that are made
+ * apart, which have buckets of their own. */
+START_TEST(test_zb_h1_scatters)
+{
+	struct ff_graph g = zoo("gpt2", 5);
+	struct ff_strategy s = start("megatron:1,2,2,4,zb-h1,zero-2", &g, 4);
+	struct ff_machine m = fixture_devices(4, &arena);
+	uint32_t syncs = 0, apart = 0, scattered = 0;
+	struct ff_schedule r;
+	struct ff_error err = {0};
+
+	CHECK_OK(ff_lower(&g, &m, &s, NULL, &arena, &r, &err));
+	for (uint32_t i = 0; i < r.n_buckets; i++)
+		scattered += r.buckets[i].scattered;
+	for (uint32_t i = 0; i < r.n_tasks; i++) {
+		const struct ff_task *t = &r.tasks[i];
+
+		if (!ff_task_moves_bucket(t) || ff_task_pass(t) != FF_BACKWARD ||
+				!r.buckets[t->bucket].scattered)
+			continue;
+		syncs++;
+		apart += waits_for_weights(&r, t);
+	}
+	ck_assert_uint_ge(scattered, 4);
+	ck_assert_uint_eq(syncs, 4 * scattered);
+	ck_assert_uint_ge(apart, 8);
+	ck_assert_uint_lt(apart, syncs);
+}
+END_TEST
+
 /* What first and last stage read is updated as all else is, and none of it is moved but in its
  * bucket. */
 START_TEST(test_tied)
@@ -562,6 +602,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_light);
 	tcase_add_test(c, test_interleaved);
 	tcase_add_test(c, test_zb_h1);
+	tcase_add_test(c, test_zb_h1_scatters);
 	tcase_add_test(c, test_refused);
 	tcase_add_test(c, test_all_are_legal);
 	tcase_add_test(c, test_balance);

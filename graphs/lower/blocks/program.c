@@ -274,6 +274,16 @@ static void put_sync(struct ff_writer *w, uint32_t node, uint32_t micro)
 		w->held[w->n_held++] = (struct ff_writer_late){step, w->at};
 }
 
+/* Those that are synchronised in every micro-batch. */
+static void put_sync_each(struct ff_writer *w, uint32_t node, uint32_t micro)
+{
+	const struct ff_node *n = &w->g->nodes[node];
+
+	if (reads_again(w, node) || (w->p.scatters && n->n_in > n->n_data))
+		ff_steps_put(w, (struct ff_step){FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node,
+						true});
+}
+
 void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
@@ -290,11 +300,10 @@ void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t micro)
 	for (uint32_t k = n->in; k < n->in + n->n_data; k++)
 		if (ff_edge_needs_grad(g, k))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);
-	if (reads_again(w, node) || (w->p.scatters && n->n_in > n->n_data))
-		ff_steps_put(w, (struct ff_step){FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node,
-						true});
-	if (!w->p.halved[node])
+	if (!w->p.halved[node]) {
+		put_sync_each(w, node, micro);
 		put_params(w, FF_PHASE_BACKWARD, node, micro);
+	}
 	if (!w->p.halves && n->n_in > n->n_data && micro + 1 == w->s->micro_batches)
 		put_sync(w, node, micro);
 }
@@ -333,6 +342,7 @@ void ff_steps_weights(struct ff_writer *w, uint32_t node, uint32_t micro)
 	if (!w->p.halved[node])
 		return;
 	put_compute(w, FF_PHASE_WEIGHTS, micro, node, false);
+	put_sync_each(w, node, micro);
 	put_params(w, FF_PHASE_WEIGHTS, node, micro);
 }
 

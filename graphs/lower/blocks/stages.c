@@ -292,7 +292,7 @@ int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, cons
 	find_stages(&w);
 	find_ranks(&w);
 	ff_steps_find_halved(&w, halved);
-	w.p.scatters = s->scatter && s->micro_batches > 1 && !w.p.halves;
+	w.p.scatters = s->scatter && s->micro_batches > 1;
 	w.ticks = w.p.halves ? &halves : &whole;
 	run_stages(&w);
 	ff_steps_syncs(&w);

@@ -80,7 +80,7 @@ static int reserve(struct ff_bucketing *b, uint32_t n, struct ff_error *err)
 static inline bool same_way(struct ff_update_way a, struct ff_update_way b)
 {
 	return a.synced == b.synced && a.flat == b.flat && a.scattered == b.scattered &&
-	       a.dropped == b.dropped && a.stage == b.stage;
+	       a.dropped == b.dropped && a.stage == b.stage && a.later == b.later;
 }
 
 /* Whether bucket `i` is for the devices of `g`, which are updated so. */
@@ -97,7 +97,7 @@ static inline bool is_of(const struct ff_bucketing *b, uint32_t i, const struct 
 
 static uint64_t key_of(const struct ff_weight_group *g, struct ff_update_way w)
 {
-	return g->set + w.synced + w.flat + w.scattered + w.dropped + w.stage;
+	return g->set + w.synced + w.flat + w.scattered + w.dropped + w.stage + w.later;
 }
 
 /* The newest bucket of the devices of `g`, or FF_NONE; `set` is theirs. */
@@ -315,6 +315,14 @@ static uint32_t stage_of(const struct ff_graph *g, const struct ff_strategy *s, 
 	return 1 + stage;
 }
 
+/* Such have one reader. */
+static bool is_made_later(const struct ff_graph *g, const struct ff_program *p, uint32_t param)
+{
+	const struct ff_value *v = &g->values[g->nodes[param].out];
+
+	return p->halved[g->edges[g->uses[v->first_use]].node];
+}
+
 /* Of one micro-batch gradients are synchronised once anyway.  Of several those of a parameter that
  * is cut by its axes stay where they are summed up.  Readers that are apart write theirs at
  * different times, into what is there for good. */
@@ -328,6 +336,7 @@ struct ff_update_way ff_param_way(const struct ff_graph *g, const struct ff_stra
 		return w;
 	w.dropped = stage && p->again[param];
 	w.stage = w.dropped || p->scatters ? stage : 0;
+	w.later = w.stage && is_made_later(g, p, param);
 	w.scattered = w.stage || (p->micro_batches == 1 && (s->scatter || flat == FF_FLAT_CUT));
 	return w;
 }
@@ -377,13 +386,55 @@ static void written_by(struct ff_bucket_build *k, const struct ff_graph *g,
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t node = g->edges[g->uses[v->first_use + u]].node;
-		uint32_t at = ff_program_compute(p, FF_PHASE_BACKWARD, 0, node);
+		uint32_t at = ff_program_writes(p, 0, node);
 
-		if (at != FF_NONE && (k->writes == FF_NONE ||
-						     at < ff_program_compute(p, FF_PHASE_BACKWARD,
-									  0, k->writes)))
+		if (at != FF_NONE &&
+				(k->writes == FF_NONE || at < ff_program_writes(p, 0, k->writes)))
 			k->writes = node;
 	}
+}
+
+/* The next bucket of the same devices that is updated likewise, or FF_NONE. */
+static uint32_t next_alike(const struct ff_bucketing *b, uint32_t i)
+{
+	const struct ff_bucket_build *k = &b->bucket[i];
+	uint32_t next = i + 1;
+
+	while (next < b->n_buckets &&
+			!(same_way(b->bucket[next].way, k->way) && b->bucket[next].set == k->set &&
+					b->bucket[next].replica == k->replica))
+		next++;
+	return next < b->n_buckets ? next : FF_NONE;
+}
+
+/* Buckets alike are a ring: behind the last the first comes again, in the next micro-batch. */
+static void open_ring(struct ff_bucketing *b, uint32_t first)
+{
+	uint32_t n = 0, at = first, to = first, later = 0;
+
+	for (uint32_t i = first; i != FF_NONE; i = next_alike(b, i))
+		n++;
+	for (uint32_t k = 0; k < FF_BUCKETS_ON_WAY; k++) {
+		to = next_alike(b, to);
+		later += to == FF_NONE;
+		to = to == FF_NONE ? first : to;
+	}
+	for (uint32_t k = 0; k < n; k++, at = next_alike(b, at)) {
+		b->bucket[at].frees = to;
+		b->bucket[at].frees_later = later;
+		to = next_alike(b, to);
+		later += to == FF_NONE;
+		to = to == FF_NONE ? first : to;
+	}
+}
+
+static void open_rings(struct ff_bucketing *b)
+{
+	for (uint32_t i = 0; i < b->n_buckets; i++)
+		b->bucket[i].frees = FF_NONE;
+	for (uint32_t i = 0; i < b->n_buckets; i++)
+		if (b->bucket[i].way.stage && b->bucket[i].frees == FF_NONE)
+			open_ring(b, i);
 }
 
 void ff_bucketing_open(struct ff_bucketing *b, const struct ff_graph *g, const struct ff_program *p)
@@ -400,4 +451,6 @@ void ff_bucketing_open(struct ff_bucketing *b, const struct ff_graph *g, const s
 		if (k->way.dropped)
 			open_dropped(b, i, g, p);
 	}
+	if (b->n_scattered)
+		open_rings(b);
 }

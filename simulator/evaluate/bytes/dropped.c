@@ -27,8 +27,7 @@ static void count_micro(
 			count_on_all(e, b, sign * ff_align64(weights),
 					ff_program_gathers(p, later, micro, b->opens[later]),
 					ff_program_reads(p, later, micro, b->closes[later]));
-	count_on_all(e, b, sign * b->bytes,
-			ff_program_compute(p, FF_PHASE_BACKWARD, micro, b->writes),
+	count_on_all(e, b, sign * b->bytes, ff_program_writes(p, micro, b->writes),
 			b->way.stage ? ff_program_syncs(p, micro, b->close)
 				     : p->sync_once[b->close]);
 }

@@ -23,7 +23,8 @@ CASES = [("gpt2", SMALL, "2,2,1,1"), ("gpt2", SMALL, "2,1,2,2,zero-1"), ("gpt2",
          ("moe", GATED + ["experts=4"], "1,2,2,2,zero-1,experts"),
          ("gpt2", ["layers=8"] + SMALL[1:], "1,1,4,8,interleave=2"),
          ("gpt2", ["layers=4"] + SMALL[1:], "1,2,2,4,interleave=2,zero-3,recompute"),
-         ("gpt2", SMALL, "1,2,2,4"), ("gpt2", SMALL, "1,2,2,4,zb-h1,zero-1")]
+         ("gpt2", SMALL, "1,2,2,4"), ("gpt2", SMALL, "1,2,2,4,zb-h1,zero-1"),
+         ("gpt2", SMALL, "1,2,2,4,zb-h1,zero-2")]
 
 
 def verify(network, sets, degrees):
