@@ -56,3 +56,17 @@ void ff_depend_arrived(struct ff_lowering *l, enum ff_phase phase, uint32_t micr
 	for (uint32_t i = heads ? heads[part] : FF_NONE; i != FF_NONE; i = l->arrivals.at[i].next)
 		ff_emit_depend(l, l->arrivals.at[i].task);
 }
+
+void ff_depend_beside(struct ff_lowering *l, uint32_t micro, uint32_t node, uint32_t part)
+{
+	const uint32_t *heads =
+			l->arrivals.first[FF_PHASE_BACKWARD][(size_t)micro * l->g->n_nodes + node];
+	bool comm = ff_on_comm_lane(l, &l->r.tasks[l->r.n_tasks - 1]);
+
+	for (uint32_t i = heads ? heads[part] : FF_NONE; i != FF_NONE; i = l->arrivals.at[i].next) {
+		uint32_t task = l->arrivals.at[i].task;
+
+		if (ff_on_comm_lane(l, &l->r.tasks[task]) != comm)
+			ff_emit_depend(l, task);
+	}
+}

@@ -1,6 +1,7 @@
 /* Tasks that move.  SPDX-License-Identifier: Apache-2.0 */
 #include "moves.h"
 
+#include "arrivals.h"
 #include "emit.h"
 #include "ff/instance.h"
 #include "ff/saturate.h"
@@ -76,12 +77,16 @@ void ff_moves_depend_written(
 {
 	uint32_t first = l->first_edge[value];
 	const uint32_t *alias = l->edge[first].backward.alias;
+	uint32_t producer = l->g->values[value].producer;
 
-	for (uint32_t i = 0; i < mv->n_sinks; i++)
+	for (uint32_t i = 0; i < mv->n_sinks; i++) {
 		if (alias[mv->sink[i]] != FF_NONE)
 			ff_emit_depend(l, ff_emit_task(l, FF_PHASE_BACKWARD, micro,
 							  l->g->edges[first].node,
 							  alias[mv->sink[i]]));
+		if (ff_node_is_computed(l->g, producer))
+			ff_depend_beside(l, micro, producer, mv->sink[i]);
+	}
 }
 
 uint32_t ff_moves_end(struct ff_lowering *l)

@@ -110,13 +110,11 @@ bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint3
 uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const uint16_t *device,
 		uint32_t *lane);
 /* Whether a move, of `edge` or of a bucket, has its place among what its only device computes,
- * where no transfer that waits for others holds it up: a copy of what nothing else is added to. */
+ * where no transfer that waits for others holds it up: a copy, also one that adds. */
 static inline bool ff_move_is_own(const struct ff_graph *g, uint32_t edge, const struct ff_move *mv)
 {
-	const struct ff_value *v =
-			mv->kind == FF_MOVE_COPY ? &g->values[g->edges[edge].value] : NULL;
-
-	return v && v->kind == FF_VALUE_ACTIVATION && v->n_uses == 1;
+	return mv->kind == FF_MOVE_COPY &&
+	       g->values[g->edges[edge].value].kind == FF_VALUE_ACTIVATION;
 }
 /* Lanes of such a move, or of another. */
 uint32_t ff_move_lanes(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,

@@ -54,8 +54,9 @@ static inline void sink_wait_sources(FF_WALK *w, FF_WALK_TASK *t, enum ff_phase 
 		uint32_t micro, uint32_t node, const FF_WALK_MOVE *mv);
 /* ... for gradients of an earlier step that the move takes, where some are late. */
 static inline void sink_wait_late(FF_WALK *w, FF_WALK_TASK *t, const struct ff_step *s);
-/* ... for the gradient of `value` that the move adds to, where the reader that backward comes to
- * first has made it in place: what was moved there stands before it on its lanes. */
+/* ... for the gradient of `value` that the move adds to: made in place by the reader that backward
+ * comes to first, or moved there by another lane, with all that has arrived for backward of who
+ * made the value. */
 static inline void sink_wait_written(FF_WALK *w, FF_WALK_TASK *t, uint32_t value, uint32_t micro,
 		const FF_WALK_MOVE *mv);
 /* ... for the gradients of all members of a bucket that `s` sums, on all of its devices. */

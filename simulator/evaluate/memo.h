@@ -97,7 +97,7 @@ struct ff_memo_move {
  * asked for: many a proposal is given up before. */
 struct ff_memo_edge {
 	uint64_t ends, use;  /* ids of producer (FF_NONE for inputs) and consumer; port, slot and
-			      * whether it is the first use, and the only one */
+			      * whether it is the first use */
 	uint32_t n_moves[2]; /* by pass */
 	struct ff_memo_move *move[2];
 	struct ff_redistribution *moved; /* by pass; NULL: none was asked for */

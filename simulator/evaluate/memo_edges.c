@@ -182,9 +182,7 @@ static uint64_t edge_use(const struct ff_memo *t, uint32_t edge)
 {
 	const struct ff_edge *x = &t->g->edges[edge];
 
-	const struct ff_value *v = &t->g->values[x->value];
-
-	return (uint64_t)v->port << 34 | (uint64_t)(v->n_uses == 1) << 33 | (uint64_t)x->slot << 1 |
+	return (uint64_t)t->g->values[x->value].port << 33 | (uint64_t)x->slot << 1 |
 	       t->first_use[edge];
 }
 

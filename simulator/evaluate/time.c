@@ -199,6 +199,24 @@ static inline void sink_wait_sources(struct ff_trial *e, struct timed_task *t, e
 			t->from = later(t->from, finish[mv->move->source[k]]);
 }
 
+/* For what has arrived where the move adds. */
+static void wait_arrived(const struct ff_trial *e, struct timed_task *t, uint32_t node,
+		uint32_t micro, const struct ff_memo_move *mv)
+{
+	const struct ff_timed_node *to = &e->times.node[FF_PHASE_BACKWARD][node];
+	const double *ready = to->ready + (size_t)micro * to->n;
+
+	if (!ff_node_is_computed(e->g, node) || !to->arrived[micro])
+		return;
+	if (t->each)
+		wait_each(mv->n_sinks, ready + mv->first_sink, t->each);
+	else if (mv->sink_range)
+		t->from = latest(mv->n_sinks, ready + mv->first_sink, t->from);
+	else
+		for (uint32_t k = 0; k < mv->n_sinks; k++)
+			t->from = later(t->from, ready[mv->move->sink[k]]);
+}
+
 static inline void sink_wait_written(struct ff_trial *e, struct timed_task *t, uint32_t value,
 		uint32_t micro, const struct ff_memo_move *mv)
 {
@@ -207,6 +225,7 @@ static inline void sink_wait_written(struct ff_trial *e, struct timed_task *t, u
 	const double *finish =
 			finish_of(&e->times.node[FF_PHASE_BACKWARD][e->ends[first].to], micro);
 
+	wait_arrived(e, t, e->g->values[value].producer, micro, mv);
 	if (me->none_alike)
 		return;
 	if (t->each) {

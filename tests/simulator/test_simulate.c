@@ -509,6 +509,69 @@ START_TEST(lowered_schedules)
 }
 END_TEST
 
+/* x -> fc0 -> fc1 -> add -> fc2 ..., where a sum reads what came before the layer as well. */
+static void residual_graph(struct ff_arena *a, uint32_t blocks, struct ff_graph *g)
+{
+	union ff_attrs x = {.input = {.rank = 2, .shape = {8, 16}, .dtype = FF_F32}};
+	union ff_attrs y = {.input = {.rank = 1, .shape = {8}, .dtype = FF_I32, .classes = 16}};
+	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+	struct ff_builder *b;
+	struct ff_error err;
+	uint32_t in[2];
+
+	fc.linear.out_features = 16;
+	ck_assert_int_eq(ff_builder_create("residual", a, &b, &err), FF_OK);
+	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+	in[0] = ff_builder_add(b, FF_OP_LINEAR, "first", &fc, in, 1);
+	for (uint32_t i = 0; i < blocks; i++) {
+		in[1] = ff_builder_add(b, FF_OP_LINEAR, ff_arena_printf(a, "fc%u", i), &fc, in, 1);
+		in[0] = ff_builder_add(b, FF_OP_ADD, ff_arena_printf(a, "add%u", i), NULL, in, 2);
+	}
+	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+	ck_assert_msg(ff_builder_finish(b, g, &err) == FF_OK, "%s", err.text);
+}
+
+/* In data parallelism nothing but updates waits for an all-reduce, however long that takes: what a
+ * device adds up by itself, gradients of several readers, does not either. */
+START_TEST(backward_waits_for_no_all_reduce)
+{
+	struct ff_lower_options one_each = {.bucket_bytes = 1};
+	struct hand_machine h;
+	struct ff_arena a;
+	struct ff_graph g;
+	struct ff_strategy strategy;
+	struct ff_schedule s;
+	struct ff_simulation sim;
+	struct ff_pricer *p;
+	struct ff_error err;
+	uint32_t summed = 0;
+
+	ff_arena_init(&a);
+	hand_machine_init(&h, 2, 1, true);
+	h.node[0].network.latency_us = h.node[1].network.latency_us = 1e6;
+	residual_graph(&a, 4, &g);
+	ck_assert_int_eq(ff_strategy_data_parallel(&g, 2, &a, &strategy, &err), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&g, &h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &p, &err),
+			FF_OK);
+	ck_assert_int_eq(ff_lower(&g, &h.m, &strategy, &one_each, &a, &s, &err), FF_OK);
+	ck_assert_int_eq(ff_simulate(&s, p, &a, &sim, &err), FF_OK);
+	for (uint32_t i = 0; i < s.n_tasks; i++) {
+		const struct ff_task *t = &s.tasks[i];
+		const uint16_t *device;
+		uint16_t own;
+
+		if (ff_task_devices(t, &device, &own) > 1 || t->bucket != FF_NONE)
+			continue;
+		ck_assert_double_lt(sim.finish[i], 1e6);
+		summed += t->move && t->phase == FF_PHASE_BACKWARD;
+	}
+	ck_assert_uint_eq(summed, 2 * 4);
+	ff_pricer_destroy(p);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("simulate");
@@ -521,6 +584,7 @@ static Suite *suite(void)
 	tcase_add_test(t, devices_run_side_by_side);
 	tcase_add_test(t, overlap_hides_communication);
 	tcase_add_test(t, overlap_takes_its_share);
+	tcase_add_test(t, backward_waits_for_no_all_reduce);
 	tcase_add_test(t, shared_lanes_queue);
 	tcase_add_test(t, work_is_priced_by_its_key);
 	tcase_add_test(t, spans_cover_every_device);
