@@ -46,8 +46,9 @@ struct ff_bucket_build {
 	/* Of one that is so in every micro-batch: the bucket, of so many micro-batches later, whose
 	 * gradients are written when those of this one are gone. */
 	uint32_t frees, frees_later;
-	/* Of one that is dropped, forward and later: who reads it first and last, or FF_NONE; the
-	 * next that the same node reads first. */
+	/* Of one that is dropped, forward and later: at whose step it is gathered, the first reader
+	 * of the bucket before, and who reads it last, or FF_NONE; the next that is gathered there.
+	 */
 	uint32_t opens[2], closes[2], next_opened[2];
 	int64_t bytes;
 	uint64_t set; /* ff_weight_group.set */
@@ -57,13 +58,14 @@ struct ff_bucketing {
 	struct ff_bucket_build *bucket; /* room for one a member */
 	struct ff_bucket_member *member;
 	uint32_t *first_at;        /* by node: first bucket that closes there, or FF_NONE */
-	uint32_t *first_opened[2]; /* by node: first that it is the first to read, if dropped */
+	uint32_t *first_opened[2]; /* by node: first dropped one that is gathered there */
 	bool *scattered;           /* by node: a parameter whose bucket is scattered */
 	uint32_t n_nodes, cap, n_scattered, n_dropped;
 	int64_t bucket_bytes;
 	enum ff_dtype type;   /* that weights are read as */
 	struct ff_table sets; /* of devices, but for those of one whose gradients are brought */
 	uint32_t *newest;     /* by set: the bucket opened last */
+	uint32_t *opened;     /* dropped ones, in the order in which they are read */
 	struct {
 		uint32_t round, newest;
 	} single[FF_MAX_DEVICES]; /* those: holds where the round is this one */

@@ -12,8 +12,9 @@
 enum ff_step_kind {
 	FF_STEP_MOVES,   /* redistribution at edge `id`: values forward, gradients backward */
 	FF_STEP_COMPUTE, /* all parts of node `id`, and what is carried from part to part */
-	/* Flat buckets whose weights node `id` is the first to read: where it is limited those that
-	 * are dropped, for this micro-batch's forward or (FF_PHASE_RECOMPUTE) what comes later. */
+	/* Flat buckets whose weights node `id` is the first to read: where it is limited, for this
+	 * micro-batch's forward or (FF_PHASE_RECOMPUTE) what comes later, those that are dropped
+	 * and are read behind such a bucket. */
 	FF_STEP_GATHER,
 	/* Buckets whose gradients node `id` completes: where it is limited those that are
 	 * synchronised in every micro-batch, else the others, in the last. */

@@ -197,6 +197,21 @@ static void list_added(struct listing *l, uint32_t edge)
 	}
 }
 
+/* Weights of dropped buckets are gathered at some step of the pass before they are read. */
+static void list_gathered(struct listing *l, uint32_t edge, enum ff_phase reader)
+{
+	const struct ff_trial *e = l->e;
+	const struct ff_program *p = &e->order.program;
+	uint32_t to = e->g->edges[edge].node;
+
+	for (uint32_t k = l->low; k <= l->high; k++) {
+		uint32_t read = ff_program_compute(p, reader, k, to);
+
+		if (read != FF_NONE && read >= l->run->first)
+			add(l, (struct ff_saved){&e->times.node[reader][to], k, true});
+	}
+}
+
 static void list_edge(struct listing *l, uint32_t edge)
 {
 	const struct ff_trial *e = l->e;
@@ -212,6 +227,10 @@ static void list_edge(struct listing *l, uint32_t edge)
 	if (prelude != FF_NONE)
 		list_moved(l, FF_PHASE_BACKWARD, edge, to, prelude, FF_PHASE_BACKWARD);
 	list_added(l, edge);
+	if (e->ends[edge].parameter && e->order.program.again[from]) {
+		list_gathered(l, edge, FF_PHASE_FORWARD);
+		list_gathered(l, edge, ff_node_reads_in(&e->order.program, to));
+	}
 }
 
 static void list_run(struct listing *l)

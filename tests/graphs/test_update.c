@@ -230,6 +230,77 @@ START_TEST(dropped_closed_forms)
 }
 END_TEST
 
+/* Data parallelism over two devices, each parameter in a bucket of its own, which is dropped. */
+static void lower_dropped(
+		uint32_t n_micro, struct ff_arena *a, struct ff_graph *g, struct ff_schedule *ret)
+{
+	static const char *const sets[] = {"layers=6", "hidden=64", "image=8"};
+	const struct ff_lower_options opt = {.bucket_bytes = 1};
+	static struct ff_strategy s;
+	static struct ff_machine m;
+	struct ff_graph micro;
+	struct ff_error err = {0};
+
+	ck_assert_int_eq(ff_zoo_build("mlp", 8, sets, 3, a, g, &err), FF_OK);
+	ck_assert_int_eq(ff_machine_load("cpu2", a, &m, &err), FF_OK);
+	m.overlap = true;
+	ck_assert_int_eq(ff_graph_micro(g, n_micro, a, &micro, &err), FF_OK);
+	ck_assert_int_eq(ff_strategy_data_parallel(&micro, 2, a, &s, &err), FF_OK);
+	s.micro_batches = n_micro;
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		s.config[i].flat = s.recompute[i] = ff_node_is_parameter(g, i);
+	ck_assert_msg(ff_lower(g, &m, &s, &opt, a, ret, &err) == FF_OK, "%s", err.text);
+}
+
+/* What `t` waits for of gathered weights was issued between tasks `from` and `to`; how many. */
+static uint32_t check_issued(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t from, uint32_t to)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < t->n_deps; k++) {
+		uint32_t dep = s->deps[t->first_dep + k];
+
+		if (!ff_task_moves_bucket(&s->tasks[dep]))
+			continue;
+		ck_assert_uint_lt(dep, to);
+		ck_assert(from == FF_NONE || dep > from);
+		n++;
+	}
+	return n;
+}
+
+/* The weights of an operator are gathered while the one before it computes, not earlier; those of
+ * the first of a pass just before it. */
+START_TEST(dropped_are_gathered_ahead)
+{
+	struct ff_schedule s;
+	struct ff_graph g;
+	struct ff_arena a;
+	uint32_t gathers = 0;
+
+	ff_arena_init(&a);
+	lower_dropped(1u + (uint32_t)_i, &a, &g, &s);
+	for (uint32_t i = 0, before[2] = {FF_NONE, FF_NONE}, pass = FF_NONE; i < s.n_tasks; i++) {
+		const struct ff_task *t = &s.tasks[i];
+		uint32_t its = 2 * t->micro + (ff_task_pass(t) == FF_BACKWARD);
+
+		if (!ff_task_computes_part(t) || t->device ||
+				g.nodes[t->node].n_in == g.nodes[t->node].n_data)
+			continue;
+		if (its != pass)
+			before[0] = before[1] = FF_NONE;
+		pass = its;
+		gathers += check_issued(&s, t, before[1], before[0] == FF_NONE ? i : before[0]);
+		before[1] = before[0];
+		before[0] = i;
+	}
+	/* of weights and bias of seven layers, forward and again */
+	ck_assert_uint_eq(gathers, (1u + (uint32_t)_i) * 2 * 2 * 7);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 /* Gradients of micro-batch `micro` of the only bucket, which is scattered, are there until task
  * `sync` has summed them; nobody adds to them what an earlier one has made. */
 static void check_summed(const struct ff_schedule *s, uint32_t sync, uint32_t micro)
@@ -636,6 +707,7 @@ static Suite *suite(void)
 	tcase_add_test(c, closed_forms);
 	tcase_add_test(c, flat_closed_forms);
 	tcase_add_test(c, dropped_closed_forms);
+	tcase_add_loop_test(c, dropped_are_gathered_ahead, 0, 2); /* micro-batches less one */
 	tcase_add_test(c, scattered_closed_forms);
 	/* 1, 2, 4, in both types, weights kept and dropped */
 	tcase_add_loop_test(c, summed_in_micro_batches, 0, 12);

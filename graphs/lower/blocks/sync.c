@@ -40,6 +40,7 @@ void ff_bucketing_finish(struct ff_bucketing *b)
 	free(b->first_at);
 	free(b->scattered);
 	free(b->newest);
+	free(b->opened);
 	ff_table_finish(&b->sets);
 }
 
@@ -56,7 +57,7 @@ static int reserve(struct ff_bucketing *b, uint32_t n, struct ff_error *err)
 	uint32_t cap = b->cap ? b->cap : 256;
 	struct ff_bucket_member *member;
 	struct ff_bucket_build *bucket;
-	uint32_t *newest;
+	uint32_t *newest, *opened;
 
 	if (n <= b->cap - b->n_members)
 		return FF_OK;
@@ -71,7 +72,10 @@ static int reserve(struct ff_bucketing *b, uint32_t n, struct ff_error *err)
 	newest = realloc(b->newest, cap * sizeof(*newest));
 	if (newest)
 		b->newest = newest;
-	if (!member || !bucket || !newest)
+	opened = realloc(b->opened, cap * sizeof(*opened));
+	if (opened)
+		b->opened = opened;
+	if (!member || !bucket || !newest || !opened)
 		return ff_fail_memory(err);
 	b->cap = cap;
 	return FF_OK;
@@ -362,19 +366,75 @@ static void read_by(struct ff_bucket_build *k, const struct ff_graph *g, const s
 	}
 }
 
-static void open_dropped(struct ff_bucketing *b, uint32_t i, const struct ff_graph *g,
-		const struct ff_program *p)
+/* Who reads its weights first and last, if it is dropped. */
+static void find_readers(struct ff_bucketing *b, struct ff_bucket_build *k,
+		const struct ff_graph *g, const struct ff_program *p)
 {
-	struct ff_bucket_build *k = &b->bucket[i];
-
 	for (int later = 0; later < 2; later++) {
 		k->opens[later] = k->closes[later] = FF_NONE;
-		for (uint32_t m = k->first; m != FF_NONE; m = b->member[m].next)
+		for (uint32_t m = k->first; m != FF_NONE && k->way.dropped; m = b->member[m].next)
 			read_by(k, g, p, b->member[m].param, later);
-		if (k->opens[later] == FF_NONE)
+	}
+}
+
+/* Dropped buckets into `order` as they are opened; they stand in that order, or from the last to
+ * the first, but for few.  Returns how many. */
+static uint32_t order_opened(const struct ff_bucketing *b, const struct ff_program *p, bool later,
+		uint32_t *order)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < b->n_buckets; k++) {
+		uint32_t i = later ? k : b->n_buckets - 1 - k, at = n, step;
+
+		if (b->bucket[i].opens[later] == FF_NONE)
 			continue;
+		step = ff_program_gathers(p, later, 0, b->bucket[i].opens[later]);
+		for (; at > 0; at--) {
+			uint32_t before = order[at - 1],
+				 its = ff_program_gathers(
+						 p, later, 0, b->bucket[before].opens[later]);
+
+			if (its < step || (its == step && before < i))
+				break;
+			order[at] = before;
+		}
+		order[at] = i;
+		n++;
+	}
+	return n;
+}
+
+/* The bucket of the same devices and stage that another node opens before the one at `at`, or that.
+ */
+static uint32_t opened_before(
+		const struct ff_bucketing *b, bool later, const uint32_t *order, uint32_t at)
+{
+	const struct ff_bucket_build *k = &b->bucket[order[at]];
+
+	for (uint32_t i = at; i-- > 0;) {
+		const struct ff_bucket_build *o = &b->bucket[order[i]];
+
+		if (o->opens[later] != k->opens[later] && o->set == k->set &&
+				same_way(o->way, k->way) && o->n_devices == k->n_devices &&
+				!memcmp(o->device, k->device, k->n_devices * sizeof(*k->device)))
+			return order[i];
+	}
+	return order[at];
+}
+
+/* A dropped bucket is gathered when the one before it is opened, so that it is on its way while
+ * that one is read. */
+static void open_ahead(struct ff_bucketing *b, const struct ff_program *p, bool later)
+{
+	uint32_t n = order_opened(b, p, later, b->opened);
+
+	for (uint32_t at = n; at-- > 0;) {
+		struct ff_bucket_build *k = &b->bucket[b->opened[at]];
+
+		k->opens[later] = b->bucket[opened_before(b, later, b->opened, at)].opens[later];
 		k->next_opened[later] = b->first_opened[later][k->opens[later]];
-		b->first_opened[later][k->opens[later]] = i;
+		b->first_opened[later][k->opens[later]] = b->opened[at];
 	}
 }
 
@@ -442,15 +502,16 @@ void ff_bucketing_open(struct ff_bucketing *b, const struct ff_graph *g, const s
 	if (b->n_dropped)
 		memset(b->first_opened[0], 0xff,
 				2 * (size_t)b->n_nodes * sizeof(**b->first_opened));
-	for (uint32_t i = b->n_buckets; i-- > 0 && b->n_scattered;) {
+	for (uint32_t i = 0; i < b->n_buckets && b->n_scattered; i++) {
 		struct ff_bucket_build *k = &b->bucket[i];
 
 		k->writes = FF_NONE;
 		for (uint32_t m = k->first; m != FF_NONE && k->way.scattered; m = b->member[m].next)
 			written_by(k, g, p, b->member[m].param);
-		if (k->way.dropped)
-			open_dropped(b, i, g, p);
+		find_readers(b, k, g, p);
 	}
 	if (b->n_scattered)
 		open_rings(b);
+	for (int later = 0; later < 2 && b->n_dropped; later++)
+		open_ahead(b, p, later);
 }
