@@ -241,7 +241,8 @@ def test_as_buckets():
             text = plan("as", tool, *at)
             assert said in text, text
             steps = re.search(r"^step time +([\d.]+) ms +([\d.]+) ms$", text, re.M)
-            assert float(steps.group(2)) < float(steps.group(1)), text
+            # tuning ends where it would gain less than a hundredth
+            assert float(steps.group(2)) < 1.01 * float(steps.group(1)), text
     simulate("g.json", "dgx-a100-40:2", "data-parallel", "regular.json")
     with open("regular.json", encoding="utf-8") as f:
         tuned = json.load(f)["bucket_bytes"]
