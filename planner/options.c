@@ -417,8 +417,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"degrees of tensor, data and "
 					"pipeline parallelism and micro-batches, with any of "
 					"zero-1, zero-2, zero-3, recompute, recompute=light, "
-					"interleave=V, "
-					"zb-h1, sequence, experts and even behind them",
+					"recompute=N, interleave=V, zb-h1, sequence, experts and "
+					"even behind them",
 					.words = ff_starts},
 			{"--pin", FF_OPTION_TEXTS, &o->limits.pin,
 					"PATTERN:DIM=N[,DIM=N][@DEVICES]",

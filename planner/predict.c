@@ -76,12 +76,13 @@ int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err)
 					  ff_bucket_bytes(&j->in.graph, &j->in.machine), &at, err);
 }
 
-static bool baseline_ends(void *ctx)
+static bool baseline_ends(void *ctx, double part)
 {
 	struct ff_job *j = ctx;
 
 	return ff_job_interrupted(j) ||
-	       (j->opt.seconds > 0 && ff_job_now_s() - j->from > BASELINE_SHARE * j->opt.seconds);
+	       (j->opt.seconds > 0 &&
+			       ff_job_now_s() - j->from > part * BASELINE_SHARE * j->opt.seconds);
 }
 
 static void baseline_begins(void *ctx)

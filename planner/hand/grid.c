@@ -8,7 +8,11 @@
 #include <string.h>
 
 #include "ff/micro.h"
+#include "space/repeats.h"
 #include "space/space.h"
+
+#define WALK_SHARE 0.75 /* of the time, before it is asked how few blocks are recomputed, */
+#define MOST_FEWER 8    /* of so many that recompute all, the fastest */
 
 /* Axes: stages, devices that share a product, and micro-batches are powers of two. */
 enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, ORDER, AXES };
@@ -16,6 +20,7 @@ static const uint8_t sizes[AXES] = {5, 4, 4, 4, 3, 11, 5};
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
 static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3"};
 static const char *const again[] = {"", ",recompute=light", ",recompute"};
+enum { NOTHING, LIGHT, WHOLE };
 /* Either side of 1F1B fills its bubbles, by other means. */
 enum { PLAIN = 1 };
 static const char *const orders[] = {
@@ -39,6 +44,11 @@ struct waiting {
 	double step_us;
 };
 
+struct list {
+	struct waiting *at; /* room for one a place */
+	uint32_t n;
+};
+
 struct walk {
 	const struct ff_grid *grid;
 	struct ff_arena *a;
@@ -49,19 +59,20 @@ struct walk {
 	bool *seen;      /* by number of a place: it is due, or was */
 	struct due *due; /* room for one a place */
 	uint32_t n_due;
-	struct waiting *waiting; /* likewise */
-	uint32_t n_waiting;
+	struct list waiting; /* likewise */
+	struct list whole;   /* what fits, and recomputes blocks whole */
+	uint32_t n_blocks;
 	double memory_bytes; /* of all devices together */
 };
 
-static bool time_is_up(const struct walk *x)
+static bool time_is_up(const struct walk *x, double share)
 {
-	return x->grid->stop && x->grid->stop(x->grid->ctx);
+	return x->grid->stop && x->grid->stop(x->grid->ctx, share);
 }
 
-static bool stopped(const struct walk *x)
+static bool stopped(const struct walk *x, double share)
 {
-	return (x->grid->most && x->tried >= x->grid->most) || time_is_up(x);
+	return (x->grid->most && x->tried >= share * x->grid->most) || time_is_up(x, share);
 }
 
 /* Whether memory is so scarce that what is asked for has to be laid out.  A layout takes several
@@ -336,6 +347,26 @@ static void name_place(const struct walk *x, const struct place *p, char name[FF
 			orders[p->at[ORDER]]);
 }
 
+static void add(struct list *l, const struct place *p, const struct ff_evaluation *at)
+{
+	l->at[l->n++] = (struct waiting){*p, at->step_us};
+}
+
+/* False: there is none. */
+static bool take_fastest(struct list *l, struct waiting *ret)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 1; i < l->n; i++)
+		if (l->at[i].step_us < l->at[at].step_us)
+			at = i;
+	if (!l->n)
+		return false;
+	*ret = l->at[at];
+	l->at[at] = l->at[--l->n];
+	return true;
+}
+
 static int try_place(struct walk *x, const struct place *p, struct ff_error *err)
 {
 	struct ff_evaluation at;
@@ -346,7 +377,9 @@ static int try_place(struct walk *x, const struct place *p, struct ff_error *err
 	name_place(x, p, name);
 	code = try(x, name, true, &at, &late, err);
 	if (code == FF_OK && late)
-		x->waiting[x->n_waiting++] = (struct waiting){*p, at.step_us};
+		add(&x->waiting, p, &at);
+	if (code == FF_OK && at.fits && p->at[AGAIN] == WHOLE)
+		add(&x->whole, p, &at);
 	if (code == FF_OK && !x->grid->whole && at.step_us > 0)
 		make_neighbours_due(x, p, &at, key_of(x, &at));
 	return code;
@@ -356,20 +389,75 @@ static int try_place(struct walk *x, const struct place *p, struct ff_error *err
  * fastest of all even where the time is up. */
 static int try_waiting(struct walk *x, struct ff_error *err)
 {
+	struct waiting next;
 	int code = FF_OK;
 
-	for (bool first = true; x->n_waiting && code == FF_OK; first = false) {
+	for (bool first = true; code == FF_OK && take_fastest(&x->waiting, &next); first = false) {
 		char name[FF_GRID_NAME];
-		uint32_t at = 0;
 
-		for (uint32_t i = 1; i < x->n_waiting; i++)
-			if (x->waiting[i].step_us < x->waiting[at].step_us)
-				at = i;
-		if (x->waiting[at].step_us >= x->at_best.step_us || (!first && time_is_up(x)))
+		if (next.step_us >= x->at_best.step_us || (!first && time_is_up(x, 1)))
 			break;
-		name_place(x, &x->waiting[at].place, name);
-		x->waiting[at] = x->waiting[--x->n_waiting];
+		name_place(x, &next.place, name);
 		code = try_now(x, name, err);
+	}
+	return code;
+}
+
+/* ---- some blocks recomputed ---- */
+
+/* `p`, but that `n` blocks of a stage are recomputed whole. */
+static int try_blocks(struct walk *x, const struct place *p, uint32_t n, struct ff_evaluation *at,
+		struct ff_error *err)
+{
+	char name[FF_GRID_NAME], count[24];
+	bool late;
+
+	name_place(x, p, name);
+	snprintf(count, sizeof(count), ",recompute=%u", n);
+	if (strlen(name) + strlen(count) < sizeof(name))
+		strcat(name, count);
+	return try(x, name, false, at, &late, err);
+}
+
+/* How few blocks have to be recomputed whole; of the others what `others` says is.  None that is no
+ * faster than the best is looked for. */
+static int find_fewest(struct walk *x, struct place p, uint8_t others, struct ff_error *err)
+{
+	uint32_t stages = (1u << p.at[STAGES]) * (p.at[ORDER] > PLAIN ? p.at[ORDER] : 1u);
+	uint32_t least = 1, most = (x->n_blocks + stages - 1) / stages;
+	struct ff_evaluation at;
+	int code;
+
+	p.at[AGAIN] = others;
+	if (most < 2)
+		return FF_OK;
+	code = try_blocks(x, &p, least, &at, err);
+	if (code < 0 || at.fits || !(at.step_us > 0 && at.step_us < x->at_best.step_us))
+		return code;
+	while (most - least > 1 && code == FF_OK && !stopped(x, 1)) {
+		uint32_t middle = least + (most - least) / 2;
+
+		code = try_blocks(x, &p, middle, &at, err);
+		if (at.fits)
+			most = middle;
+		else
+			least = middle;
+	}
+	return code;
+}
+
+/* Memory that is left where all blocks are recomputed is used by those that need not be. */
+static int try_fewer(struct walk *x, struct ff_error *err)
+{
+	struct waiting next;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < MOST_FEWER && code == FF_OK && take_fastest(&x->whole, &next);
+			i++) {
+		if (!stopped(x, 1))
+			code = find_fewest(x, next.place, NOTHING, err);
+		if (code == FF_OK && !stopped(x, 1))
+			code = find_fewest(x, next.place, LIGHT, err);
 	}
 	return code;
 }
@@ -379,7 +467,7 @@ static int try_others(struct walk *x, struct ff_error *err)
 	static const char *const others[] = {"zero-1", "zero-2", "zero-3", "frugal"};
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < 4 && code == FF_OK && x->grid->samples && !stopped(x); i++)
+	for (uint32_t i = 0; i < 4 && code == FF_OK && x->grid->samples && !stopped(x, 1); i++)
 		code = try_now(x, others[i], err);
 	return code;
 }
@@ -388,7 +476,7 @@ static int try_others(struct walk *x, struct ff_error *err)
 static int try_frugal(struct walk *x, struct ff_error *err)
 {
 	uint32_t share = (uint32_t)x->grid->graph->batch / x->grid->machine->n_devices;
-	struct place p = {.at = {[UPDATES] = 3, [AGAIN] = 2, [ORDER] = PLAIN}};
+	struct place p = {.at = {[UPDATES] = 3, [AGAIN] = WHOLE, [ORDER] = PLAIN}};
 	int code = try_place(x, &p, err);
 
 	for (uint8_t i = 0; i < sizes[MICRO]; i++)
@@ -403,18 +491,36 @@ static int try_frugal(struct walk *x, struct ff_error *err)
 
 static int create(struct walk *x, struct ff_error *err)
 {
+	struct ff_repeats repeats;
 	uint32_t n = places();
+	int code;
 
 	x->at_best = (struct ff_evaluation){.step_us = INFINITY};
 	x->seen = ff_arena_array(x->a, n, sizeof(*x->seen));
 	x->due = ff_arena_array(x->a, n, sizeof(*x->due));
-	x->waiting = ff_arena_array(x->a, n, sizeof(*x->waiting));
-	if (!x->seen || !x->due || !x->waiting)
+	x->waiting.at = ff_arena_array(x->a, n, sizeof(*x->waiting.at));
+	x->whole.at = ff_arena_array(x->a, n, sizeof(*x->whole.at));
+	if (!x->seen || !x->due || !x->waiting.at || !x->whole.at)
 		return ff_fail_memory(err);
 	memset(x->seen, 0, n * sizeof(*x->seen));
 	for (uint32_t d = 0; d < x->grid->machine->n_devices; d++)
 		x->memory_bytes += (double)ff_device_kind(x->grid->machine, d)->memory_bytes;
-	return ff_strategy_create(x->grid->graph, x->a, &x->best, err);
+	code = ff_repeats_find(x->grid->graph, 1, x->a, &repeats, err);
+	x->n_blocks = code == FF_OK ? repeats.n_blocks : 0;
+	return code == FF_OK ? ff_strategy_create(x->grid->graph, x->a, &x->best, err) : code;
+}
+
+/* Tries what is due in `share` of the time. */
+static int walk(struct walk *x, double share, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	while (x->n_due && code == FF_OK && !stopped(x, share)) {
+		struct place p = take_due(x);
+
+		code = try_place(x, &p, err);
+	}
+	return code == FF_OK ? try_waiting(x, err) : code;
 }
 
 int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strategy *ret,
@@ -431,16 +537,14 @@ int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strat
 		make_first_due(&x, true);
 	if (!x.n_due)
 		make_first_due(&x, false);
-	while (x.n_due && code == FF_OK && !stopped(&x)) {
-		struct place p = take_due(&x);
-
-		code = try_place(&x, &p, err);
-	}
-	if (code == FF_OK)
-		code = try_waiting(&x, err);
+	code = walk(&x, grid->samples ? 1 : WALK_SHARE, err);
+	if (code == FF_OK && !grid->samples)
+		code = try_fewer(&x, err);
+	if (code == FF_OK && !grid->samples)
+		code = walk(&x, 1, err);
 	if (code == FF_OK)
 		code = try_others(&x, err);
-	if (code == FF_OK && grid->samples && stopped(&x) && !isfinite(x.at_best.step_us))
+	if (code == FF_OK && grid->samples && stopped(&x, 1) && !isfinite(x.at_best.step_us))
 		code = try_frugal(&x, err);
 	if (code < 0)
 		return code;

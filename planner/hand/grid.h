@@ -12,11 +12,14 @@ struct ff_grid {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	bool samples;            /* nothing but samples is split: what data parallelism comes to
-				  * where it lacks memory */
-	bool whole;              /* all of it is tried, also what is seldom good */
-	uint32_t most;           /* strategies that are tried, at most; 0: any number */
-	bool (*stop)(void *ctx); /* asked between two that are tried; NULL: never */
+	bool samples;  /* nothing but samples is split: what data parallelism comes to
+			* where it lacks memory */
+	bool whole;    /* all of it is tried, also what is seldom good */
+	uint32_t most; /* strategies that are tried, at most; 0: any number */
+	/* Asked between two that are tried: whether `share` of the time for all is over; NULL:
+	 * never
+	 */
+	bool (*stop)(void *ctx, double share);
 	/* Whether there is time to lay out a strategy in so many micro-batches; NULL: always. */
 	bool (*may_lay_out)(void *ctx, const struct ff_strategy *s);
 	void (*begins)(void *ctx); /* told when something fits; NULL: nobody is */
@@ -26,9 +29,9 @@ struct ff_grid {
 };
 
 /* Tries updates and weights shared out (ZeRO), micro-batches and recomputation, and unless
- * `samples` degrees of tensor, sequence, expert and pipeline parallelism.  *found false: nothing
- * fits; else `ret` is the strategy of the shortest step and `name` what --simulate calls it. Memory
- * from `a`. */
+ * `samples` degrees of tensor, sequence, expert and pipeline parallelism, and how few blocks have
+ * to be recomputed.  *found false: nothing fits; else `ret` is the strategy of the shortest step
+ * and `name` what --simulate calls it. Memory from `a`. */
 int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strategy *ret,
 		char name[FF_GRID_NAME], bool *found, struct ff_error *err);
 

@@ -15,7 +15,7 @@
 #include "stage_cuts.h"
 #include "tensor.h"
 
-static const char prefix[] = "megatron:", interleave[] = "interleave=";
+static const char prefix[] = "megatron:";
 
 /* ---- what was written ---- */
 
@@ -36,34 +36,46 @@ static const struct {
 		{"recompute", AT(again), FF_MEGATRON_FULL},
 		{"recompute=light", AT(again), FF_MEGATRON_LIGHT}, {"sequence", AT(sequence), 1},
 		{"experts", AT(experts), 1}, {"zb-h1", AT(zb_h1), 1}, {"even", AT(even), 1}};
+
+/* The same of those that say a number. */
+static const struct {
+	const char *name;
+	size_t field;
+	uint32_t least, most;
+} counts[] = {{"interleave=", AT(interleave), 2, FF_MOST_CHUNKS},
+		{"recompute=", AT(again_blocks), 1, UINT16_MAX}};
 #undef AT
 #define N_WORDS (sizeof(words) / sizeof(words[0]))
+#define N_COUNTS (sizeof(counts) / sizeof(counts[0]))
 
 static int fail_name(const char *name, const char *hint, struct ff_error *err)
 {
 	return ff_fail(err, FF_E_INPUT,
 			"strategy %.100s: expected megatron:T,D,P,M, degrees of tensor, data and "
 			"pipeline parallelism and micro-batches, and behind them any of zero-1, "
-			"zero-2 or zero-3, recompute or recompute=light, interleave=V or zb-h1, "
-			"sequence, "
-			"experts and even%s",
+			"zero-2 or zero-3, recompute or recompute=light, recompute=N, interleave=V "
+			"or zb-h1, sequence, experts and even%s",
 			name, hint);
 }
 
-/* "interleave=V"; whether it is that. */
-static bool parse_interleave(const char *at, size_t length, struct ff_megatron *h)
+/* A word and its number; whether it is that. */
+static bool parse_count(const char *at, size_t length, struct ff_megatron *h)
 {
-	const size_t n = sizeof(interleave) - 1;
-	char *end = NULL;
-	long v;
+	for (uint32_t i = 0; i < N_COUNTS; i++) {
+		uint32_t *field = (uint32_t *)((char *)h + counts[i].field);
+		const size_t n = strlen(counts[i].name);
+		char *end = NULL;
+		long v;
 
-	if (length <= n || memcmp(at, interleave, n) != 0 || at[n] < '0' || at[n] > '9')
-		return false;
-	v = strtol(at + n, &end, 10);
-	if (end != at + length || v < 2 || v > FF_MOST_CHUNKS || h->interleave)
-		return false;
-	h->interleave = (uint32_t)v;
-	return true;
+		if (length <= n || memcmp(at, counts[i].name, n) != 0 || at[n] < '0' || at[n] > '9')
+			continue;
+		v = strtol(at + n, &end, 10);
+		if (end != at + length || v < counts[i].least || v > counts[i].most || *field)
+			return false;
+		*field = (uint32_t)v;
+		return true;
+	}
+	return false;
 }
 
 static int parse_word(const char *name, const char *at, size_t length, struct ff_megatron *h,
@@ -73,10 +85,11 @@ static int parse_word(const char *name, const char *at, size_t length, struct ff
 	struct ff_nearest near;
 
 	snprintf(text, sizeof(text), "%.*s", (int)length, at);
-	if (parse_interleave(at, length, h))
+	if (parse_count(at, length, h))
 		return FF_OK;
 	ff_nearest_init(&near, text);
 	ff_nearest_try(&near, "interleave=2");
+	ff_nearest_try(&near, "recompute=1");
 	for (uint32_t i = 0; i < N_WORDS; i++) {
 		uint32_t *field = (uint32_t *)((char *)h + words[i].field);
 
@@ -113,7 +126,8 @@ int ff_megatron_parse(const char *name, struct ff_megatron *ret, struct ff_error
 		code = parse_word(name, at, length, &h, err);
 		at += length;
 	}
-	if (code == FF_OK && h.interleave && h.zb_h1)
+	if (code == FF_OK && ((h.interleave && h.zb_h1) ||
+					     (h.again == FF_MEGATRON_FULL && h.again_blocks)))
 		return fail_name(name, "", err);
 	if (code == FF_OK)
 		*ret = h;
@@ -231,7 +245,7 @@ static int check_words(const struct hand *x, struct ff_error *err)
 				"megatron: experts splits products of groups of channels, and "
 				"graph %s has none that %u devices can share: expected no experts",
 				x->g->name, h->tensor * h->data);
-	if (h->again && !x->repeats.n_blocks)
+	if ((h->again || h->again_blocks) && !x->repeats.n_blocks)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: graph %s repeats no block to recompute: expected no "
 				"recompute",
@@ -370,21 +384,49 @@ static bool is_light(const struct hand *x, uint32_t node)
 	return !x->repeats.ends[node] && !(sums && n->n_in > n->n_data);
 }
 
-/* A block's last operator is kept: the next begins with what it makes. */
-static void set_again(struct hand *x)
+/* By block, how many of its stage stand before it. */
+static int find_places(const struct hand *x, uint32_t **ret, struct ff_error *err)
 {
 	const struct ff_repeats *r = &x->repeats;
-	uint32_t last = FF_NONE;
+	uint32_t *place = ff_arena_array(x->a, r->n_blocks, sizeof(*place)), last = FF_NONE;
 
-	for (uint32_t i = x->g->n_nodes; i-- > 0;) {
-		if (!ff_node_needs_config(x->g, i) || r->block[i] == FF_NONE)
+	if (!place)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < x->g->n_nodes; i++) {
+		uint32_t b = r->block[i];
+
+		if (!ff_node_needs_config(x->g, i) || b == FF_NONE)
 			continue;
-		x->s.recompute[i] =
-				x->h->again == FF_MEGATRON_FULL
-						? last != FF_NONE && r->block[i] == r->block[last]
-						: is_light(x, i);
+		if (last == FF_NONE || x->s.stage[i] != x->s.stage[last])
+			place[b] = 0;
+		else if (b != r->block[last])
+			place[b] = place[r->block[last]] + 1;
 		last = i;
 	}
+	*ret = place;
+	return FF_OK;
+}
+
+/* A block's last operator is kept: the next begins with what it makes.  The first blocks of a stage
+ * are those that are recomputed whole where not all are: backward has done with the others, and
+ * what they keep, when it comes to these. */
+static int set_again(struct hand *x, struct ff_error *err)
+{
+	const struct ff_repeats *r = &x->repeats;
+	const struct ff_megatron *h = x->h;
+	uint32_t last = FF_NONE, *place;
+	int code = find_places(x, &place, err);
+
+	for (uint32_t i = x->g->n_nodes; i-- > 0 && code == FF_OK;) {
+		if (!ff_node_needs_config(x->g, i) || r->block[i] == FF_NONE)
+			continue;
+		if (h->again == FF_MEGATRON_FULL || place[r->block[i]] < h->again_blocks)
+			x->s.recompute[i] = last != FF_NONE && r->block[i] == r->block[last];
+		else
+			x->s.recompute[i] = h->again && is_light(x, i);
+		last = i;
+	}
+	return code;
 }
 
 int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
@@ -413,8 +455,10 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 	for (uint32_t i = 0; i < micro.n_nodes; i++)
 		if (ff_node_needs_config(&micro, i))
 			set_config(&x, i);
-	if (h->again)
-		set_again(&x);
+	if (h->again || h->again_blocks)
+		code = set_again(&x, err);
+	if (code < 0)
+		return code;
 	set_parameters(&x);
 	*ret = x.s;
 	return FF_OK;

@@ -118,13 +118,13 @@ static bool is_tight(const struct ff_chain *c)
 	return !c->best.at.fits || c->best.at.tight || c->opt->known;
 }
 
-static bool grid_ends(void *ctx)
+static bool grid_ends(void *ctx, double part)
 {
 	struct ff_chain *c = ctx;
 	double share = c->notes.slow                       ? GRID_SHARE_SLOW
 		       : !c->best.at.fits || c->opt->known ? GRID_SHARE_TIGHT
 							   : GRID_SHARE;
-	double most_s = share * c->opt->seconds;
+	double most_s = part * share * c->opt->seconds;
 
 	ff_chain_look(c);
 	return ff_chain_in_hurry(c) ||

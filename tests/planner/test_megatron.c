@@ -284,6 +284,45 @@ START_TEST(test_light)
 }
 END_TEST
 
+/* Whether an operator inside block `b` is recomputed, whatever the block. */
+static bool is_again(
+		const struct ff_graph *g, const struct ff_strategy *s, uint32_t b, const char *node)
+{
+	char name[100];
+
+	snprintf(name, sizeof(name), "block%u.%s", b, node);
+	return s->recompute[ff_graph_find(g, name)];
+}
+
+/* Of a stage the first blocks are recomputed whole, the others as is said besides. */
+START_TEST(test_some_blocks)
+{
+	struct ff_error err = {0};
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("gpt2", 24,
+			(const char *const[]){"layers=6", "width=64", "heads=4", "sequence=16",
+					"vocabulary=101"},
+			5, &arena, &g, &err));
+	for (uint32_t stages = 1; stages <= 2; stages++)
+		for (uint32_t light = 0; light < 2; light++) {
+			char name[100];
+			struct ff_strategy s;
+
+			snprintf(name, sizeof(name), "megatron:1,1,%u,2,even,recompute=2%s", stages,
+					light ? ",recompute=light" : "");
+			s = start(name, &g, stages);
+			for (uint32_t b = 0; b < 6; b++) {
+				bool whole = b % (6 / stages) < 2;
+
+				ck_assert(is_again(&g, &s, b, "mlp.up") == whole);
+				ck_assert(is_again(&g, &s, b, "norm2") == (whole || light));
+				ck_assert(!is_again(&g, &s, b, "add2"));
+			}
+		}
+}
+END_TEST
+
 static void refuse(const char *name, const struct ff_graph *g, uint32_t devices, const char *word)
 {
 	struct ff_machine m = fixture_devices(devices, &arena);
@@ -319,6 +358,10 @@ START_TEST(test_refused)
 	refuse("megatron:2,1,1,1,sequence", &mlp, 2, "a network of sequences");
 	refuse("megatron:1,2,1,1,experts", &g, 2, "expected no experts");
 	refuse("megatron:1,2,1,1,recompute", &mlp, 2, "expected no recompute");
+	refuse("megatron:1,2,1,1,recompute=1", &mlp, 2, "expected no recompute");
+	refuse("megatron:1,2,1,1,recompute=0", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,2,1,1,recompute,recompute=1", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,2,1,1,recompute=1,recompute=1", &g, 2, "expected megatron:T,D,P,M");
 	refuse("megatron:2,1,1,1", &two, 2, "expected T 1");
 	refuse("megatron:1,2,1,2,interleave=2", &g, 2, "expected P above 1");
 	refuse("megatron:1,1,4,2,interleave=2", &g, 4, "a multiple, such as 4");
@@ -332,7 +375,7 @@ END_TEST
 static void draw(struct ff_random *r, uint32_t n, char name[100])
 {
 	static const char *const words[][3] = {{"", ",zero-1", ",zero-3"},
-			{"", ",recompute", ",recompute=light"}, {"", "", ",sequence"},
+			{"", ",recompute", ",recompute=light,recompute=1"}, {"", "", ",sequence"},
 			{"", ",even", ",experts"}, {"", "", ",interleave=2"}};
 	uint32_t t, p;
 
@@ -509,9 +552,50 @@ START_TEST(test_grid_has_zb_h1)
 }
 END_TEST
 
-static bool at_once(void *ctx)
+/* The least memory of which `name` is said to need nothing more. */
+static int64_t least_bytes(const struct ff_graph *g, const struct ff_machine *m, const char *name)
 {
-	(void)ctx;
+	struct ff_grid grid = {.samples = true, .most = 1};
+
+	return look(g, m, 1, grid, name).at.over_bytes / m->n_devices + 1;
+}
+
+/* Memory that recomputing all blocks leaves is used: what is found recomputes some, and is faster
+ * than whatever treats all alike. */
+START_TEST(test_grid_has_some_blocks)
+{
+	static const char some[] = "megatron:1,1,1,1,recompute=5";
+	static const char *const sets[] = {
+			"layers=8", "width=64", "heads=4", "sequence=64", "vocabulary=101"};
+	static const char *const alike[] = {"", ",recompute=light", ",recompute"};
+	struct ff_machine m = fixture_devices(1, &arena);
+	struct ff_error err = {0};
+	struct ff_graph g;
+	int64_t memory;
+	struct looked x;
+
+	CHECK_OK(ff_zoo_build("gpt2", 1, sets, 5, &arena, &g, &err));
+	memory = least_bytes(&g, &m, some);
+	memory += memory / 50; /* a layout has gaps */
+	for (uint32_t i = 0; i < 3; i++) {
+		char name[100];
+
+		snprintf(name, sizeof(name), "megatron:1,1,1,1%s", alike[i]);
+		x = look(&g, &m, memory, (struct ff_grid){.whole = true}, name);
+		ck_assert(x.found);
+		ck_assert_msg(!x.at.fits || x.at.step_us > x.step_us, "%s: %g us, %s: %g", x.name,
+				x.step_us, name, x.at.step_us);
+	}
+	ck_assert_msg(strstr(x.name, ",recompute="), "%s", x.name);
+	ck_assert_msg(look(&g, &m, memory, (struct ff_grid){.whole = true}, some).at.step_us >=
+					x.step_us,
+			"%s", x.name);
+}
+END_TEST
+
+static bool at_once(void *ctx, double share)
+{
+	(void)ctx, (void)share;
 	return true;
 }
 
@@ -600,6 +684,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_tied);
 	tcase_add_test(c, test_even);
 	tcase_add_test(c, test_light);
+	tcase_add_test(c, test_some_blocks);
 	tcase_add_test(c, test_interleaved);
 	tcase_add_test(c, test_zb_h1);
 	tcase_add_test(c, test_zb_h1_scatters);
@@ -607,6 +692,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_all_are_legal);
 	tcase_add_test(c, test_balance);
 	tcase_add_test(c, test_grid_has_zb_h1);
+	tcase_add_test(c, test_grid_has_some_blocks);
 	tcase_add_test(c, test_grid_in_a_hurry);
 	tcase_add_test(c, test_grid_lays_out_late);
 	suite_add_tcase(s, c);
