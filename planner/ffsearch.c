@@ -188,10 +188,16 @@ static int fail_closest(
 /* Lowers what was found; it must come to what the search took it for. */
 static int confirm(struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
 {
+	const struct ff_plan *d = j->summary.baseline;
 	struct ff_plan *p = &j->summary.plan;
 	double from_s = ff_job_now_s();
-	int code = ff_job_predict(j, &found->best, &j->arena, p, err);
+	int code;
 
+	if (ff_job_may_take(j, d) && d->simulation.step_us <= found->evaluation.step_us) {
+		ff_job_take(j, d); /* it is lowered already */
+		return FF_OK;
+	}
+	code = ff_job_predict(j, &found->best, &j->arena, p, err);
 	if (code < 0)
 		return code;
 	j->predict_s = fmax(j->predict_s, ff_job_now_s() - from_s);
@@ -583,6 +589,7 @@ int main(int argc, char **argv)
 	ff_process_begin(ff_job_command.name);
 	signal(SIGPIPE, SIG_IGN); /* who has read enough of the summary does not cost the plan */
 	ff_arena_init(&j.arena);
+	ff_arena_init(&j.compared);
 	ff_travel_options_init(&j.opt.travel);
 	code = ff_job_parse(&j.opt, argc, argv, &done, &err);
 	if (code == FF_OK && !done)

@@ -83,7 +83,7 @@ struct ff_job_tools {
 
 struct ff_job {
 	struct ff_job_options opt;
-	struct ff_arena arena;
+	struct ff_arena arena, compared; /* compared: data parallelism */
 	struct ff_job_input in;
 	struct ff_job_tools tools;
 	/* clock in seconds: start of the command, end of the lower bound's time */

@@ -1,5 +1,7 @@
 /* What a job predicts: one strategy, and what plans are compared with.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "ff/bucketing.h"
 #include "ff/clock.h"
 #include "hand/buckets.h"
@@ -76,6 +78,54 @@ int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err)
 					  ff_bucket_bytes(&j->in.graph, &j->in.machine), &at, err);
 }
 
+/* Whether a device lacks memory even where nothing is left free. */
+static bool never_fits(const struct ff_job *j, const struct ff_plan *p)
+{
+	for (uint32_t i = 0; i < j->in.machine.n_devices; i++)
+		if (p->schedule.memory_bytes[i] >
+				(j->opt.memory ? j->opt.memory
+					       : ff_device_kind(&j->in.machine, i)->memory_bytes))
+			return true;
+	return false;
+}
+
+/* Of a plan its strategy and figures alone: on 1,024 devices the rest takes a gigabyte. */
+static int keep_figures(struct ff_job *j, struct ff_plan *p, struct ff_error *err)
+{
+	const struct ff_schedule *s = &p->schedule;
+	uint32_t n = j->in.machine.n_devices;
+	int64_t *bytes = ff_arena_array(&j->arena, n, sizeof(*bytes));
+
+	if (!bytes)
+		return ff_fail_memory(err);
+	memcpy(bytes, s->memory_bytes, n * sizeof(*bytes));
+	p->schedule = (struct ff_schedule){.machine = s->machine,
+			.strategy = s->strategy,
+			.optimizer = s->optimizer,
+			.clip = s->clip,
+			.memory_bytes = bytes,
+			.network_bytes = s->network_bytes,
+			.plain_bytes = s->plain_bytes,
+			.travel = s->travel,
+			.averaged_bytes = s->averaged_bytes};
+	p->simulation = (struct ff_simulation){.step_us = p->simulation.step_us};
+	return FF_OK;
+}
+
+/* Data parallelism; that which can be no plan is only compared with. */
+static int predict_data_parallel(
+		struct ff_job *j, const struct ff_strategy *s, struct ff_error *err)
+{
+	struct ff_plan *p = &j->summary.data_parallel;
+	int code = ff_job_predict(j, s, &j->compared, p, err);
+
+	if (code < 0 || j->opt.explain || !never_fits(j, p))
+		return code;
+	code = keep_figures(j, p, err);
+	ff_arena_finish(&j->compared);
+	return code;
+}
+
 static bool baseline_ends(void *ctx, double part)
 {
 	struct ff_job *j = ctx;
@@ -133,7 +183,7 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 		code = ff_job_tune(j, &base, err);
 	from_s = ff_job_now_s();
 	if (code == FF_OK)
-		code = ff_job_predict(j, &base, &j->arena, &s->data_parallel, err);
+		code = predict_data_parallel(j, &base, err);
 	j->baseline_s = ff_job_now_s() - j->from;
 	j->predict_s = ff_job_now_s() - from_s;
 	return code < 0 || ff_plan_fits(&s->data_parallel) ? code : find_sharded(j, err);
