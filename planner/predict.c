@@ -149,6 +149,7 @@ static int find_sharded(struct ff_job *j, struct ff_error *err)
 			.space = j->tools.space,
 			.graph = &j->in.graph,
 			.machine = &j->in.machine,
+			.scarce = true,
 			.samples = true,
 			.stop = baseline_ends,
 			.begins = baseline_begins,

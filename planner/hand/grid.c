@@ -267,11 +267,22 @@ static double room_taken(const struct walk *x, const struct place *p)
 	return (double)bytes / shares * on->machine->n_devices / x->memory_bytes;
 }
 
+/* What needs least memory but for micro-batches: it is likely to fit where little does. */
+static struct place frugal(void)
+{
+	return (struct place){.at = {[UPDATES] = 3, [AGAIN] = WHOLE, [ORDER] = PLAIN}};
+}
+
 /* Where a walk begins: with all stages and shared products, updates cut flat, which are hardly ever
  * worse, and micro-batches enough to fill the stages; first those whose weights take no more than
- * half of the memory, which are likely to fit.  `roomy`: but for those that cannot fit. */
+ * half of the memory, which are likely to fit; where it is scarce, with what is frugal before
+ * them.  `roomy`: but for those that cannot fit. */
 static void make_first_due(struct walk *x, bool roomy)
 {
+	struct place least = frugal();
+
+	if (x->grid->scarce)
+		make_due(x, &least, -3, true);
 	for (uint8_t p = 0; p < sizes[STAGES]; p++)
 		for (uint8_t t = 0; t < sizes[TENSOR]; t++)
 			for (uint8_t split = 0; split < 2; split++) {
@@ -476,7 +487,7 @@ static int try_others(struct walk *x, struct ff_error *err)
 static int try_frugal(struct walk *x, struct ff_error *err)
 {
 	uint32_t share = (uint32_t)x->grid->graph->batch / x->grid->machine->n_devices;
-	struct place p = {.at = {[UPDATES] = 3, [AGAIN] = WHOLE, [ORDER] = PLAIN}};
+	struct place p = frugal();
 	int code = try_place(x, &p, err);
 
 	for (uint8_t i = 0; i < sizes[MICRO]; i++)

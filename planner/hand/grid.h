@@ -12,6 +12,7 @@ struct ff_grid {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
+	bool scarce;   /* memory is: data parallelism does not fit */
 	bool samples;  /* nothing but samples is split: what data parallelism comes to
 			* where it lacks memory */
 	bool whole;    /* all of it is tried, also what is seldom good */
