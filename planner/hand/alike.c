@@ -352,6 +352,51 @@ static int make_like(struct regular *r, const struct group *x, uint32_t n, bool 
 	return code;
 }
 
+/* ---- what serves nothing ---- */
+
+/* Nothing is recomputed; whether anything was. */
+static bool keep_values(struct regular *r)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < r->g->n_nodes; i++) {
+		if (!ff_node_needs_config(r->g, i) || !r->tried.recompute[i])
+			continue;
+		r->tried.recompute[i] = false;
+		any = true;
+	}
+	return any;
+}
+
+/* All are in one stage, where there is one micro-batch and stages are but an order; whether there
+ * were several. */
+static bool join_stages(struct regular *r)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < r->g->n_nodes && r->tried.micro_batches == 1; i++) {
+		any = any || r->tried.stage[i];
+		r->tried.stage[i] = 0;
+	}
+	return any;
+}
+
+/* Walks leave behind what costs nothing, or next to it: a plan without is the simpler. */
+static int simplify(struct regular *r, bool (*change)(struct regular *r), struct ff_error *err)
+{
+	struct ff_evaluation at = {.step_us = INFINITY};
+	int code = FF_OK;
+
+	ff_strategy_copy(&r->tried, &r->kept);
+	if (!stopped(r) && change(r))
+		code = try(r, &at, err);
+	if (code == FF_OK && isfinite(at.step_us)) {
+		ff_strategy_copy(&r->kept, &r->best);
+		r->at = at;
+	}
+	return code;
+}
+
 static bool has_stages(const struct regular *r)
 {
 	for (uint32_t i = 0; i < r->g->n_nodes; i++)
@@ -362,10 +407,15 @@ static bool has_stages(const struct regular *r)
 
 static int make_regular(struct regular *r, struct ff_error *err)
 {
-	bool made = r->repeats.n_blocks == 0, done, staged = has_stages(r);
-	int code = FF_OK;
+	bool made = r->repeats.n_blocks == 0, done, staged;
+	int code = simplify(r, keep_values, err);
 
-	if (!made)
+	if (code == FF_OK)
+		code = simplify(r, join_stages, err);
+	if (code == FF_OK)
+		code = find_places(r, err);
+	staged = has_stages(r);
+	if (code == FF_OK && !made)
 		code = make_like(r, NULL, r->repeats.n_blocks, &made, err);
 	for (uint32_t i = 0; i < r->n_groups && code == FF_OK && !stopped(r); i++) {
 		const struct group *x = &r->group[i];

@@ -17,8 +17,9 @@ struct ff_alike {
 
 /* Makes equal layers of `s` alike where that costs no more: all blocks (repeats.h) like one of
  * them, relative to the devices of their stage; if that costs too much, what is in the same place
- * of each block; at last other equal operators.  *at: its evaluation, before and after, which fits.
- * Memory from `a`. */
+ * of each block; at last other equal operators.  Before that nothing is recomputed, and without
+ * micro-batches all are in one stage, if that costs no more.  *at: its evaluation, before and
+ * after, which fits. Memory from `a`. */
 int ff_alike_make(const struct ff_alike *r, struct ff_arena *a, struct ff_strategy *s,
 		struct ff_evaluation *at, struct ff_error *err);
 

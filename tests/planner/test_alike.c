@@ -162,6 +162,29 @@ static int64_t need(const struct lab *l)
 	return most;
 }
 
+/* What is recomputed for nothing is kept, and what is in stages for nothing is in one.  Where
+ * memory does for no more it stays recomputed. */
+START_TEST(test_what_serves_nothing)
+{
+	int64_t limit = 0;
+
+	for (int scarce = 0; scarce < 2; scarce++) {
+		struct lab l;
+
+		lab_open(&l, "megatron:1,8,1,1,recompute", limit);
+		limit = need(&l) + need(&l) / 100;
+		for (uint32_t i = node(&l, "logits"); i < l.g.n_nodes; i++)
+			l.s.stage[i] = ff_node_needs_config(&l.g, i);
+		make(&l, 1);
+		ck_assert(l.at.fits);
+		for (uint32_t i = 0; i < l.g.n_nodes; i++)
+			ck_assert_uint_eq(l.s.stage[i], 0);
+		ck_assert(l.s.recompute[node(&l, "block0.mlp.up")] == scarce);
+		lab_close(&l);
+	}
+}
+END_TEST
+
 /* Without recomputation it does not fit, with all of it it takes longer: that is a question of how
  * much longer. */
 START_TEST(test_what_it_may_cost)
@@ -201,6 +224,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_blocks_of_stages);
 	tcase_add_test(t, test_the_better_way);
+	tcase_add_test(t, test_what_serves_nothing);
 	tcase_add_test(t, test_what_it_may_cost);
 	suite_add_tcase(s, t);
 	return s;
