@@ -52,6 +52,11 @@ static void write_megatron(const struct ff_regular *r, const struct ff_graph *g,
 	if (h->again == FF_MEGATRON_FULL)
 		fprintf(to, "--recompute-granularity full --recompute-method uniform "
 			    "--recompute-num-layers 1\n");
+	if (h->again_blocks)
+		fprintf(to,
+				"--recompute-granularity full --recompute-method block "
+				"--recompute-num-layers %u\n",
+				h->again_blocks);
 	if (h->again == FF_MEGATRON_LIGHT)
 		fprintf(to, "--recompute-granularity selective\n");
 	if (h->sequence)
@@ -159,12 +164,15 @@ static const struct tool {
 	struct ff_regular_limits limits;
 	void (*write)(const struct ff_regular *r, const struct ff_graph *g, FILE *to);
 } tools[] = {
-		{"megatron", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1, FF_MOST_CHUNKS},
+		{"megatron",
+				{true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1, true,
+						FF_MOST_CHUNKS},
 				write_megatron},
-		{"fsdp", {false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, 0}, write_fsdp},
-		{"deepspeed", {true, true, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, 0},
+		{"fsdp", {false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 0},
+				write_fsdp},
+		{"deepspeed", {true, true, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, false, 0},
 				write_deepspeed},
-		{"torchtitan", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, 2},
+		{"torchtitan", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 2},
 				write_torchtitan},
 };
 #define N_TOOLS (sizeof(tools) / sizeof(tools[0]))

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "ff/micro.h"
+#include "space/repeats.h"
 
 /* How far apart two plans are, in halvings of an operator, and of that a stage or a recomputation
  * that differs. */
@@ -18,6 +19,7 @@ struct walk {
 	const struct ff_regular_limits *limits;
 	struct ff_arena *a;
 	uint32_t stages, updates, again; /* the plan's */
+	uint32_t again_blocks;           /* of a stage, recomputed whole; 0: all, or none */
 	double apart;                    /* of the nearest so far; INFINITY: none */
 	struct ff_regular best;
 };
@@ -68,6 +70,32 @@ static uint32_t again_of(const struct ff_graph *g, const struct ff_strategy *s)
 		again += ff_node_needs_config(g, i) && s->recompute[i];
 	}
 	return 10 * again > 7 * all ? FF_MEGATRON_FULL : 10 * again > all ? FF_MEGATRON_LIGHT : 0;
+}
+
+/* How many blocks of a stage are recomputed whole, in the mean; 0: all are, or none is. */
+static int count_again_blocks(struct walk *x, struct ff_error *err)
+{
+	struct ff_repeats r;
+	uint32_t n = 0, whole = 0, *all, *again;
+	int code = ff_repeats_find(x->g, x->stages, x->a, &r, err);
+
+	if (code < 0)
+		return code;
+	all = ff_arena_array(x->a, r.n_blocks + 1, sizeof(*all));
+	again = ff_arena_array(x->a, r.n_blocks + 1, sizeof(*again));
+	if (!all || !again)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < x->g->n_nodes; i++) {
+		if (!ff_node_needs_config(x->g, i) || r.block[i] == FF_NONE)
+			continue;
+		all[r.block[i]]++;
+		again[r.block[i]] += x->plan->recompute[i];
+	}
+	for (; n < r.n_blocks; n++)
+		whole += 10 * again[n] > 7 * all[n];
+	if (whole < n)
+		x->again_blocks = (whole + x->stages / 2) / x->stages;
+	return FF_OK;
 }
 
 /* ---- how near another one is ---- */
@@ -166,6 +194,7 @@ static uint32_t allowed_chunks(const struct walk *x, const struct ff_megatron *h
 static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *err)
 {
 	static const uint32_t again[] = {FF_MEGATRON_FULL, FF_MEGATRON_LIGHT, 0};
+	uint32_t blocks = x->limits->blocks ? x->again_blocks : 0;
 	int code = FF_OK;
 
 	h.micro = choose_micro(x, (uint32_t)x->g->batch / h.data);
@@ -184,6 +213,10 @@ static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *er
 			if (h.again == x->again || (!h.again && !isfinite(x->apart)))
 				code = try(x, &h, err);
 		}
+		h.again_blocks = blocks;
+		if (blocks && code == FF_OK)
+			code = try(x, &h, err);
+		h.again_blocks = 0;
 		if (x->apart == before)
 			ff_arena_rewind(x->a, mark);
 	}
@@ -204,9 +237,9 @@ int ff_regular_find(const struct ff_graph *g, const struct ff_machine *m,
 			.again = again_of(g, plan),
 			.apart = INFINITY};
 	uint32_t n = m->n_devices;
-	int code = FF_OK;
+	int code = count_again_blocks(&x, err);
 
-	for (uint32_t p = 1; p <= (limits->pipeline ? n : 1); p++)
+	for (uint32_t p = 1; p <= (limits->pipeline ? n : 1) && code == FF_OK; p++)
 		for (uint32_t t = 1; t <= (limits->tensor ? n / p : 1) && code == FF_OK; t++)
 			if (n % p == 0 && n / p % t == 0 && (uint32_t)g->batch % (n / p / t) == 0)
 				code = try_degrees(&x,
@@ -227,11 +260,13 @@ void ff_regular_name(const struct ff_megatron *h, char *buf, size_t size)
 	static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3"};
 	static const char *const again[] = {"", ",recompute=light", ",recompute"};
 
-	char chunks[32] = "";
+	char chunks[32] = "", blocks[32] = "";
 
+	if (h->again_blocks)
+		snprintf(blocks, sizeof(blocks), ",recompute=%u", h->again_blocks);
 	if (h->interleave)
 		snprintf(chunks, sizeof(chunks), ",interleave=%u", h->interleave);
-	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s%s", h->tensor, h->data, h->pipeline,
-			h->micro, updates[h->updates], again[h->again], chunks,
+	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s%s%s", h->tensor, h->data, h->pipeline,
+			h->micro, updates[h->updates], again[h->again], blocks, chunks,
 			h->sequence ? ",sequence" : "", h->experts ? ",experts" : "");
 }

@@ -10,6 +10,7 @@ struct ff_regular_limits {
 	bool tensor, pipeline;
 	/* FF_MEGATRON_ZERO_*, the furthest that goes with each of them */
 	uint32_t tensor_updates, pipeline_updates;
+	bool blocks;     /* some of a stage are recomputed, and others not */
 	uint32_t chunks; /* of the interleaved order, at most; 0: none */
 };
 

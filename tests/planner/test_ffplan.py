@@ -169,6 +169,7 @@ def test_as():
                                                      "--use-distributed-optimizer", "--global-batch-size 32"]),
                         ("megatron:2,4,2,4,recompute", ["--pipeline-model-parallel-size 2", "--micro-batch-size 2",
                                                         "--recompute-granularity full"]),
+                        ("megatron:2,4,2,4,recompute=1", ["--recompute-method block", "--recompute-num-layers 1"]),
                         ("megatron:2,4,2,4,interleave=2", ["--num-virtual-stages-per-pipeline-rank 2"]),
                         ("megatron:4,4,1,1,sequence", ["--sequence-parallel"])):
         simulate("g.json", "dgx-a100-40:2", name, "regular.json")
