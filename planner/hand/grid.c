@@ -548,10 +548,11 @@ int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strat
 		make_first_due(&x, true);
 	if (!x.n_due)
 		make_first_due(&x, false);
-	code = walk(&x, WALK_SHARE, err);
-	if (code == FF_OK)
+	/* what is compared with is to leave a search that goes on from it some memory */
+	code = walk(&x, grid->samples ? 1 : WALK_SHARE, err);
+	if (code == FF_OK && !grid->samples)
 		code = try_fewer(&x, err);
-	if (code == FF_OK)
+	if (code == FF_OK && !grid->samples)
 		code = walk(&x, 1, err);
 	if (code == FF_OK)
 		code = try_others(&x, err);

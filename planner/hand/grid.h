@@ -29,10 +29,10 @@ struct ff_grid {
 	void *ctx;
 };
 
-/* Tries updates and weights shared out (ZeRO), micro-batches and recomputation, how few blocks have
- * to be recomputed, and unless `samples` degrees of tensor, sequence, expert and pipeline
- * parallelism.  *found false: nothing fits; else `ret` is the strategy of the shortest step and
- * `name` what --simulate calls it. Memory from `a`. */
+/* Tries updates and weights shared out (ZeRO), micro-batches and recomputation, and unless
+ * `samples` degrees of tensor, sequence, expert and pipeline parallelism, and how few blocks have
+ * to be recomputed.  *found false: nothing fits; else `ret` is the strategy of the shortest step
+ * and `name` what --simulate calls it. Memory from `a`. */
 int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strategy *ret,
 		char name[FF_GRID_NAME], bool *found, struct ff_error *err);
 
