@@ -149,7 +149,6 @@ static int find_sharded(struct ff_job *j, struct ff_error *err)
 			.space = j->tools.space,
 			.graph = &j->in.graph,
 			.machine = &j->in.machine,
-			.scarce = true,
 			.samples = true,
 			.stop = baseline_ends,
 			.begins = baseline_begins,
@@ -196,6 +195,7 @@ int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_err
 			.space = j->tools.space,
 			.graph = &j->in.graph,
 			.machine = &j->in.machine,
+			.fill = true,
 			.whole = true};
 	bool found = false;
 	int code = ff_grid_find(&grid, &j->arena, ret, j->by_hand, &found, err);

@@ -275,13 +275,13 @@ static struct place frugal(void)
 
 /* Where a walk begins: with all stages and shared products, updates cut flat, which are hardly ever
  * worse, and micro-batches enough to fill the stages; first those whose weights take no more than
- * half of the memory, which are likely to fit; where it is scarce, with what is frugal before
+ * half of the memory, which are likely to fit; where it is to be filled, with what is frugal before
  * them.  `roomy`: but for those that cannot fit. */
 static void make_first_due(struct walk *x, bool roomy)
 {
 	struct place least = frugal();
 
-	if (x->grid->scarce)
+	if (x->grid->fill)
 		make_due(x, &least, -3, true);
 	for (uint8_t p = 0; p < sizes[STAGES]; p++)
 		for (uint8_t t = 0; t < sizes[TENSOR]; t++)
@@ -548,11 +548,10 @@ int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strat
 		make_first_due(&x, true);
 	if (!x.n_due)
 		make_first_due(&x, false);
-	/* what is compared with is to leave a search that goes on from it some memory */
-	code = walk(&x, grid->samples ? 1 : WALK_SHARE, err);
-	if (code == FF_OK && !grid->samples)
+	code = walk(&x, grid->fill ? WALK_SHARE : 1, err);
+	if (code == FF_OK && grid->fill)
 		code = try_fewer(&x, err);
-	if (code == FF_OK && !grid->samples)
+	if (code == FF_OK && grid->fill)
 		code = walk(&x, 1, err);
 	if (code == FF_OK)
 		code = try_others(&x, err);

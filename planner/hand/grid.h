@@ -12,7 +12,8 @@ struct ff_grid {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	bool scarce;   /* memory is: data parallelism does not fit */
+	bool fill;     /* memory that recomputing all blocks leaves is used, as no search goes on
+			* from what is found: that needs some to trade */
 	bool samples;  /* nothing but samples is split: what data parallelism comes to
 			* where it lacks memory */
 	bool whole;    /* all of it is tried, also what is seldom good */
@@ -30,9 +31,9 @@ struct ff_grid {
 };
 
 /* Tries updates and weights shared out (ZeRO), micro-batches and recomputation, and unless
- * `samples` degrees of tensor, sequence, expert and pipeline parallelism, and how few blocks have
- * to be recomputed.  *found false: nothing fits; else `ret` is the strategy of the shortest step
- * and `name` what --simulate calls it. Memory from `a`. */
+ * `samples` degrees of tensor, sequence, expert and pipeline parallelism, and if `fill` how few
+ * blocks have to be recomputed.  *found false: nothing fits; else `ret` is the strategy of the
+ * shortest step and `name` what --simulate calls it. Memory from `a`. */
 int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strategy *ret,
 		char name[FF_GRID_NAME], bool *found, struct ff_error *err);
 

@@ -312,7 +312,7 @@ static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 			.space = c->space,
 			.graph = c->graph,
 			.machine = c->machine,
-			.scarce = !c->best.at.fits || c->opt->known,
+			.fill = c->notes.slow && (!c->best.at.fits || c->opt->known),
 			.most = c->clock.limit ? (uint32_t)(c->clock.limit / GRID_EVERY + 1) : 0,
 			.stop = grid_ends,
 			.may_lay_out = grid_lays_out,
