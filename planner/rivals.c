@@ -74,7 +74,9 @@ static void word_order(const struct ff_shape *shape, char text[24])
 	if (shape->rule == FF_ORDER_INTERLEAVED && shape->chunks > 1)
 		snprintf(text, 24, ",interleave=%u", shape->chunks);
 	else
-		snprintf(text, 24, "%s", shape->rule == FF_ORDER_ZB_H1 ? ",zb-h1" : "");
+		snprintf(text, 24, "%s%s", ff_order_row(shape->rule)->halves ? "," : "",
+				ff_order_row(shape->rule)->halves ? ff_order_name(shape->rule)
+								  : "");
 }
 
 /* Degrees of a strategy by hand. */

@@ -4,11 +4,26 @@
 
 #include <string.h>
 
-const char *ff_order_name(enum ff_order_rule rule)
+const struct ff_order_row *ff_order_row(enum ff_order_rule rule)
 {
-	static const char *const names[FF_ORDER_COUNT] = {"gpipe", "1f1b", "interleaved", "zb-h1"};
+	static const struct ff_order_row rows[FF_ORDER_COUNT] = {
+			[FF_ORDER_GPIPE] = {"gpipe", 1, false},
+			[FF_ORDER_1F1B] = {"1f1b", 1, false},
+			[FF_ORDER_INTERLEAVED] = {"interleaved", 0, false},
+			[FF_ORDER_ZB_H1] = {"zb-h1", 1, true},
+			[FF_ORDER_ZB_V] = {"zb-v", 2, true}};
 
-	return names[rule];
+	return &rows[rule];
+}
+
+bool ff_order_find(const char *name, enum ff_order_rule *ret)
+{
+	for (int k = 0; k < FF_ORDER_COUNT; k++)
+		if (!strcmp(name, ff_order_name((enum ff_order_rule)k))) {
+			*ret = (enum ff_order_rule)k;
+			return true;
+		}
+	return false;
 }
 
 int ff_strategy_create(const struct ff_graph *g, struct ff_arena *a, struct ff_strategy *ret,

@@ -204,7 +204,7 @@ static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct 
 {
 	const struct ff_json *rule = ff_json_get(root, "order");
 	int64_t n = 1;
-	int k = 0, code = FF_OK;
+	int code = FF_OK;
 
 	if (ff_json_get(root, "micro_batches"))
 		code = ff_json_int(root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, &n, err);
@@ -213,14 +213,10 @@ static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct 
 	s->micro_batches = (uint32_t)n;
 	if (!rule)
 		return read_chunks(root, s, err);
-	while (k < FF_ORDER_COUNT &&
-			(rule->type != FF_JSON_STRING ||
-					strcmp(rule->text, ff_order_name((enum ff_order_rule)k))))
-		k++;
-	if (k == FF_ORDER_COUNT)
+	if (rule->type != FF_JSON_STRING || !ff_order_find(rule->text, &s->rule))
 		return ff_json_fail(rule, err,
-				"expected \"gpipe\", \"1f1b\", \"interleaved\" or \"zb-h1\"");
-	s->rule = (enum ff_order_rule)k;
+				"expected \"gpipe\", \"1f1b\", \"interleaved\", \"zb-h1\" or "
+				"\"zb-v\"");
 	return read_chunks(root, s, err);
 }
 

@@ -20,9 +20,22 @@ enum ff_order_rule {
 			       * shorter bubbles (Narayanan et al., Megatron-LM, SC 2021) */
 	FF_ORDER_ZB_H1,       /* as 1F1B, but gradients of parameters are made apart, where a
 			       * device would wait (Qi et al., ICLR 2024) */
+	FF_ORDER_ZB_V,        /* likewise, where the i-th of p devices holds stages i and
+			       * 2 p - 1 - i: a V (the same) */
 	FF_ORDER_COUNT
 };
-const char *ff_order_name(enum ff_order_rule rule); /* "gpipe", "1f1b", "interleaved", "zb-h1" */
+struct ff_order_row {
+	const char *name; /* in strategy files */
+	uint32_t chunks;  /* stages that a device holds; 0: as many as the strategy says */
+	bool halves;      /* gradients of parameters are made apart from those of data */
+};
+const struct ff_order_row *ff_order_row(enum ff_order_rule rule);
+static inline const char *ff_order_name(enum ff_order_rule rule)
+{
+	return ff_order_row(rule)->name;
+}
+/* Whether there is one of that name. */
+bool ff_order_find(const char *name, enum ff_order_rule *ret);
 
 /* With several micro-batches configs cut the graph of one of them (ff_graph_micro). */
 struct ff_optimizer;
@@ -79,6 +92,14 @@ struct ff_strategy_info {
 	const char *communication;   /* that its costs were measured with; NULL: unknown */
 	int64_t data_parallel_bucket_bytes; /* what data parallelism beside it has; 0: the preset */
 };
+
+/* Stages that the same devices hold. */
+static inline uint32_t ff_strategy_chunks(const struct ff_strategy *s)
+{
+	uint32_t chunks = ff_order_row(s->rule)->chunks;
+
+	return chunks ? chunks : s->chunks;
+}
 
 /* A strategy with room for every node and nothing decided. */
 int ff_strategy_create(const struct ff_graph *g, struct ff_arena *a, struct ff_strategy *ret,

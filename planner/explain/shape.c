@@ -74,7 +74,7 @@ void ff_shape_find(const struct ff_graph *g, const struct ff_plan *p, const stru
 		int64_t bucket_bytes, struct ff_shape *ret)
 {
 	const struct ff_strategy *s = &p->strategy;
-	uint32_t chunks = s->rule == FF_ORDER_INTERLEAVED ? s->chunks : 1;
+	uint32_t chunks = ff_strategy_chunks(s);
 	struct ff_shape shape = {.pipeline = 1,
 			.chunks = 1,
 			.micro_batches = s->micro_batches,

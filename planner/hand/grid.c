@@ -16,15 +16,15 @@
 
 /* Axes: stages, devices that share a product, and micro-batches are powers of two. */
 enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, ORDER, AXES };
-static const uint8_t sizes[AXES] = {5, 4, 4, 4, 3, 11, 5};
+static const uint8_t sizes[AXES] = {5, 4, 4, 4, 3, 11, 6};
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
 static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3"};
 static const char *const again[] = {"", ",recompute=light", ",recompute"};
 enum { NOTHING, LIGHT, WHOLE };
 /* Either side of 1F1B fills its bubbles, by other means. */
-enum { PLAIN = 1 };
+enum { PLAIN = 2 };
 static const char *const orders[] = {
-		",zb-h1", "", ",interleave=2", ",interleave=3", ",interleave=4"};
+		",zb-v", ",zb-h1", "", ",interleave=2", ",interleave=3", ",interleave=4"};
 
 struct place {
 	uint8_t at[AXES];

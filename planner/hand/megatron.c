@@ -35,7 +35,8 @@ static const struct {
 		{"zero-3", AT(updates), FF_MEGATRON_ZERO_3},
 		{"recompute", AT(again), FF_MEGATRON_FULL},
 		{"recompute=light", AT(again), FF_MEGATRON_LIGHT}, {"sequence", AT(sequence), 1},
-		{"experts", AT(experts), 1}, {"zb-h1", AT(zb_h1), 1}, {"even", AT(even), 1}};
+		{"experts", AT(experts), 1}, {"zb-h1", AT(rule), FF_ORDER_ZB_H1},
+		{"zb-v", AT(rule), FF_ORDER_ZB_V}, {"even", AT(even), 1}};
 
 /* The same of those that say a number. */
 static const struct {
@@ -53,8 +54,8 @@ static int fail_name(const char *name, const char *hint, struct ff_error *err)
 	return ff_fail(err, FF_E_INPUT,
 			"strategy %.100s: expected megatron:T,D,P,M, degrees of tensor, data and "
 			"pipeline parallelism and micro-batches, and behind them any of zero-1, "
-			"zero-2 or zero-3, recompute or recompute=light, recompute=N, interleave=V "
-			"or zb-h1, sequence, experts and even%s",
+			"zero-2 or zero-3, recompute or recompute=light, recompute=N, interleave=V, "
+			"zb-h1 or zb-v, sequence, experts and even%s",
 			name, hint);
 }
 
@@ -126,7 +127,7 @@ int ff_megatron_parse(const char *name, struct ff_megatron *ret, struct ff_error
 		code = parse_word(name, at, length, &h, err);
 		at += length;
 	}
-	if (code == FF_OK && ((h.interleave && h.zb_h1) ||
+	if (code == FF_OK && ((h.interleave && h.rule) ||
 					     (h.again == FF_MEGATRON_FULL && h.again_blocks)))
 		return fail_name(name, "", err);
 	if (code == FF_OK)
@@ -184,14 +185,25 @@ static int check_numbers(const struct ff_megatron *h, const struct ff_graph *g,
 	return FF_OK;
 }
 
+static enum ff_order_rule rule_of(const struct ff_megatron *h)
+{
+	return h->interleave ? FF_ORDER_INTERLEAVED
+	       : h->rule     ? (enum ff_order_rule)h->rule
+			     : FF_ORDER_1F1B;
+}
+
 static uint32_t count_stages(const struct ff_megatron *h)
 {
-	return h->pipeline * (h->interleave ? h->interleave : 1);
+	return h->pipeline * (h->interleave ? h->interleave : ff_order_row(rule_of(h))->chunks);
 }
 
 /* As Megatron-LM has it. */
-static int check_interleave(const struct ff_megatron *h, struct ff_error *err)
+static int check_order(const struct ff_megatron *h, struct ff_error *err)
 {
+	if (h->rule == FF_ORDER_ZB_V && h->pipeline == 1)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: zb-v gives each of P shares of the devices two stages, "
+				"down and up again: expected P above 1");
 	if (h->interleave && h->pipeline == 1)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: interleave=%u gives each of P shares of the devices as "
@@ -316,6 +328,15 @@ static uint32_t places_dim(const struct hand *x, const struct ff_node *n)
 	return (uint32_t)at->term[0].dim;
 }
 
+/* Whose the stage is that `node` stands in: shares of the devices hold stages in turn, or down and
+ * up again. */
+static uint32_t share_of(const struct hand *x, uint32_t node)
+{
+	uint32_t p = x->h->pipeline, stage = x->s.stage[node];
+
+	return x->h->rule == FF_ORDER_ZB_V && stage >= p ? 2 * p - 1 - stage : stage % p;
+}
+
 /* `dim` in `degree` parts on neighbours, samples in up to `samples` shares; on what is left of the
  * stage's devices the same once more. */
 static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t degree,
@@ -325,8 +346,7 @@ static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t de
 	uint32_t all = x->h->tensor * x->h->data, s = ff_node_sample_dim(n);
 	struct ff_config *c = &x->s.config[node];
 
-	*c = (struct ff_config){.n_parts = all,
-			.start = (uint16_t)(x->s.stage[node] % x->h->pipeline * all)};
+	*c = (struct ff_config){.n_parts = all, .start = (uint16_t)(share_of(x, node) * all)};
 	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
 		c->degree[d] = 1;
 	if (dim != FF_NONE && degree > 1) {
@@ -438,7 +458,7 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 	int code = check_numbers(h, g, m, err);
 
 	if (code == FF_OK)
-		code = check_interleave(h, err);
+		code = check_order(h, err);
 	if (code == FF_OK)
 		code = ff_strategy_create(g, a, &x.s, err);
 	if (code == FF_OK)
@@ -450,7 +470,7 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 	if (code < 0)
 		return code;
 	x.s.micro_batches = h->micro;
-	x.s.rule = h->interleave ? FF_ORDER_INTERLEAVED : h->zb_h1 ? FF_ORDER_ZB_H1 : FF_ORDER_1F1B;
+	x.s.rule = rule_of(h);
 	x.s.chunks = h->interleave ? h->interleave : 1;
 	for (uint32_t i = 0; i < micro.n_nodes; i++)
 		if (ff_node_needs_config(&micro, i))

@@ -10,7 +10,8 @@ enum { FF_MEGATRON_ZERO_1 = 1, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_3 };
 enum { FF_MEGATRON_LIGHT = 1, FF_MEGATRON_FULL };
 
 /* Device number (share * data + d) * tensor + t has part t of the products of stages `share`,
- * `share` + pipeline, ..., and share d of their samples. */
+ * `share` + pipeline, ... (in a V `share` and 2 * pipeline - 1 - `share`), and share d of their
+ * samples. */
 struct ff_megatron {
 	uint32_t tensor, data, pipeline, micro;
 	uint32_t updates; /* FF_MEGATRON_ZERO_*; 0: parameters are updated wherever they are */
@@ -21,7 +22,7 @@ struct ff_megatron {
 	uint32_t experts;      /* 1: products of groups of channels are split by group */
 	uint32_t interleave;   /* stages that each of the pipeline's shares of devices has in turn;
 				* 0: one */
-	uint32_t zb_h1;        /* 1: gradients of parameters fill the bubbles of 1F1B */
+	uint32_t rule; /* FF_ORDER_ZB_H1 or _V: gradients of parameters fill bubbles; 0: none */
 	uint32_t even; /* 1: stages have equally many blocks, whatever those at the ends take */
 };
 

@@ -131,9 +131,8 @@ static void read_header(struct carry *x, const struct ff_json *root)
 
 	t->micro[0] = number(root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, 1);
 	x->s.micro_batches = t->micro[1];
-	for (int k = 0; k < FF_ORDER_COUNT && rule && rule->type == FF_JSON_STRING; k++)
-		if (!strcmp(rule->text, ff_order_name((enum ff_order_rule)k)))
-			x->s.rule = (enum ff_order_rule)k;
+	if (rule && rule->type == FF_JSON_STRING)
+		ff_order_find(rule->text, &x->s.rule);
 	if (x->s.rule == FF_ORDER_INTERLEAVED)
 		x->s.chunks = number(root, "chunks", 2, FF_MOST_CHUNKS, 2);
 	x->s.bucket_bytes = number(root, "bucket_bytes", 1, UINT32_MAX, 0);

@@ -85,9 +85,7 @@ static int choose_micro(struct rebase *x, struct ff_error *err)
 		fprintf(x->ask->to, "%u micro-batches for %u, which are not for a batch of %d\n", m,
 				x->sheet.micro_batches, x->p.graph.batch);
 	x->s.micro_batches = m;
-	for (int k = 0; k < FF_ORDER_COUNT; k++)
-		if (!strcmp(x->sheet.order, ff_order_name((enum ff_order_rule)k)))
-			x->s.rule = (enum ff_order_rule)k;
+	ff_order_find(x->sheet.order, &x->s.rule);
 	x->s.chunks = x->sheet.chunks;
 	return FF_OK;
 }

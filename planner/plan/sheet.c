@@ -180,8 +180,9 @@ static void read_memory(struct ff_sheet *s)
 
 static int read_header(struct ff_sheet *s, const struct ff_json **list, struct ff_error *err)
 {
+	enum ff_order_rule rule = FF_ORDER_GPIPE;
 	const struct ff_json *us;
-	int64_t devices = 0, micro = 1, chunks = 1;
+	int64_t devices = 0, micro = 1, chunks;
 	int code;
 
 	if ((code = ff_json_format(s->root, "ffsoap-strategy", FF_STRATEGY_VERSION, err)) < 0 ||
@@ -195,8 +196,8 @@ static int read_header(struct ff_sheet *s, const struct ff_json **list, struct f
 	if (ff_json_get(s->root, "micro_batches"))
 		code = ff_json_int(s->root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, &micro, err);
 	s->order = text_of(s->root, "order", ff_order_name((enum ff_order_rule)0));
-	if (!strcmp(s->order, ff_order_name(FF_ORDER_INTERLEAVED)))
-		chunks = 2;
+	ff_order_find(s->order, &rule);
+	chunks = ff_order_row(rule)->chunks ? ff_order_row(rule)->chunks : 2;
 	if (code == FF_OK && ff_json_get(s->root, "chunks"))
 		code = ff_json_int(s->root, "chunks", 2, FF_MOST_CHUNKS, &chunks, err);
 	us = ff_json_get(s->root, "predicted_us");

@@ -162,16 +162,48 @@ static uint32_t count_chunks(const struct ff_phases *p, const struct ff_strategy
 	return ranks < stages ? (stages + ranks - 1) / ranks : 1;
 }
 
-/* Interleaved only where devices hold several stages. */
+/* The first operator of a stage; FF_NONE: there is none. */
+static uint32_t first_of(const struct ff_phases *p, const struct ff_strategy *s, uint32_t stage)
+{
+	uint32_t i = 0;
+
+	while (i < p->n_order && s->stage[p->order[i]] != stage)
+		i++;
+	return i < p->n_order ? p->order[i] : FF_NONE;
+}
+
+/* Whether the i-th stage and the i-th from the last share devices, and neighbours do only where the
+ * way down turns. */
+static bool is_vee(const struct ff_phases *p, const struct ff_strategy *s)
+{
+	uint32_t last = 0;
+	bool vee = true;
+
+	for (uint32_t i = 0; i < p->n_order; i++)
+		last = s->stage[p->order[i]] > last ? s->stage[p->order[i]] : last;
+	for (uint32_t i = 0; i <= last / 2 && vee; i++) {
+		uint32_t down = first_of(p, s, i), up = first_of(p, s, last - i);
+		uint32_t next = first_of(p, s, i + 1);
+
+		vee = down != FF_NONE && up != FF_NONE && share_devices(p, s, down, up) &&
+		      (next == up || (next != FF_NONE && !share_devices(p, s, down, next)));
+	}
+	return vee && last > 1 && last % 2;
+}
+
+/* Interleaved only where devices hold several stages, in a V only where they do in one. */
 static bool draw_rule(const struct ff_phases *p, struct ff_strategy *s)
 {
 	static const enum ff_order_rule next[FF_ORDER_COUNT] = {[FF_ORDER_GPIPE] = FF_ORDER_1F1B,
 			[FF_ORDER_1F1B] = FF_ORDER_ZB_H1,
 			[FF_ORDER_INTERLEAVED] = FF_ORDER_ZB_H1,
-			[FF_ORDER_ZB_H1] = FF_ORDER_GPIPE};
+			[FF_ORDER_ZB_H1] = FF_ORDER_GPIPE,
+			[FF_ORDER_ZB_V] = FF_ORDER_ZB_H1};
 	uint32_t chunks = s->rule == FF_ORDER_1F1B ? count_chunks(p, s) : 1;
 
-	if (chunks > 1 && chunks <= FF_MOST_CHUNKS)
+	if (s->rule == FF_ORDER_1F1B && is_vee(p, s))
+		s->rule = FF_ORDER_ZB_V;
+	else if (chunks > 1 && chunks <= FF_MOST_CHUNKS)
 		s->rule = FF_ORDER_INTERLEAVED;
 	else
 		s->rule = next[s->rule];

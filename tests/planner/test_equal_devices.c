@@ -92,7 +92,7 @@ static const char *const by_hand[] = {"data-parallel", "zero-1", "zero-3", "pipe
 		"megatron:8,4,1,1", "megatron:2,4,4,4,zero-1",
 		"megatron:4,2,4,8,sequence,recompute", "megatron:2,4,4,2,sequence,zero-3",
 		"megatron:1,8,4,4,zero-1,interleave=2",
-		"megatron:2,4,4,4,zero-1,zb-h1,recompute=light"};
+		"megatron:2,4,4,4,zero-1,zb-h1,recompute=light", "megatron:2,4,4,4,zero-1,zb-v"};
 
 /* Of 32 devices few differ. */
 START_TEST(strategies_by_hand)

@@ -162,7 +162,7 @@ def test_bad_phases():
     plan = json.loads(read("p.json"))
     for change, words in (({"micro_batches": 0}, "odd.json: micro_batches: expected"),
                           ({"micro_batches": 7}, "cannot be cut into 7 micro-batches"),
-                          ({"order": "2f2b"}, 'odd.json: order: expected "gpipe", "1f1b", "interleaved" or "zb-h1"'),
+                          ({"order": "2f2b"}, 'odd.json: order: expected "gpipe", "1f1b", "interleaved", "zb-h1" or "zb-v"'),
                           ({"chunks": 2}, 'odd.json: chunks: expected the order "interleaved" beside it'),
                           ({"order": "interleaved", "chunks": 1}, "odd.json: chunks: expected")):
         write("odd.json", json.dumps(dict(plan, **change)))

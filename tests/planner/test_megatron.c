@@ -225,6 +225,28 @@ START_TEST(test_zb_h1_scatters)
 }
 END_TEST
 
+/* Shares of the devices hold stages down and up again. */
+START_TEST(test_zb_v)
+{
+	struct ff_graph g = zoo("gpt2", 5);
+	struct ff_strategy s = start("megatron:1,2,2,4,zb-v", &g, 4);
+	struct ff_strategy other = start("megatron:1,2,2,4,interleave=2", &g, 4);
+	uint32_t there = 0;
+
+	ck_assert_int_eq(s.rule, FF_ORDER_ZB_V);
+	for (uint32_t i = 0; i < g.n_nodes; i++) {
+		static const uint16_t start[] = {0, 2, 2, 0};
+
+		ck_assert_uint_eq(s.stage[i], other.stage[i]);
+		if (!ff_node_needs_config(&g, i))
+			continue;
+		there |= 1u << s.stage[i];
+		ck_assert_uint_eq(s.config[i].start, start[s.stage[i]]);
+	}
+	ck_assert_uint_eq(there, 15);
+}
+END_TEST
+
 /* What first and last stage read is updated as all else is, and none of it is moved but in its
  * bucket. */
 START_TEST(test_tied)
@@ -365,6 +387,9 @@ START_TEST(test_refused)
 	refuse("megatron:1,2,1,2,interleave=2", &g, 2, "expected P above 1");
 	refuse("megatron:1,1,4,2,interleave=2", &g, 4, "a multiple, such as 4");
 	refuse("megatron:1,1,2,2,interleave=2,zb-h1", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,1,2,2,zb-v,zb-h1", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,1,2,2,interleave=2,zb-v", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,2,1,2,zb-v", &g, 2, "expected P above 1");
 	refuse("megatron:1,1,2,2,interleave=1", &g, 2, "expected megatron:T,D,P,M");
 	refuse("megatron:1,1,2,2,interleave=2,interleave=2", &g, 2, "expected megatron:T,D,P,M");
 }
@@ -507,6 +532,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_interleaved);
 	tcase_add_test(c, test_zb_h1);
 	tcase_add_test(c, test_zb_h1_scatters);
+	tcase_add_test(c, test_zb_v);
 	tcase_add_test(c, test_refused);
 	tcase_add_test(c, test_all_are_legal);
 	tcase_add_test(c, test_balance);

@@ -88,9 +88,9 @@ static void place_layers(const struct ff_graph *g, struct ff_strategy *s)
 	}
 }
 
-/* How many of 400 draws have order `rule` of four stages of a network, 1F1B before, each on device
- * `stage` mod `devices`. */
-static uint32_t count_drawn(enum ff_order_rule rule, uint32_t devices)
+/* How many of 400 draws have order `rule` of four stages of a network, 1F1B before, each on its
+ * device. */
+static uint32_t count_drawn(enum ff_order_rule rule, const uint16_t device[4], uint32_t chunks)
 {
 	const struct ff_evaluation roomy = {.step_us = 1, .fits = true};
 	struct ff_machine m = fixture_devices(4, &arena);
@@ -111,7 +111,7 @@ static uint32_t count_drawn(enum ff_order_rule rule, uint32_t devices)
 	for (uint32_t i = 0; i < g.n_nodes; i++)
 		if (ff_node_needs_config(&g, i)) {
 			s.stage[i] = (uint16_t)(computed < 3 ? computed : 3);
-			s.config[i].start = (uint16_t)(s.stage[i] % devices);
+			s.config[i].start = (uint16_t)device[s.stage[i]];
 			computed++;
 		}
 	ck_assert_uint_ge(computed, 4);
@@ -121,7 +121,7 @@ static uint32_t count_drawn(enum ff_order_rule rule, uint32_t devices)
 		CHECK_OK(ff_phases_draw(&p, &s, roomy, &drawn, &changed, &err));
 		if (!changed || drawn.rule != rule)
 			continue;
-		ck_assert_uint_eq(drawn.chunks, rule == FF_ORDER_INTERLEAVED ? 4 / devices : 1);
+		ck_assert_uint_eq(ff_strategy_chunks(&drawn), chunks);
 		n++;
 	}
 	ff_phases_finish(&p);
@@ -129,14 +129,23 @@ static uint32_t count_drawn(enum ff_order_rule rule, uint32_t devices)
 	return n;
 }
 
-/* Stages that the same devices hold in turn are interleaved, others are not, but may have gradients
- * of parameters made apart. */
-START_TEST(test_stages_are_interleaved)
+/* Stages that the same devices hold in turn are interleaved, those that lie in a V are taken so;
+ * others are neither, but may have gradients of parameters made apart. */
+START_TEST(test_stages_have_their_orders)
 {
-	ck_assert_uint_gt(count_drawn(FF_ORDER_INTERLEAVED, 2), 0);
-	ck_assert_uint_gt(count_drawn(FF_ORDER_INTERLEAVED, 1), 0);
-	ck_assert_uint_eq(count_drawn(FF_ORDER_INTERLEAVED, 4), 0);
-	ck_assert_uint_gt(count_drawn(FF_ORDER_ZB_H1, 4), 0);
+	static const uint16_t apart[] = {0, 1, 2, 3}, turns[] = {0, 1, 0, 1}, vee[] = {0, 1, 1, 0};
+	static const uint16_t open[] = {0, 1, 2, 0}, one[] = {0, 0, 0, 0};
+
+	ck_assert_uint_gt(count_drawn(FF_ORDER_INTERLEAVED, turns, 2), 0);
+	ck_assert_uint_gt(count_drawn(FF_ORDER_INTERLEAVED, open, 2), 0);
+	ck_assert_uint_gt(count_drawn(FF_ORDER_INTERLEAVED, one, 4), 0);
+	ck_assert_uint_eq(count_drawn(FF_ORDER_INTERLEAVED, vee, 2), 0);
+	ck_assert_uint_eq(count_drawn(FF_ORDER_INTERLEAVED, apart, 1), 0);
+	ck_assert_uint_gt(count_drawn(FF_ORDER_ZB_V, vee, 2), 0);
+	ck_assert_uint_eq(count_drawn(FF_ORDER_ZB_V, open, 2), 0);
+	ck_assert_uint_eq(count_drawn(FF_ORDER_ZB_V, turns, 2), 0);
+	ck_assert_uint_eq(count_drawn(FF_ORDER_ZB_V, one, 2), 0);
+	ck_assert_uint_gt(count_drawn(FF_ORDER_ZB_H1, apart, 1), 0);
 }
 END_TEST
 
@@ -457,7 +466,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_orders_are_drawn);
-	tcase_add_test(c, test_stages_are_interleaved);
+	tcase_add_test(c, test_stages_have_their_orders);
 	tcase_add_test(c, test_orders_by_time);
 	tcase_add_test(c, test_orders_in_small_steps);
 	tcase_add_test(c, test_estimates_know_nodes);

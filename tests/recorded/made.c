@@ -279,9 +279,8 @@ static int make_strategy(const struct words *w, struct made *m, struct ff_error 
 		return ff_graph_micro(
 				&m->graph, m->strategy.micro_batches, &m->arena, &m->micro, err);
 	m->strategy.micro_batches = (uint32_t)w->micro_batches;
-	for (int k = 0; k < FF_ORDER_COUNT && w->order; k++)
-		if (!strcmp(w->order, ff_order_name((enum ff_order_rule)k)))
-			m->strategy.rule = (enum ff_order_rule)k;
+	if (w->order)
+		ff_order_find(w->order, &m->strategy.rule);
 	m->strategy.chunks = m->strategy.rule == FF_ORDER_INTERLEAVED ? 2 : 1;
 	return FF_OK;
 }

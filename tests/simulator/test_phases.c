@@ -109,6 +109,12 @@ static double simulate(struct chain *c, struct ff_schedule *ret)
 	return sim.step_us;
 }
 
+/* Whose stage `i` is: those of a V go down and up again. */
+static uint32_t device_of(enum ff_order_rule rule, uint32_t i, uint32_t devices)
+{
+	return rule == FF_ORDER_ZB_V && i >= devices ? 2 * devices - 1 - i : i % devices;
+}
+
 /* One layer a stage, `chunks` stages a device. */
 static double pipeline(struct chain *c, uint32_t devices, uint32_t micro_batches,
 		enum ff_order_rule rule, uint32_t chunks, struct ff_schedule *ret)
@@ -120,10 +126,10 @@ static double pipeline(struct chain *c, uint32_t devices, uint32_t micro_batches
 	c->s.chunks = chunks;
 	for (uint32_t i = 0; i < stages; i++) {
 		c->s.stage[layer(c, i)] = (uint16_t)i;
-		c->s.config[layer(c, i)].start = (uint16_t)(i % devices);
+		c->s.config[layer(c, i)].start = (uint16_t)device_of(rule, i, devices);
 	}
 	c->s.stage[c->g.loss[0]] = (uint16_t)(stages - 1);
-	c->s.config[c->g.loss[0]].start = (uint16_t)(devices - 1);
+	c->s.config[c->g.loss[0]].start = (uint16_t)device_of(rule, stages - 1, devices);
 	return simulate(c, ret);
 }
 
@@ -143,7 +149,7 @@ START_TEST(pipelines_take_m_plus_p_minus_1)
 {
 	for (uint32_t p = 1; p <= 6; p++)
 		for (uint32_t m = 1; m <= 9; m++)
-			for (int rule = 0; rule < FF_ORDER_COUNT; rule++) {
+			for (int rule = 0; rule < FF_ORDER_ZB_V; rule++) {
 				struct ff_schedule s;
 				struct chain c;
 				double us = pipeline(&c, p, m, (enum ff_order_rule)rule, 1, &s);
@@ -204,7 +210,7 @@ START_TEST(stages_hold_what_their_order_says)
 	int64_t shard = SAMPLES * WIDTH * FF_F32_BYTES;
 
 	for (uint32_t p = 2; p <= 5; p++)
-		for (int rule = 0; rule < FF_ORDER_COUNT; rule++) {
+		for (int rule = 0; rule < FF_ORDER_ZB_V; rule++) {
 			struct ff_schedule few, many;
 			struct chain a, b;
 			int64_t grown;
@@ -242,7 +248,8 @@ static void count_alive(
 		alive[t->device] += ff_task_computes_in(t, FF_FORWARD);
 		if (alive[t->device] > most[t->device])
 			most[t->device] = alive[t->device];
-		alive[t->device] -= ff_task_computes_in(t, FF_BACKWARD);
+		alive[t->device] -=
+				ff_task_computes_in(t, FF_BACKWARD) && t->grads != FF_GRADS_DATA;
 	}
 }
 
@@ -272,6 +279,62 @@ START_TEST(interleaved_hold_what_they_say)
 					if (m % p == 0 && v < 4)
 						ck_assert_uint_eq(most[k],
 								least < v * m ? least : v * m);
+				}
+				close_chain(&c);
+			}
+}
+END_TEST
+
+/* Qi et al. 2024, section 6: with two stages a device in a V no device waits between its first pass
+ * and its last, if forward and both halves of backward are equally long and micro-batches are
+ * enough to fill it; the last begins p - 1 passes behind the first. */
+START_TEST(a_v_has_no_bubble)
+{
+	for (uint32_t p = 1; p <= 6; p++)
+		for (uint32_t m = 2 * p - 1; m <= 4 * p; m++) {
+			struct ff_schedule s;
+			struct chain c;
+			double us = pipeline(&c, p, m, FF_ORDER_ZB_V, 2, &s);
+
+			ck_assert_double_eq_tol(us,
+					2 * m * (FORWARD_US + BACKWARD_US) + (p - 1) * FORWARD_US,
+					1e-2);
+			close_chain(&c);
+		}
+}
+END_TEST
+
+/* Stage k of 2 p keeps min(m, 2 p - k) micro-batches, one less on the way down, so a device 2 p in
+ * both: as 1F1B's first does.  Any number of micro-batches, and of stages one less, goes through.
+ */
+START_TEST(a_v_keeps_what_1f1b_does)
+{
+	for (uint32_t p = 1; p <= 5; p++)
+		for (uint32_t m = 1; m <= 4 * p; m++)
+			for (uint32_t less = 0; less < 2; less++) {
+				uint32_t alive[5] = {0}, most[5] = {0};
+				struct ff_schedule s;
+				struct chain c;
+
+				pipeline(&c, p, m, FF_ORDER_ZB_V, 2, &s);
+				if (less) { /* the last two in one */
+					c.s.stage[layer(&c, 2 * p - 1)] = (uint16_t)(2 * p - 2);
+					c.s.stage[c.g.loss[0]] = (uint16_t)(2 * p - 2);
+					ff_pricer_destroy(c.p);
+					ff_costs_destroy(c.costs);
+					simulate(&c, &s);
+				}
+				count_alive(&c, &s, alive, most);
+				for (uint32_t k = 0; k < 2 * p && !less && m > 1; k++) {
+					uint32_t least = 2 * p - k - (k < p);
+
+					ck_assert_uint_eq(most_alive(&s, layer(&c, k)),
+							least < m ? least : m);
+				}
+				for (uint32_t d = 0; d < p; d++) {
+					ck_assert_uint_eq(alive[d], 0);
+					ck_assert_uint_le(most[d], 2 * p + less);
+					ck_assert(less || m < 2 * p || m == 1 || most[d] == 2 * p);
 				}
 				close_chain(&c);
 			}
@@ -367,6 +430,8 @@ static Suite *suite(void)
 	tcase_add_test(c, interleaved_take_v_m_plus_p_minus_1);
 	tcase_add_test(c, stages_hold_what_their_order_says);
 	tcase_add_test(c, interleaved_hold_what_they_say);
+	tcase_add_test(c, a_v_has_no_bubble);
+	tcase_add_test(c, a_v_keeps_what_1f1b_does);
 	tcase_add_test(c, computing_again_costs_and_saves);
 	tcase_add_test(c, segments_are_made_again_once);
 	tcase_add_test(c, illegal_phases);

@@ -5,13 +5,6 @@
 
 #include "steps.h"
 
-/* Ticks that passes take: where gradients of parameters are made with those of data, about as with
- * transformers whose layers are cut over a node; else equal halves, as Qi et al. have them.  What
- * is issued in the order of ticks that are far off waits in its lane for what another rank is not
- * yet at. */
-static const struct ff_writer_ticks whole = {.forward = 6, .backward = 14};
-static const struct ff_writer_ticks halves = {.forward = 1, .backward = 1, .weights = 1};
-
 static void put_forward(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
 {
 	uint32_t node = w->order[p->stage->first + i];
@@ -33,6 +26,17 @@ static void put_weights(struct ff_writer *w, const struct ff_writer_pass *p, uin
 	ff_steps_weights(w, w->order[p->stage->end - 1 - i], p->micro);
 }
 
+/* Ticks that passes take: where gradients of parameters are made with those of data, about as with
+ * transformers whose layers are cut over a node; else equal halves, as Qi et al. have them.  What
+ * is issued in the order of ticks that are far off waits in its lane for what another rank is not
+ * yet at. */
+static const struct {
+	void (*put)(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i);
+	uint32_t ticks[2]; /* whole, in halves */
+} passes[FF_WRITER_KINDS] = {[FF_WRITER_FORWARD] = {put_forward, {6, 1}},
+		[FF_WRITER_BACKWARD] = {put_backward, {14, 1}},
+		[FF_WRITER_WEIGHTS] = {put_weights, {1, 1}}};
+
 /* Puts a tick's share of a pass: what other ranks do meanwhile comes between. */
 static void go_on(struct ff_writer *w, struct ff_writer_pass *p)
 {
@@ -40,7 +44,41 @@ static void go_on(struct ff_writer *w, struct ff_writer_pass *p)
 	uint32_t end = (uint32_t)((uint64_t)n * over / p->ticks);
 
 	for (; p->next < end; p->next++)
-		p->put(w, p, p->next);
+		passes[p->kind].put(w, p, p->next);
+}
+
+/* ---- whose turn it is ---- */
+
+static bool is_vee(const struct ff_writer *w)
+{
+	return w->s->rule == FF_ORDER_ZB_V;
+}
+
+/* The stage that is chunk `chunk` of rank `rank`: stages go round all ranks, or down and up
+ * again. */
+static uint32_t stage_of(const struct ff_writer *w, uint32_t rank, uint32_t chunk)
+{
+	return chunk && is_vee(w) ? 2 * w->n_ranks - 1 - rank : chunk * w->n_ranks + rank;
+}
+
+/* Begins a pass, unless what it needs is not there. */
+static bool try_pass(struct ff_writer *w, struct ff_writer_rank *r, enum ff_writer_kind kind,
+		struct ff_writer_stage *s, uint32_t micro)
+{
+	uint32_t ticks = passes[kind].ticks[w->p.halves];
+	bool last = s + 1 == w->stage + w->n_stages;
+	uint32_t there = kind == FF_WRITER_WEIGHTS    ? s->done[FF_WRITER_BACKWARD]
+			 : kind == FF_WRITER_BACKWARD ? (last ? s->done[FF_WRITER_FORWARD]
+							      : s[1].done[FF_WRITER_BACKWARD])
+			 : s > w->stage               ? s[-1].done[FF_WRITER_FORWARD]
+						      : w->s->micro_batches;
+
+	if (micro >= there)
+		return false;
+	r->begun[kind]++;
+	s->begun[kind]++;
+	r->pass = (struct ff_writer_pass){kind, s, micro, ticks, ticks, 0};
+	return true;
 }
 
 /* How many micro-batches of all its chunks may be under way at a rank before it turns back: as
@@ -55,68 +93,28 @@ static uint32_t most_under_way(const struct ff_writer *w, uint32_t rank)
 	return chunks == 1 ? rest : (chunks - 1) * p + 2 * rest - 1;
 }
 
-/* The `k`-th that a rank computes forward, or backward: groups of n_ranks micro-batches (the last
+/* The next that a rank computes forward, or backward: groups of n_ranks micro-batches (the last
  * may be smaller) go through its chunks in turn, first to last or last to first. */
-static void find_turn(const struct ff_writer *w, uint32_t rank, uint32_t k, bool back,
-		struct ff_writer_stage **stage, uint32_t *micro)
+static bool try_turn(struct ff_writer *w, struct ff_writer_rank *r, enum ff_writer_kind kind)
 {
-	uint32_t p = w->n_ranks, chunks = w->rank[rank].n_chunks;
+	uint32_t p = w->n_ranks, chunks = r->n_chunks, k = r->begun[kind];
 	uint32_t first = k / (p * chunks) * p, left = w->s->micro_batches - first;
 	uint32_t size = left < p ? left : p, within = k % (p * chunks), chunk = within / size;
 
-	*micro = first + within % size;
-	*stage = &w->stage[(back ? chunks - 1 - chunk : chunk) * p + rank];
-}
-
-static bool try_forward(struct ff_writer *w, struct ff_writer_rank *r)
-{
-	struct ff_writer_stage *s;
-	uint32_t micro;
-
-	find_turn(w, w->at, r->begun.forward, false, &s, &micro);
-	if (s > w->stage && s[-1].done.forward <= micro)
-		return false;
-	r->begun.forward++;
-	r->pass = (struct ff_writer_pass){
-			put_forward, s, micro, w->ticks->forward, w->ticks->forward, 0};
-	r->counts = &s->done.forward;
-	return true;
-}
-
-static bool try_backward(struct ff_writer *w, struct ff_writer_rank *r)
-{
-	struct ff_writer_stage *s;
-	uint32_t micro;
-
-	find_turn(w, w->at, r->begun.backward, true, &s, &micro);
-	if (s + 1 < w->stage + w->n_stages ? s[1].done.backward <= micro : s->done.forward <= micro)
-		return false;
-	r->begun.backward++;
-	r->pass = (struct ff_writer_pass){
-			put_backward, s, micro, w->ticks->backward, w->ticks->backward, 0};
-	r->counts = &s->done.backward;
-	return true;
-}
-
-/* Gradients of parameters of the next micro-batch. */
-static void run_later(struct ff_writer *w, struct ff_writer_rank *r)
-{
-	struct ff_writer_stage *s = &w->stage[w->at];
-
-	r->pass = (struct ff_writer_pass){put_weights, s, r->begun.weights++, w->ticks->weights,
-			w->ticks->weights, 0};
-	r->counts = &s->done.weights;
+	chunk = kind == FF_WRITER_BACKWARD ? chunks - 1 - chunk : chunk;
+	return try_pass(w, r, kind, &w->stage[stage_of(w, w->at, chunk)], first + within % size);
 }
 
 /* Forward or backward, unless what that needs is not there.  `beyond`: forward, however much is
  * under way. */
 static bool begin_pass(struct ff_writer *w, struct ff_writer_rank *r, bool beyond)
 {
-	bool all = r->begun.forward == r->n_chunks * w->s->micro_batches;
+	uint32_t forward = r->begun[FF_WRITER_FORWARD], back = r->begun[FF_WRITER_BACKWARD];
+	bool all = forward == r->n_chunks * w->s->micro_batches;
 
-	if (!all && (beyond || r->begun.forward - r->begun.backward < most_under_way(w, w->at)))
-		return try_forward(w, r);
-	return r->begun.backward < r->begun.forward && try_backward(w, r);
+	if (!all && (beyond || forward - back < most_under_way(w, w->at)))
+		return try_turn(w, r, FF_WRITER_FORWARD);
+	return back < forward && try_turn(w, r, FF_WRITER_BACKWARD);
 }
 
 /* What a rank does next; says whether it does anything.  Gradients of parameters fill the time in
@@ -124,14 +122,60 @@ static bool begin_pass(struct ff_writer *w, struct ff_writer_rank *r, bool beyon
  * the first one: no rank keeps more than that one under 1F1B (Qi et al.'s ZB-H1). */
 static bool begin(struct ff_writer *w, struct ff_writer_rank *r, bool beyond)
 {
-	uint32_t later = w->p.halves ? r->begun.backward - r->begun.weights : 0;
+	uint32_t made = r->begun[FF_WRITER_WEIGHTS];
+	uint32_t later = w->p.halves ? r->begun[FF_WRITER_BACKWARD] - made : 0;
 
 	if (later <= w->at && begin_pass(w, r, beyond))
 		return true;
-	if (later)
-		run_later(w, r);
-	return later;
+	return later && try_pass(w, r, FF_WRITER_WEIGHTS, &w->stage[w->at], made);
 }
+
+/* ---- in a V ---- */
+
+/* How many micro-batches a stage keeps, at most: as many as follow it, one less on the way down.
+ * So a rank keeps 2 n_ranks in both of its stages, as much as the first one under 1F1B.  The first
+ * micro-batch that is not through can always go on, as those before it are kept nowhere. */
+static uint32_t most_kept(const struct ff_writer *w, uint32_t stage)
+{
+	return 2 * w->n_ranks - stage - (stage < w->n_ranks);
+}
+
+/* Whether another micro-batch may begin a pass of a stage. */
+static bool may_begin(const struct ff_writer *w, enum ff_writer_kind kind, uint32_t stage)
+{
+	const uint32_t *begun = w->stage[stage].begun;
+	uint32_t over = begun[w->p.halves ? FF_WRITER_WEIGHTS : FF_WRITER_BACKWARD];
+
+	if (begun[kind] == w->s->micro_batches)
+		return false;
+	return kind == FF_WRITER_FORWARD ? begun[kind] - over < most_kept(w, stage)
+					 : w->p.halves || kind == FF_WRITER_BACKWARD;
+}
+
+/* Of what a rank can do it does what stands first here.  What other ranks wait for longest goes
+ * first: forward on the way up, where backward begins, and backward on the way down.  New
+ * micro-batches come last, as they wait for those that are kept. */
+static bool begin_in_vee(struct ff_writer *w, struct ff_writer_rank *r)
+{
+	static const struct {
+		enum ff_writer_kind kind;
+		uint32_t chunk;
+	} turns[] = {{FF_WRITER_FORWARD, 1}, {FF_WRITER_BACKWARD, 0}, {FF_WRITER_WEIGHTS, 0},
+			{FF_WRITER_BACKWARD, 1}, {FF_WRITER_FORWARD, 0}, {FF_WRITER_WEIGHTS, 1}};
+
+	for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+		enum ff_writer_kind kind = turns[i].kind;
+		uint32_t stage = stage_of(w, w->at, turns[i].chunk);
+		struct ff_writer_stage *s = &w->stage[stage];
+
+		if (turns[i].chunk < r->n_chunks && may_begin(w, kind, stage) &&
+				try_pass(w, r, kind, s, s->begun[kind]))
+			return true;
+	}
+	return false;
+}
+
+/* ---- tick by tick ---- */
 
 static bool begin_all(struct ff_writer *w, bool beyond)
 {
@@ -140,7 +184,7 @@ static bool begin_all(struct ff_writer *w, bool beyond)
 	for (w->at = 0; w->at < w->n_ranks; w->at++) {
 		struct ff_writer_rank *r = &w->rank[w->at];
 
-		any = r->pass.left || begin(w, r, beyond) || any;
+		any = r->pass.left || (is_vee(w) ? begin_in_vee(w, r) : begin(w, r, beyond)) || any;
 	}
 	for (w->at = 0; w->at < w->n_ranks; w->at++)
 		if (w->rank[w->at].pass.left)
@@ -150,7 +194,7 @@ static bool begin_all(struct ff_writer *w, bool beyond)
 
 static bool is_through(const struct ff_writer *w, const struct ff_writer_rank *r)
 {
-	return !r->pass.left && r->begun.backward == r->n_chunks * w->s->micro_batches;
+	return !r->pass.left && r->begun[FF_WRITER_BACKWARD] == r->n_chunks * w->s->micro_batches;
 }
 
 /* Those that are due of `late`; says how many are left. */
@@ -173,20 +217,22 @@ static uint32_t put_late(struct ff_writer *w, struct ff_writer_late *late, uint3
  * another's message before its own work. */
 static void end_tick(struct ff_writer *w)
 {
+	for (uint32_t i = 0; i < w->n_ranks; i++) {
+		struct ff_writer_pass *p = &w->rank[i].pass;
 
-	for (uint32_t i = 0; i < w->n_ranks; i++)
-		if (w->rank[i].pass.left && !--w->rank[i].pass.left)
-			++*w->rank[i].counts;
+		if (p->left && !--p->left)
+			p->stage->done[p->kind]++;
+	}
 	w->n_late = put_late(w, w->late, w->n_late, false);
 	w->n_held = put_late(w, w->held, w->n_held, true);
 }
 
 static bool is_over(const struct ff_writer *w)
 {
-	bool over = w->stage[0].done.backward == w->s->micro_batches;
+	bool over = w->stage[0].done[FF_WRITER_BACKWARD] == w->s->micro_batches;
 
-	for (uint32_t i = 0; i < w->n_ranks && over && w->p.halves; i++)
-		over = w->stage[i].done.weights == w->s->micro_batches;
+	for (uint32_t i = 0; i < w->n_stages && over && w->p.halves; i++)
+		over = w->stage[i].done[FF_WRITER_WEIGHTS] == w->s->micro_batches;
 	return over;
 }
 
@@ -218,14 +264,15 @@ static void find_stages(struct ff_writer *w)
 	}
 }
 
-/* Where stages are not so many times the ranks the last ranks hold one less. */
+/* Where stages are not so many times the ranks the last ranks (in a V the first) hold one less. */
 static void find_ranks(struct ff_writer *w)
 {
-	uint32_t n = w->n_stages, chunks = w->s->rule == FF_ORDER_INTERLEAVED ? w->s->chunks : 1;
+	uint32_t n = w->n_stages, chunks = ff_strategy_chunks(w->s);
 
 	w->n_ranks = n ? (n + chunks - 1) / chunks : 0;
 	for (uint32_t r = 0; r < w->n_ranks; r++)
-		w->rank[r].n_chunks = (n - r + w->n_ranks - 1) / w->n_ranks;
+		while (w->rank[r].n_chunks < chunks && stage_of(w, r, w->rank[r].n_chunks) < n)
+			w->rank[r].n_chunks++;
 }
 
 static int allocate(struct ff_writer *w, struct ff_arena *a, bool **again, bool **halved,
@@ -293,7 +340,6 @@ int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, cons
 	find_ranks(&w);
 	ff_steps_find_halved(&w, halved);
 	w.p.scatters = s->scatter && s->micro_batches > 1;
-	w.ticks = w.p.halves ? &halves : &whole;
 	run_stages(&w);
 	ff_steps_syncs(&w);
 	ff_steps_put(&w, (struct ff_step){FF_STEP_UPDATE, FF_PHASE_BACKWARD, s->micro_batches - 1,

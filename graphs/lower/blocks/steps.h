@@ -5,15 +5,14 @@
 
 #include "ff/program.h"
 
-/* Of one stage, or one rank, micro-batches. */
-struct ff_writer_progress {
-	uint32_t forward, backward, weights;
-};
+/* Passes of a micro-batch through a stage.  In the last gradients of parameters are made, where
+ * they are made apart. */
+enum ff_writer_kind { FF_WRITER_FORWARD, FF_WRITER_BACKWARD, FF_WRITER_WEIGHTS, FF_WRITER_KINDS };
 
 /* Nodes of one stage: `order` from `first` to `end`. */
 struct ff_writer_stage {
 	uint32_t first, end;
-	struct ff_writer_progress done;
+	uint32_t begun[FF_WRITER_KINDS], done[FF_WRITER_KINDS]; /* micro-batches */
 };
 
 struct ff_writer;
@@ -21,20 +20,16 @@ struct ff_writer;
 /* A pass of a micro-batch that a rank is at: so many ticks, of which some are left, and of the
  * stage's nodes the next to be put, from the first or (backward) the last. */
 struct ff_writer_pass {
-	void (*put)(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i);
+	enum ff_writer_kind kind;
 	struct ff_writer_stage *stage;
 	uint32_t micro, ticks, left, next;
 };
-struct ff_writer_ticks {
-	uint32_t forward, backward, weights;
-};
 
-/* Who holds stages `rank`, `rank` + n_ranks, ...: its chunks. */
+/* Who holds some stages: its chunks. */
 struct ff_writer_rank {
 	uint32_t n_chunks;
-	struct ff_writer_progress begun; /* of all chunks together */
-	struct ff_writer_pass pass;      /* what it does now, */
-	uint32_t *counts;                /* and where that is counted when it is done */
+	uint32_t begun[FF_WRITER_KINDS]; /* of all chunks together */
+	struct ff_writer_pass pass;      /* what it does now */
 };
 
 /* A step that its rank issues when it has computed: a move to another stage, or the
@@ -53,7 +48,6 @@ struct ff_writer {
 	uint32_t n_stages, n_ranks;
 	struct ff_writer_stage *stage;
 	struct ff_writer_rank *rank;
-	const struct ff_writer_ticks *ticks;
 	struct ff_writer_late *late, *held; /* moves; synchronisations */
 	uint32_t n_late, n_held;
 	uint32_t at;     /* the rank that computes */
