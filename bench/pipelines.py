@@ -5,10 +5,10 @@ usage: bench/pipelines.py [--build build] [--out out/pipelines] [--micro-batches
                           [--way tasks]
 
 A network of 8 equal products between two small ones, in 4 stages on 4 devices that communicate for free, and in 2
-on 2 ranks of this host; interleaved, each has two stages in turn.  The bubble is the time, from a pipeline's first
-forward to its last backward, that the busiest device does not compute, as a share of what it computes; measured,
-the median of so many runs, all orders in turns.  The closed form of ZB-H1 is that of forward and both halves of
-backward as long, where gradients of parameters are made apart in all layers.
+on 2 ranks of this host; interleaved, each has two stages in turn, in ZB-V two down and up again.  The bubble is the
+time, from a pipeline's first forward to its last backward, that the busiest device does not compute, as a share of
+what it computes; measured, the median of so many runs, all orders in turns.  The closed forms of ZB-H1 and ZB-V are
+those of forward and both halves of backward as long, where gradients of parameters are made apart in all layers.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -21,8 +21,9 @@ from commands import load, run, save
 NETWORK = ["mlp", "--set", "layers=9", "--set", "hidden=1024", "--set", "image=4"]
 STAGES = 2  # of the interleaved order, each device
 CLOSED = {"gpipe": lambda p, m: (p - 1) / m, "1f1b": lambda p, m: (p - 1) / m,
-          "interleaved": lambda p, m: (p - 1) / (STAGES * m), "zb-h1": lambda p, m: (p - 1) / (3 * m)}
-WORDS = {"interleaved": f",interleave={STAGES}", "zb-h1": ",zb-h1"}
+          "interleaved": lambda p, m: (p - 1) / (STAGES * m), "zb-h1": lambda p, m: (p - 1) / (3 * m),
+          "zb-v": lambda p, m: (p - 1) / (6 * m)}
+WORDS = {"interleaved": f",interleave={STAGES}", "zb-h1": ",zb-h1", "zb-v": ",zb-v"}
 
 
 def machine(path, devices, latency_us, bytes_per_s):

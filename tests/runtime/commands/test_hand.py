@@ -24,7 +24,8 @@ CASES = [("gpt2", SMALL, "2,2,1,1"), ("gpt2", SMALL, "2,1,2,2,zero-1"), ("gpt2",
          ("gpt2", ["layers=8"] + SMALL[1:], "1,1,4,8,interleave=2"),
          ("gpt2", ["layers=4"] + SMALL[1:], "1,2,2,4,interleave=2,zero-3,recompute"),
          ("gpt2", SMALL, "1,2,2,4"), ("gpt2", SMALL, "1,2,2,4,zb-h1,zero-1"),
-         ("gpt2", SMALL, "1,2,2,4,zb-h1,zero-2")]
+         ("gpt2", SMALL, "1,2,2,4,zb-h1,zero-2"), ("gpt2", ["layers=8"] + SMALL[1:], "1,1,4,8,zb-v"),
+         ("gpt2", ["layers=4", "dropout=10"] + SMALL[1:], "2,1,2,4,zb-v,zero-2,sequence,recompute=light")]
 
 
 def verify(network, sets, degrees):
