@@ -201,6 +201,8 @@ void random_order(struct ff_random *r, struct ff_strategy *s)
 {
 	s->rule = (enum ff_order_rule)ff_random_below(r, FF_ORDER_COUNT);
 	s->chunks = s->rule == FF_ORDER_INTERLEAVED ? 2 + ff_random_below(r, 2) : 1;
+	for (int k = 0; k < FF_STAGE_PASSES && s->rule != FF_ORDER_GPIPE; k++)
+		s->ticks[k] = (uint8_t)(1 + ff_random_below(r, 4));
 }
 
 /* By one axis over the devices of the first reader. */

@@ -53,6 +53,7 @@ void ff_strategy_copy(struct ff_strategy *ret, const struct ff_strategy *s)
 	ret->micro_batches = s->micro_batches;
 	ret->rule = s->rule;
 	ret->chunks = s->chunks;
+	memcpy(ret->ticks, s->ticks, sizeof(ret->ticks));
 	ret->bucket_bytes = s->bucket_bytes;
 	ret->scatter = s->scatter;
 	memcpy(ret->config, s->config, n * sizeof(*s->config));

@@ -199,6 +199,24 @@ static int read_chunks(const struct ff_json *root, struct ff_strategy *s, struct
 	return code;
 }
 
+int ff_strategy_read_ticks(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err)
+{
+	const struct ff_json *list = ff_json_get(root, "ticks");
+	bool right = !list || (list->type == FF_JSON_ARRAY && list->n == FF_STAGE_PASSES);
+
+	for (uint32_t i = 0; list && right && i < list->n; i++) {
+		double n = list->child[i].number;
+
+		right = list->child[i].type == FF_JSON_NUMBER && n >= 1 && n <= FF_MOST_TICKS &&
+			n == (uint8_t)n;
+		if (right)
+			s->ticks[i] = (uint8_t)n;
+	}
+	return right ? FF_OK
+		     : ff_json_fail(list, err, "expected three integers from 1 to %d",
+				       FF_MOST_TICKS);
+}
+
 /* How many micro-batches, and in which order they go through the stages. */
 static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err)
 {
@@ -211,6 +229,9 @@ static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct 
 	if (code < 0)
 		return code;
 	s->micro_batches = (uint32_t)n;
+	code = ff_strategy_read_ticks(root, s, err);
+	if (code < 0)
+		return code;
 	if (!rule)
 		return read_chunks(root, s, err);
 	if (rule->type != FF_JSON_STRING || !ff_order_find(rule->text, &s->rule))
@@ -446,8 +467,8 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
 			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness", "costs",
 			"framework", "communication", "memory_bytes", "micro_batches", "order",
-			"chunks", "bucket_bytes", "data_parallel_bucket_bytes", "gradients",
-			"rewrites", "operators", NULL};
+			"chunks", "ticks", "bucket_bytes", "data_parallel_bucket_bytes",
+			"gradients", "rewrites", "operators", NULL};
 	int code = ff_json_format(root, "ffsoap-strategy", FF_STRATEGY_VERSION, err);
 
 	if (code == FF_OK)

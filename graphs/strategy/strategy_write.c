@@ -126,6 +126,12 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_string(o, "order", ff_order_name(s->rule));
 	if (s->rule == FF_ORDER_INTERLEAVED)
 		ff_out_int(o, "chunks", s->chunks);
+	if (s->ticks[0]) {
+		ff_out_array(o, "ticks");
+		for (int k = 0; k < FF_STAGE_PASSES; k++)
+			ff_out_int(o, NULL, s->ticks[k]);
+		ff_out_close(o);
+	}
 	if (s->bucket_bytes)
 		ff_out_int(o, "bucket_bytes", s->bucket_bytes);
 	if (s->scatter)

@@ -9,6 +9,7 @@
 
 #define FF_STRATEGY_VERSION 2 /* of the file format */
 #define FF_MOST_CHUNKS 64     /* stages that the same devices hold */
+#define FF_MOST_TICKS 16      /* of a pass */
 #define FF_MOST_BUCKET_BYTES ((int64_t)1 << 40)
 
 /* In which order a device takes micro-batches where operators stand in stages. */
@@ -29,6 +30,9 @@ struct ff_order_row {
 	uint32_t chunks;  /* stages that a device holds; 0: as many as the strategy says */
 	bool halves;      /* gradients of parameters are made apart from those of data */
 };
+/* Passes of a micro-batch through a stage.  In the last gradients of parameters are made, where
+ * they are made apart. */
+enum ff_stage_pass { FF_STAGE_FORWARD, FF_STAGE_BACKWARD, FF_STAGE_WEIGHTS, FF_STAGE_PASSES };
 const struct ff_order_row *ff_order_row(enum ff_order_rule rule);
 static inline const char *ff_order_name(enum ff_order_rule rule)
 {
@@ -44,7 +48,9 @@ struct ff_strategy {
 	uint32_t n_nodes;
 	uint32_t micro_batches; /* at least 1 */
 	enum ff_order_rule rule;
-	uint32_t chunks;          /* FF_ORDER_INTERLEAVED: stages that a device holds; at least 1 */
+	uint32_t chunks; /* FF_ORDER_INTERLEAVED: stages that a device holds; at least 1 */
+	/* What passes are taken to last, to say which comes first; all 0: as the order has it. */
+	uint8_t ticks[FF_STAGE_PASSES];
 	int64_t bucket_bytes;     /* of gradients that travel together; 0: ff_bucket_bytes */
 	bool scatter;             /* of what is updated flat a device keeps the gradients of its run
 				   * alone: they are reduce-scattered in every micro-batch */
@@ -124,6 +130,8 @@ int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uin
 int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
 		struct ff_error *err);
+/* "ticks" of the strategy file `root`: s->ticks. */
+int ff_strategy_read_ticks(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err);
 /* "gradients" of the strategy file `root`: s->scatter. */
 int ff_strategy_read_scatter(
 		const struct ff_json *root, struct ff_strategy *s, struct ff_error *err);

@@ -391,6 +391,22 @@ static void set_parameters(struct hand *x)
 	}
 }
 
+/* ---- the order ---- */
+
+/* Where products are shared forward and backward wait for messages inside the stage, about as long
+ * as they compute, and gradients of parameters for none. */
+static void set_order(struct hand *x)
+{
+	static const uint8_t shared[FF_STAGE_PASSES] = {2, 2, 1};
+	const struct ff_megatron *h = x->h;
+
+	x->s.micro_batches = h->micro;
+	x->s.rule = rule_of(h);
+	x->s.chunks = h->interleave ? h->interleave : 1;
+	if (ff_order_row(x->s.rule)->halves && (h->tensor > 1 || h->experts))
+		memcpy(x->s.ticks, shared, sizeof(shared));
+}
+
 /* ---- recomputation ---- */
 
 /* Neither a product with weights nor where residual streams meet. */
@@ -469,9 +485,7 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 		code = set_stages(&x, err);
 	if (code < 0)
 		return code;
-	x.s.micro_batches = h->micro;
-	x.s.rule = rule_of(h);
-	x.s.chunks = h->interleave ? h->interleave : 1;
+	set_order(&x);
 	for (uint32_t i = 0; i < micro.n_nodes; i++)
 		if (ff_node_needs_config(&micro, i))
 			set_config(&x, i);

@@ -128,6 +128,7 @@ static void read_header(struct carry *x, const struct ff_json *root)
 {
 	const struct ff_json *rule = ff_json_get(root, "order");
 	struct ff_resumed *t = &x->told;
+	struct ff_error why;
 
 	t->micro[0] = number(root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, 1);
 	x->s.micro_batches = t->micro[1];
@@ -137,6 +138,8 @@ static void read_header(struct carry *x, const struct ff_json *root)
 		x->s.chunks = number(root, "chunks", 2, FF_MOST_CHUNKS, 2);
 	x->s.bucket_bytes = number(root, "bucket_bytes", 1, UINT32_MAX, 0);
 	x->s.scatter = ff_json_get(root, "gradients") != NULL;
+	if (ff_strategy_read_ticks(root, &x->s, &why) < 0)
+		memset(x->s.ticks, 0, sizeof(x->s.ticks));
 }
 
 /* In told.micro[1] micro-batches. */

@@ -57,6 +57,8 @@ static int read_bucket(struct rebase *x, struct ff_error *err)
 {
 	int code = ff_strategy_read_scatter(x->sheet.root, &x->s, err);
 
+	if (code == FF_OK)
+		code = ff_strategy_read_ticks(x->sheet.root, &x->s, err);
 	if (code < 0)
 		return code;
 	return ff_json_get(x->sheet.root, "bucket_bytes")

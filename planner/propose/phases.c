@@ -191,9 +191,11 @@ static bool is_vee(const struct ff_phases *p, const struct ff_strategy *s)
 	return vee && last > 1 && last % 2;
 }
 
-/* Interleaved only where devices hold several stages, in a V only where they do in one. */
-static bool draw_rule(const struct ff_phases *p, struct ff_strategy *s)
+/* Interleaved only where devices hold several stages, in a V only where they do in one.  Gradients
+ * of parameters take less than the others where these wait for messages inside the stage. */
+static bool draw_rule(struct ff_phases *p, struct ff_strategy *s)
 {
+	static const uint8_t shared[FF_STAGE_PASSES] = {2, 2, 1};
 	static const enum ff_order_rule next[FF_ORDER_COUNT] = {[FF_ORDER_GPIPE] = FF_ORDER_1F1B,
 			[FF_ORDER_1F1B] = FF_ORDER_ZB_H1,
 			[FF_ORDER_INTERLEAVED] = FF_ORDER_ZB_H1,
@@ -208,6 +210,9 @@ static bool draw_rule(const struct ff_phases *p, struct ff_strategy *s)
 	else
 		s->rule = next[s->rule];
 	s->chunks = s->rule == FF_ORDER_INTERLEAVED ? chunks : 1;
+	memset(s->ticks, 0, sizeof(s->ticks));
+	if (ff_order_row(s->rule)->halves && draw(p, 2))
+		memcpy(s->ticks, shared, sizeof(shared));
 	return s->micro_batches > 1;
 }
 

@@ -164,7 +164,10 @@ def test_bad_phases():
                           ({"micro_batches": 7}, "cannot be cut into 7 micro-batches"),
                           ({"order": "2f2b"}, 'odd.json: order: expected "gpipe", "1f1b", "interleaved", "zb-h1" or "zb-v"'),
                           ({"chunks": 2}, 'odd.json: chunks: expected the order "interleaved" beside it'),
-                          ({"order": "interleaved", "chunks": 1}, "odd.json: chunks: expected")):
+                          ({"order": "interleaved", "chunks": 1}, "odd.json: chunks: expected"),
+                          ({"ticks": [1, 2]}, "odd.json: ticks: expected three integers from 1 to 16"),
+                          ({"ticks": [1, 2.5, 3]}, "odd.json: ticks: expected three integers from 1 to 16"),
+                          ({"ticks": [0, 2, 17]}, "odd.json: ticks: expected three integers from 1 to 16")):
         write("odd.json", json.dumps(dict(plan, **change)))
         refuse(2, words, "alexnet.json", *BASE, "--simulate", "odd.json")
     for change, words in (({"stage": 9}, "is in stage 9, but"), ({"stage": -1}, "expected"),

@@ -180,6 +180,7 @@ START_TEST(test_zb_h1)
 
 	ck_assert_int_eq(with.rule, FF_ORDER_ZB_H1);
 	ck_assert_int_eq(without.rule, FF_ORDER_1F1B);
+	ck_assert_uint_eq(with.ticks[FF_STAGE_FORWARD], 0);
 	for (uint32_t i = 0; i < g.n_nodes; i++)
 		ck_assert_uint_eq(with.stage[i], without.stage[i]);
 }
@@ -513,6 +514,49 @@ START_TEST(test_balance)
 }
 END_TEST
 
+static double step_of(
+		const struct ff_graph *g, const struct ff_machine *m, const struct ff_strategy *s)
+{
+	struct ff_evaluator *evaluator;
+	struct ff_error err = {0};
+	struct ff_pricer *pricer;
+	struct ff_evaluation at;
+
+	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &pricer, &err));
+	CHECK_OK(ff_evaluator_create(g, m, pricer, 0, 0, &evaluator, &err));
+	CHECK_OK(ff_evaluator_set(evaluator, s, &at, &err));
+	ff_evaluator_destroy(evaluator);
+	ff_pricer_destroy(pricer);
+	return at.step_us;
+}
+
+/* Where eight devices share products, halves of backward are far from equal: with turns as if they
+ * were, sums inside a stage wait in their lane for what another one sends. */
+START_TEST(test_shared_products_take_longer)
+{
+	static const char *const sets[] = {
+			"layers=8", "width=1024", "heads=8", "sequence=256", "vocabulary=101"};
+	static const char *const names[] = {"megatron:8,1,2,8,zb-h1", "megatron:8,1,2,8,zb-v"};
+	struct ff_machine m = fixture_machine(
+			&(struct fixture_machine){2, 8, true, (int64_t)1 << 36, 1e5, 1e5}, &arena);
+	struct ff_error err = {0};
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("gpt2", 16, sets, 5, &arena, &g, &err));
+	for (uint32_t i = 0; i < 2; i++) {
+		struct ff_strategy s = start(names[i], &g, 16);
+		double shared = step_of(&g, &m, &s), equal;
+
+		ck_assert_uint_eq(s.ticks[FF_STAGE_FORWARD], 2);
+		memset(s.ticks, 0, sizeof(s.ticks));
+		equal = step_of(&g, &m, &s);
+		ck_assert_msg(shared < 0.97 * equal, "%s takes %g us, in equal turns %g", names[i],
+				shared, equal);
+		printf("# %s takes %g us, in equal turns %g\n", names[i], shared, equal);
+	}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("megatron");
@@ -533,6 +577,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_zb_h1);
 	tcase_add_test(c, test_zb_h1_scatters);
 	tcase_add_test(c, test_zb_v);
+	tcase_add_test(c, test_shared_products_take_longer);
 	tcase_add_test(c, test_refused);
 	tcase_add_test(c, test_all_are_legal);
 	tcase_add_test(c, test_balance);

@@ -33,9 +33,9 @@ static void put_weights(struct ff_writer *w, const struct ff_writer_pass *p, uin
 static const struct {
 	void (*put)(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i);
 	uint32_t ticks[2]; /* whole, in halves */
-} passes[FF_WRITER_KINDS] = {[FF_WRITER_FORWARD] = {put_forward, {6, 1}},
-		[FF_WRITER_BACKWARD] = {put_backward, {14, 1}},
-		[FF_WRITER_WEIGHTS] = {put_weights, {1, 1}}};
+} passes[FF_STAGE_PASSES] = {[FF_STAGE_FORWARD] = {put_forward, {6, 1}},
+		[FF_STAGE_BACKWARD] = {put_backward, {14, 1}},
+		[FF_STAGE_WEIGHTS] = {put_weights, {1, 1}}};
 
 /* Puts a tick's share of a pass: what other ranks do meanwhile comes between. */
 static void go_on(struct ff_writer *w, struct ff_writer_pass *p)
@@ -62,16 +62,16 @@ static uint32_t stage_of(const struct ff_writer *w, uint32_t rank, uint32_t chun
 }
 
 /* Begins a pass, unless what it needs is not there. */
-static bool try_pass(struct ff_writer *w, struct ff_writer_rank *r, enum ff_writer_kind kind,
+static bool try_pass(struct ff_writer *w, struct ff_writer_rank *r, enum ff_stage_pass kind,
 		struct ff_writer_stage *s, uint32_t micro)
 {
-	uint32_t ticks = passes[kind].ticks[w->p.halves];
+	uint32_t own = w->s->ticks[kind], ticks = own ? own : passes[kind].ticks[w->p.halves];
 	bool last = s + 1 == w->stage + w->n_stages;
-	uint32_t there = kind == FF_WRITER_WEIGHTS    ? s->done[FF_WRITER_BACKWARD]
-			 : kind == FF_WRITER_BACKWARD ? (last ? s->done[FF_WRITER_FORWARD]
-							      : s[1].done[FF_WRITER_BACKWARD])
-			 : s > w->stage               ? s[-1].done[FF_WRITER_FORWARD]
-						      : w->s->micro_batches;
+	uint32_t there = kind == FF_STAGE_WEIGHTS    ? s->done[FF_STAGE_BACKWARD]
+			 : kind == FF_STAGE_BACKWARD ? (last ? s->done[FF_STAGE_FORWARD]
+							     : s[1].done[FF_STAGE_BACKWARD])
+			 : s > w->stage              ? s[-1].done[FF_STAGE_FORWARD]
+						     : w->s->micro_batches;
 
 	if (micro >= there)
 		return false;
@@ -95,13 +95,13 @@ static uint32_t most_under_way(const struct ff_writer *w, uint32_t rank)
 
 /* The next that a rank computes forward, or backward: groups of n_ranks micro-batches (the last
  * may be smaller) go through its chunks in turn, first to last or last to first. */
-static bool try_turn(struct ff_writer *w, struct ff_writer_rank *r, enum ff_writer_kind kind)
+static bool try_turn(struct ff_writer *w, struct ff_writer_rank *r, enum ff_stage_pass kind)
 {
 	uint32_t p = w->n_ranks, chunks = r->n_chunks, k = r->begun[kind];
 	uint32_t first = k / (p * chunks) * p, left = w->s->micro_batches - first;
 	uint32_t size = left < p ? left : p, within = k % (p * chunks), chunk = within / size;
 
-	chunk = kind == FF_WRITER_BACKWARD ? chunks - 1 - chunk : chunk;
+	chunk = kind == FF_STAGE_BACKWARD ? chunks - 1 - chunk : chunk;
 	return try_pass(w, r, kind, &w->stage[stage_of(w, w->at, chunk)], first + within % size);
 }
 
@@ -109,12 +109,12 @@ static bool try_turn(struct ff_writer *w, struct ff_writer_rank *r, enum ff_writ
  * under way. */
 static bool begin_pass(struct ff_writer *w, struct ff_writer_rank *r, bool beyond)
 {
-	uint32_t forward = r->begun[FF_WRITER_FORWARD], back = r->begun[FF_WRITER_BACKWARD];
+	uint32_t forward = r->begun[FF_STAGE_FORWARD], back = r->begun[FF_STAGE_BACKWARD];
 	bool all = forward == r->n_chunks * w->s->micro_batches;
 
 	if (!all && (beyond || forward - back < most_under_way(w, w->at)))
-		return try_turn(w, r, FF_WRITER_FORWARD);
-	return back < forward && try_turn(w, r, FF_WRITER_BACKWARD);
+		return try_turn(w, r, FF_STAGE_FORWARD);
+	return back < forward && try_turn(w, r, FF_STAGE_BACKWARD);
 }
 
 /* What a rank does next; says whether it does anything.  Gradients of parameters fill the time in
@@ -122,12 +122,12 @@ static bool begin_pass(struct ff_writer *w, struct ff_writer_rank *r, bool beyon
  * the first one: no rank keeps more than that one under 1F1B (Qi et al.'s ZB-H1). */
 static bool begin(struct ff_writer *w, struct ff_writer_rank *r, bool beyond)
 {
-	uint32_t made = r->begun[FF_WRITER_WEIGHTS];
-	uint32_t later = w->p.halves ? r->begun[FF_WRITER_BACKWARD] - made : 0;
+	uint32_t made = r->begun[FF_STAGE_WEIGHTS];
+	uint32_t later = w->p.halves ? r->begun[FF_STAGE_BACKWARD] - made : 0;
 
 	if (later <= w->at && begin_pass(w, r, beyond))
 		return true;
-	return later && try_pass(w, r, FF_WRITER_WEIGHTS, &w->stage[w->at], made);
+	return later && try_pass(w, r, FF_STAGE_WEIGHTS, &w->stage[w->at], made);
 }
 
 /* ---- in a V ---- */
@@ -141,15 +141,15 @@ static uint32_t most_kept(const struct ff_writer *w, uint32_t stage)
 }
 
 /* Whether another micro-batch may begin a pass of a stage. */
-static bool may_begin(const struct ff_writer *w, enum ff_writer_kind kind, uint32_t stage)
+static bool may_begin(const struct ff_writer *w, enum ff_stage_pass kind, uint32_t stage)
 {
 	const uint32_t *begun = w->stage[stage].begun;
-	uint32_t over = begun[w->p.halves ? FF_WRITER_WEIGHTS : FF_WRITER_BACKWARD];
+	uint32_t over = begun[w->p.halves ? FF_STAGE_WEIGHTS : FF_STAGE_BACKWARD];
 
 	if (begun[kind] == w->s->micro_batches)
 		return false;
-	return kind == FF_WRITER_FORWARD ? begun[kind] - over < most_kept(w, stage)
-					 : w->p.halves || kind == FF_WRITER_BACKWARD;
+	return kind == FF_STAGE_FORWARD ? begun[kind] - over < most_kept(w, stage)
+					: w->p.halves || kind == FF_STAGE_BACKWARD;
 }
 
 /* Of what a rank can do it does what stands first here.  What other ranks wait for longest goes
@@ -158,13 +158,13 @@ static bool may_begin(const struct ff_writer *w, enum ff_writer_kind kind, uint3
 static bool begin_in_vee(struct ff_writer *w, struct ff_writer_rank *r)
 {
 	static const struct {
-		enum ff_writer_kind kind;
+		enum ff_stage_pass kind;
 		uint32_t chunk;
-	} turns[] = {{FF_WRITER_FORWARD, 1}, {FF_WRITER_BACKWARD, 0}, {FF_WRITER_WEIGHTS, 0},
-			{FF_WRITER_BACKWARD, 1}, {FF_WRITER_FORWARD, 0}, {FF_WRITER_WEIGHTS, 1}};
+	} turns[] = {{FF_STAGE_FORWARD, 1}, {FF_STAGE_BACKWARD, 0}, {FF_STAGE_WEIGHTS, 0},
+			{FF_STAGE_BACKWARD, 1}, {FF_STAGE_FORWARD, 0}, {FF_STAGE_WEIGHTS, 1}};
 
 	for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
-		enum ff_writer_kind kind = turns[i].kind;
+		enum ff_stage_pass kind = turns[i].kind;
 		uint32_t stage = stage_of(w, w->at, turns[i].chunk);
 		struct ff_writer_stage *s = &w->stage[stage];
 
@@ -194,7 +194,7 @@ static bool begin_all(struct ff_writer *w, bool beyond)
 
 static bool is_through(const struct ff_writer *w, const struct ff_writer_rank *r)
 {
-	return !r->pass.left && r->begun[FF_WRITER_BACKWARD] == r->n_chunks * w->s->micro_batches;
+	return !r->pass.left && r->begun[FF_STAGE_BACKWARD] == r->n_chunks * w->s->micro_batches;
 }
 
 /* Those that are due of `late`; says how many are left. */
@@ -229,10 +229,10 @@ static void end_tick(struct ff_writer *w)
 
 static bool is_over(const struct ff_writer *w)
 {
-	bool over = w->stage[0].done[FF_WRITER_BACKWARD] == w->s->micro_batches;
+	bool over = w->stage[0].done[FF_STAGE_BACKWARD] == w->s->micro_batches;
 
 	for (uint32_t i = 0; i < w->n_stages && over && w->p.halves; i++)
-		over = w->stage[i].done[FF_WRITER_WEIGHTS] == w->s->micro_batches;
+		over = w->stage[i].done[FF_STAGE_WEIGHTS] == w->s->micro_batches;
 	return over;
 }
 

@@ -5,14 +5,10 @@
 
 #include "ff/program.h"
 
-/* Passes of a micro-batch through a stage.  In the last gradients of parameters are made, where
- * they are made apart. */
-enum ff_writer_kind { FF_WRITER_FORWARD, FF_WRITER_BACKWARD, FF_WRITER_WEIGHTS, FF_WRITER_KINDS };
-
 /* Nodes of one stage: `order` from `first` to `end`. */
 struct ff_writer_stage {
 	uint32_t first, end;
-	uint32_t begun[FF_WRITER_KINDS], done[FF_WRITER_KINDS]; /* micro-batches */
+	uint32_t begun[FF_STAGE_PASSES], done[FF_STAGE_PASSES]; /* micro-batches */
 };
 
 struct ff_writer;
@@ -20,7 +16,7 @@ struct ff_writer;
 /* A pass of a micro-batch that a rank is at: so many ticks, of which some are left, and of the
  * stage's nodes the next to be put, from the first or (backward) the last. */
 struct ff_writer_pass {
-	enum ff_writer_kind kind;
+	enum ff_stage_pass kind;
 	struct ff_writer_stage *stage;
 	uint32_t micro, ticks, left, next;
 };
@@ -28,7 +24,7 @@ struct ff_writer_pass {
 /* Who holds some stages: its chunks. */
 struct ff_writer_rank {
 	uint32_t n_chunks;
-	uint32_t begun[FF_WRITER_KINDS]; /* of all chunks together */
+	uint32_t begun[FF_STAGE_PASSES]; /* of all chunks together */
 	struct ff_writer_pass pass;      /* what it does now */
 };
 
