@@ -124,6 +124,9 @@ static void write_torchtitan(const struct ff_regular *r, const struct ff_graph *
 {
 	const struct ff_megatron *h = &r->h;
 	static const char *const again[] = {"None", "SelectiveAC.Config()", "FullAC.Config()"};
+	const char *schedule = h->rule         ? "ZBVZeroBubble"
+			       : h->interleave ? "Interleaved1F1B"
+					       : "1F1B";
 
 	fprintf(to, "from torchtitan.distributed.activation_checkpoint import FullAC, "
 		    "SelectiveAC\n\n"
@@ -150,9 +153,9 @@ static void write_torchtitan(const struct ff_regular *r, const struct ff_graph *
 	fprintf(to, "    parallelism.pipeline_parallel_degree = %u\n", h->pipeline);
 	if (h->pipeline > 1)
 		fprintf(to,
-				"    parallelism.pipeline_parallel_schedule = \"%s1F1B\"\n"
+				"    parallelism.pipeline_parallel_schedule = \"%s\"\n"
 				"    parallelism.num_pp_microbatches = %u\n",
-				h->interleave ? "Interleaved" : "", h->micro);
+				schedule, h->micro);
 	fprintf(to, "    config.activation_checkpoint = %s\n    return config\n", again[h->again]);
 }
 
@@ -166,13 +169,17 @@ static const struct tool {
 } tools[] = {
 		{"megatron",
 				{true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1, true,
-						FF_MOST_CHUNKS},
+						FF_MOST_CHUNKS, false},
 				write_megatron},
-		{"fsdp", {false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 0},
+		{"fsdp", {false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 0, false},
 				write_fsdp},
-		{"deepspeed", {true, true, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, false, 0},
+		{"deepspeed",
+				{true, true, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, false, 0,
+						false},
 				write_deepspeed},
-		{"torchtitan", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 2},
+		{"torchtitan",
+				{true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 2,
+						true},
 				write_torchtitan},
 };
 #define N_TOOLS (sizeof(tools) / sizeof(tools[0]))

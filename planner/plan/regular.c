@@ -110,10 +110,13 @@ static double config_apart(
 	return apart;
 }
 
+/* `pipeline`: shares of the devices that hold the stages of `s`. */
 static double measure(
-		const struct walk *x, const struct ff_strategy *s, uint32_t stages, double *alike)
+		const struct walk *x, const struct ff_strategy *s, uint32_t pipeline, double *alike)
 {
 	double all = 0, apart = 0, same = 0;
+	double shares = (double)x->stages / ff_strategy_chunks(x->plan);
+	uint32_t stages = pipeline * ff_strategy_chunks(s);
 
 	for (uint32_t i = 0; i < x->g->n_nodes; i++) {
 		const struct ff_node *n = &x->g->nodes[i];
@@ -130,7 +133,7 @@ static double measure(
 					 AGAIN_APART * (x->plan->recompute[i] != s->recompute[i]));
 	}
 	*alike = same / all;
-	return apart / all + fabs(log2((double)x->stages / stages)) +
+	return apart / all + fabs(log2(shares / pipeline)) +
 	       fabs(log2((double)x->plan->micro_batches / s->micro_batches));
 }
 
@@ -147,7 +150,7 @@ static int try(struct walk *x, const struct ff_megatron *h, struct ff_error *err
 		*err = why;
 		return code;
 	}
-	apart = measure(x, &made.strategy, h->pipeline * made.strategy.chunks, &made.alike);
+	apart = measure(x, &made.strategy, h->pipeline, &made.alike);
 	if (apart < x->apart) {
 		x->apart = apart;
 		x->best = made;
@@ -200,6 +203,8 @@ static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *er
 	h.micro = choose_micro(x, (uint32_t)x->g->batch / h.data);
 	h.updates = allowed_updates(x, &h);
 	h.interleave = allowed_chunks(x, &h);
+	h.rule = x->plan->rule == FF_ORDER_ZB_V && x->limits->zb_v && h.pipeline > 1 ? FF_ORDER_ZB_V
+										     : 0;
 	for (uint32_t i = 0; i < 4 && code == FF_OK; i++) {
 		struct ff_arena_mark mark = ff_arena_mark(x->a);
 		double before = x->apart;
@@ -264,6 +269,8 @@ void ff_regular_name(const struct ff_megatron *h, char *buf, size_t size)
 
 	if (h->again_blocks)
 		snprintf(blocks, sizeof(blocks), ",recompute=%u", h->again_blocks);
+	if (h->rule)
+		snprintf(chunks, sizeof(chunks), ",%s", ff_order_name((enum ff_order_rule)h->rule));
 	if (h->interleave)
 		snprintf(chunks, sizeof(chunks), ",interleave=%u", h->interleave);
 	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s%s%s", h->tensor, h->data, h->pipeline,

@@ -12,6 +12,7 @@ struct ff_regular_limits {
 	uint32_t tensor_updates, pipeline_updates;
 	bool blocks;     /* some of a stage are recomputed, and others not */
 	uint32_t chunks; /* of the interleaved order, at most; 0: none */
+	bool zb_v;       /* that order */
 };
 
 struct ff_regular {

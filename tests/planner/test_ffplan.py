@@ -227,6 +227,12 @@ def test_as_tools():
     got = torchtitan(*at)
     assert (got["tensor_parallel_degree"], got["pipeline_parallel_degree"], got["num_pp_microbatches"]) == (2, 2, 4), got
     assert got["activation_checkpoint"] == "full" and got["enable_sequence_parallel"] is False, got
+    assert got["pipeline_parallel_schedule"] == "1F1B", got
+    simulate("g.json", "dgx-a100-40:2", "megatron:2,4,2,4,zb-v", "regular.json")
+    got = torchtitan(*at)
+    assert (got["pipeline_parallel_schedule"], got["pipeline_parallel_degree"]) == ("ZBVZeroBubble", 2), got
+    assert "(megatron:2,4,2,4,zb-v)" in plan("as", "torchtitan", *at)
+    assert "(megatron:2,4,2,4)" in plan("as", "megatron", *at)  # as many shares of the devices, not stages
 
 
 def test_as_buckets():
