@@ -162,7 +162,8 @@ def test_bad_phases():
     plan = json.loads(read("p.json"))
     for change, words in (({"micro_batches": 0}, "odd.json: micro_batches: expected"),
                           ({"micro_batches": 7}, "cannot be cut into 7 micro-batches"),
-                          ({"order": "2f2b"}, 'odd.json: order: expected "gpipe", "1f1b", "interleaved", "zb-h1" or "zb-v"'),
+                          ({"order": "2f2b"},
+                           'odd.json: order: expected "gpipe", "1f1b", "interleaved", "zb-h1" or "zb-v"'),
                           ({"chunks": 2}, 'odd.json: chunks: expected the order "interleaved" beside it'),
                           ({"order": "interleaved", "chunks": 1}, "odd.json: chunks: expected"),
                           ({"ticks": [1, 2]}, "odd.json: ticks: expected three integers from 1 to 16"),

@@ -332,7 +332,8 @@ static bool is_halved(const struct ff_writer *w, uint32_t node)
 void ff_steps_find_halved(struct ff_writer *w, bool *halved)
 {
 	w->p.halved = halved;
-	w->p.halves = ff_order_row(w->s->rule)->halves && w->n_stages > 1 && w->s->micro_batches > 1;
+	w->p.halves = ff_order_row(w->s->rule)->halves && w->n_stages > 1 &&
+		      w->s->micro_batches > 1;
 	for (uint32_t i = 0; i < w->g->n_nodes; i++)
 		halved[i] = w->p.halves && ff_node_is_computed(w->g, i) && is_halved(w, i);
 }
