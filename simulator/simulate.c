@@ -83,7 +83,10 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 	case FF_COMPUTE_UPDATE:
 		b = &s->buckets[t->bucket];
 		*us = ff_price_update(p, t->device,
-				ff_bucket_arrays(b, s->optimizer, s->graph->dtype).run);
+				ff_bucket_updated_bytes(s->optimizer,
+						ff_bucket_arrays(b, s->optimizer, s->graph->dtype)
+								.run,
+						&b->sparse));
 		return FF_OK;
 	case FF_COMPUTE_NORM:
 		b = &s->buckets[t->bucket];

@@ -425,7 +425,7 @@ static void add_words(struct maker *m, int32_t batch)
 	const char *tied[FF_MAX_PARAMS] = {"embedding.weight"};
 	int32_t words = between(m, 3, 9), features = between(m, 2, 6), n = between(m, 1, 3);
 	union ff_attrs ids = {.input = {2, {batch, n}, FF_I32, words}};
-	union ff_attrs table = {.embedding = {words, features}};
+	union ff_attrs table = {.embedding = {words, features, batch * n < words}};
 	union ff_attrs linear = ff_attrs_preset(FF_OP_LINEAR);
 	struct value *v = &m->value[m->n++];
 	uint32_t node = ff_builder_add(m->b, FF_OP_INPUT, "ids", &ids, NULL, 0);

@@ -33,12 +33,12 @@ static void add_bucket(const struct ff_schedule *s, const struct ff_bucket *b,
 {
 	enum ff_dtype type = s->graph->dtype;
 	struct ff_bucket_layout l = ff_bucket_arrays(b, s->optimizer, type);
-	int64_t readers = type == FF_F32 ? 0 : l.end - l.readers;
+	int64_t readers = type == FF_F32 ? 0 : l.lists - l.readers;
 
 	bytes[FF_HELD_WEIGHTS] += l.gradients + readers;
 	bytes[FF_HELD_GRADIENTS] += l.states - l.gradients;
 	bytes[FF_HELD_STATES] += s->optimizer->states * l.run;
-	bytes[FF_HELD_GRADIENTS] += ff_bucket_memory(b, s->optimizer, type) - l.end;
+	bytes[FF_HELD_GRADIENTS] += ff_bucket_memory(b, s->optimizer, type) - l.lists;
 }
 
 void ff_held_always(const struct ff_schedule *s, uint32_t device, int64_t bytes[FF_HELD_COUNT])

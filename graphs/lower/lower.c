@@ -241,9 +241,9 @@ static uint32_t group_of(const struct ff_lowering *l, uint32_t param)
 }
 
 /* A shard and, on every device that has it, the buffers of the elements and of
- * their gradients. */
+ * their gradients; `list` is where its rows are listed among others. */
 static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bucket_member *m,
-		int64_t offset)
+		int64_t offset, int64_t list)
 {
 	const struct ff_node_block *nb = l->node[m->param];
 	const struct ff_weight_group *g = m->group;
@@ -258,13 +258,16 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 	/* then others each time, parts of a buffer */
 	bool dropped = l->r.buckets[bucket].dropped, scattered = l->r.buckets[bucket].scattered;
 	int64_t gradient = scattered ? offset : at.gradients + offset;
+	bool sparse = l->r.buckets[bucket].sparse.list_bytes > 0;
 
 	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
 			.cell = g->cell,
 			.bucket = bucket,
 			.region = g->region,
 			.offset = offset,
-			.group = group_of(l, m->param)};
+			.group = group_of(l, m->param),
+			.sparse_rows = sparse ? g->sparse_rows : 0,
+			.list = at.lists + list};
 	for (uint32_t k = 0; k < g->n_devices; k++) {
 		uint32_t p = ff_shard_part(g->cell, nb->out->cells, g->replica, g->n_devices, k);
 		uint32_t weights = dropped ? FF_NONE
@@ -287,14 +290,15 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 static void add_shards(struct ff_lowering *l, uint32_t bucket, const struct ff_bucket_build *k)
 {
 	const struct ff_bucket_member *member = l->buckets.member;
-	int64_t at = 0;
+	int64_t at = 0, list = 0;
 
 	for (uint32_t group = 0; group < FF_MAX_GROUPS && at < k->bytes; group++)
 		for (uint32_t m = k->first; m != FF_NONE; m = member[m].next) {
 			if (group_of(l, member[m].param) != group)
 				continue;
-			add_shard(l, bucket, &member[m], at);
+			add_shard(l, bucket, &member[m], at, list);
 			at += member[m].group->bytes;
+			list += ff_sparse_list_bytes(member[m].group->sparse_rows);
 		}
 }
 
@@ -365,6 +369,8 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 				.device = k->device,
 				.first_shard = l->r.n_shards,
 				.bytes = k->bytes};
+		if (!l->r.buckets[i].delay) /* those that wait are whole */
+			l->r.buckets[i].sparse = k->sparse;
 		l->r.buckets[i].averaged = l->r.travel.average_every && is_summed;
 		reserve_packed(l, &l->r.buckets[i]);
 		if (k->way.scattered && ff_dropped_begin(l, i) < 0)

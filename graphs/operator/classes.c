@@ -51,6 +51,7 @@ bool ff_nodes_alike(const struct ff_graph *g, uint32_t i, uint32_t k)
 			a->n_dims != b->n_dims || !attributes_alike(a, b) ||
 			a->flops_forward != b->flops_forward ||
 			a->flops_backward != b->flops_backward ||
+			a->sparse_rows != b->sparse_rows ||
 			!operands_alike(a->in_map, b->in_map, a->n_in) ||
 			!operands_alike(a->out_map, b->out_map, a->n_out))
 		return false;

@@ -19,6 +19,16 @@ int64_t ff_graph_parameters(const struct ff_graph *g)
 	return n;
 }
 
+void ff_graph_limit_sparse(struct ff_graph *g)
+{
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		struct ff_node *n = &g->nodes[i];
+
+		if (n->sparse_rows && g->values[g->edges[n->in + n->n_data].value].n_uses > 1)
+			n->sparse_rows = 0;
+	}
+}
+
 static bool leads(const struct ff_node *n, const struct ff_region *box)
 {
 	for (uint32_t d = 0; d < n->n_dims; d++)

@@ -133,6 +133,7 @@ static int derive_all(const struct ff_graph *g, struct ff_graph *r, struct ff_er
 
 		code = ff_op_row(g->nodes[i].op)->derive(&d, err);
 	}
+	ff_graph_limit_sparse(r);
 	return code;
 }
 
@@ -161,6 +162,7 @@ int ff_graph_micro(const struct ff_graph *g, uint32_t micro_batches, struct ff_a
 		*ret = *g;
 		return FF_OK;
 	}
+	/* gradients of micro-batches are added up whole */
 	code = check(g, micro_batches, err);
 	if (code == FF_OK)
 		code = copy_links(g, g->batch / (int32_t)micro_batches, a, &r, err);
@@ -168,6 +170,8 @@ int ff_graph_micro(const struct ff_graph *g, uint32_t micro_batches, struct ff_a
 		code = derive_all(g, &r, err);
 	if (code < 0)
 		return code;
+	for (uint32_t i = 0; i < r.n_nodes; i++)
+		r.nodes[i].sparse_rows = 0;
 	r.hash = ff_hash_mix(g->hash, micro_batches);
 	*ret = r;
 	return FF_OK;

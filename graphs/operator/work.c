@@ -80,7 +80,8 @@ enum key_tag {
 	TAG_BORDER = 512,
 	TAG_SKEW = 768,
 	TAG_DIN = 1024,
-	TAG_GRADS = 1280
+	TAG_GRADS = 1280,
+	TAG_SPARSE
 };
 
 /* Parts that nothing is carried to, or from, have the keys that there were before. */
@@ -237,6 +238,8 @@ static void key_walk(const struct ff_work *w, struct key *k)
 	}
 	if (row->flops)
 		key_flops(k, row->flops(w));
+	if (ff_work_sparse_rows(w))
+		key_field(k, "sparse", TAG_SPARSE, NULL, 0);
 	if (w->grads == FF_GRADS_DATA) /* those of parameters alone are as where data needs none */
 		key_field(k, "data", TAG_GRADS, NULL, 0);
 	if (k->text) {
@@ -285,6 +288,30 @@ static int64_t region_bytes(const struct ff_operand *o, const struct ff_region *
 	return ff_region_volume(r) * ff_dtype_bytes(o->dtype);
 }
 
+int64_t ff_work_sparse_rows(const struct ff_work *w)
+{
+	const struct ff_node *n = w->node;
+
+	if (!n->sparse_rows || w->pass != FF_BACKWARD || !w->need_din[n->n_data])
+		return 0;
+	return ff_sparse_rows(n, ff_region_volume(&w->in[0]) == n->sparse_rows,
+			ff_region_size(&w->in[n->n_data], 0));
+}
+
+/* Dense gradients are written once.  Of a sparse one the rows of the step before become zero, those
+ * that are read now are added to; both are listed. */
+int64_t ff_work_gradient_bytes(const struct ff_work *w, uint32_t i)
+{
+	int64_t size = ff_dtype_bytes((enum ff_dtype)w->node->in_map[i].gradient), rows;
+
+	if (!w->need_din[i])
+		return 0;
+	rows = i == w->node->n_data ? ff_work_sparse_rows(w) : 0;
+	if (!rows)
+		return ff_region_volume(&w->in[i]) * size;
+	return rows * (3 * ff_region_size(&w->in[i], 1) * size + 2 * (int64_t)sizeof(int32_t));
+}
+
 int64_t ff_work_bytes(const struct ff_work *w)
 {
 	const struct ff_node *n = w->node;
@@ -305,7 +332,7 @@ int64_t ff_work_bytes(const struct ff_work *w)
 		int64_t volume = ff_region_volume(&w->in[i]);
 		int64_t size = volume * ff_dtype_bytes(o->dtype);
 
-		bytes += volume * ff_dtype_bytes((enum ff_dtype)o->gradient) * w->need_din[i];
+		bytes += ff_work_gradient_bytes(w, i);
 		if (i < n->n_data || !(flags & FF_OP_LOOKUP))
 			bytes += size * read;
 		else if (!back)

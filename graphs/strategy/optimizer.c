@@ -81,6 +81,7 @@ static void adamw_factors(const double *value, uint64_t step, union ff_factors *
 
 static const struct ff_optimizer sgd = {
 		.id = FF_OPTIMIZER_SGD,
+		.sparse = true,
 		.name = "sgd",
 		.summary = "plain SGD",
 		.rate = FF_RATE_UPDATE_SGD,

@@ -62,7 +62,7 @@ static uint32_t add_vectors(const struct ff_zoo_net *n, const int32_t *rows, uin
 	for (int32_t i = 0; i < v[TABLES]; i++) {
 		struct ff_layer_name ids = ff_layer_name("ids%d", i);
 		int32_t own = rows[i % CRITEO] < v[ROWS] ? rows[i % CRITEO] : v[ROWS];
-		union ff_attrs a = {.embedding = {own, v[FEATURES]}};
+		union ff_attrs a = {.embedding = {own, v[FEATURES], 1}};
 
 		x[1 + i] = add_one(n, FF_OP_EMBEDDING, ff_layer_name("table%d", i).text, &a,
 				ff_layer_ids(n, ids.text, 1, own));

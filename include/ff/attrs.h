@@ -78,6 +78,7 @@ struct ff_transpose_attrs {
 };
 struct ff_embedding_attrs {
 	int32_t vocabulary, features;
+	int32_t sparse; /* the gradient of the table has the rows that are read, no others */
 };
 struct ff_reshape_attrs {
 	int32_t rank, shape[FF_MAX_RANK]; /* as asked: 0 keeps the axis, one -1 is inferred */

@@ -17,6 +17,7 @@ struct ff_weight_group {
 	uint32_t cell, replica, replicas;
 	uint16_t n_devices, first;
 	int64_t bytes;          /* rounded up to 64 */
+	int64_t sparse_rows;    /* of a table with a sparse gradient; 0: it is dense */
 	const uint16_t *device; /* ascending; device[0] is `first` */
 	const uint16_t *part;   /* the reader's part on each */
 	uint64_t set;           /* hash of all replicas' devices: equal sets can share a bucket */

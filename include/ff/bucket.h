@@ -6,12 +6,44 @@
 #include "ff/optimizer.h"
 #include "ff/region.h"
 
+/* What tables with sparse gradients have in a bucket: of a gradient that no other device adds to,
+ * only rows that were looked up differ from zero.  Backward lists them for the update, and for
+ * itself to make them zero in the next step. */
+struct ff_sparse {
+	int64_t list_bytes;   /* of the lists, int32 */
+	int64_t unread_bytes; /* float32 weights that no step reads, at least */
+};
+/* Numbers that a list of at most so many rows has room for: a power of two, so that it may be a
+ * hash table. */
+static inline int64_t ff_sparse_room(int64_t rows)
+{
+	int64_t room = 16;
+
+	while (room < 2 * rows)
+		room *= 2;
+	return rows ? room : 0;
+}
+static inline int64_t ff_sparse_list_bytes(int64_t rows)
+{
+	return ff_sparse_room(rows) * (int64_t)sizeof(int32_t);
+}
+/* A table of `bytes` in a bucket, of whose `region` at most `rows` are looked up. */
+static inline void ff_sparse_add(
+		struct ff_sparse *s, int64_t bytes, const struct ff_region *region, int64_t rows)
+{
+	s->list_bytes += ff_sparse_list_bytes(rows);
+	s->unread_bytes += bytes - rows * ff_region_size(region, 1) * FF_F32_BYTES;
+}
+
 /* One shard of a parameter: the same elements on every device of its bucket. */
 struct ff_shard {
 	uint32_t node, cell, bucket; /* the parameter's node and part */
 	struct ff_region region;
 	int64_t offset; /* bytes in the bucket; multiple of 64; those of a group are neighbours */
 	uint32_t group; /* of parameters (ff/groups.h) */
+	/* Of a sparse gradient: how many rows are looked up at most, and where their list lies,
+	 * bytes behind the bucket's first; 0: it is dense. */
+	int64_t sparse_rows, list;
 };
 
 /* Shards of parameters that live on the same devices and are updated together.  Where replicas read
@@ -48,6 +80,7 @@ struct ff_bucket {
 	const uint16_t *device; /* ascending */
 	uint32_t first_shard, n_shards;
 	int64_t bytes;
+	struct ff_sparse sparse;
 	const int64_t *offset; /* n_devices: of its arrays, one behind the other */
 	/* Of a scattered one, for each micro-batch n_devices buffers of all its gradients; FF_NONE:
 	 * backward writes none. */
@@ -94,18 +127,21 @@ struct ff_bucket_layout {
 	int64_t gradients; /* of all, or of the run, if they are scattered */
 	int64_t states;    /* of the run, one array behind the other */
 	int64_t readers;   /* weights as operators read them, of all, or of the run, if dropped */
+	int64_t lists;     /* of rows in sparse gradients */
 	int64_t end;
 };
 /* What of a bucket a device has for good, beside the states of what it updates. */
 struct ff_bucket_extent {
 	int64_t run, weights, gradients; /* float32 bytes */
+	int64_t lists;                   /* of sparse gradients, bytes */
 };
-static inline struct ff_bucket_extent ff_bucket_extent(
-		int64_t bytes, uint32_t n_devices, bool flat, bool scattered, bool dropped)
+static inline struct ff_bucket_extent ff_bucket_extent(int64_t bytes, uint32_t n_devices, bool flat,
+		bool scattered, bool dropped, const struct ff_sparse *sparse)
 {
 	int64_t run = flat ? bytes / n_devices : bytes;
 
-	return (struct ff_bucket_extent){run, dropped ? run : bytes, scattered ? run : bytes};
+	return (struct ff_bucket_extent){
+			run, dropped ? run : bytes, scattered ? run : bytes, sparse->list_bytes};
 }
 /* Of weights that are read as `type`. */
 static inline struct ff_bucket_layout ff_bucket_layout(
@@ -121,14 +157,22 @@ static inline struct ff_bucket_layout ff_bucket_layout(
 		l.readers = l.end;
 		l.end += x.weights / FF_F32_BYTES * ff_dtype_bytes(type);
 	}
+	l.lists = l.end;
+	l.end += x.lists;
 	return l;
 }
 static inline struct ff_bucket_layout ff_bucket_arrays(
 		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
 {
 	return ff_bucket_layout(o, type,
-			ff_bucket_extent(
-					b->bytes, b->n_devices, b->flat, b->scattered, b->dropped));
+			ff_bucket_extent(b->bytes, b->n_devices, b->flat, b->scattered, b->dropped,
+					&b->sparse));
+}
+/* Float32 bytes that an update by `o` passes over, of a run. */
+static inline int64_t ff_bucket_updated_bytes(
+		const struct ff_optimizer *o, int64_t run, const struct ff_sparse *sparse)
+{
+	return run - (o->sparse ? sparse->unread_bytes : 0);
 }
 /* In a bucket whose readers get it as `type`, the first of the arrays of gradients that wait. */
 static inline int64_t ff_bucket_waiting(

@@ -51,6 +51,7 @@ struct ff_bucket_build {
 	 */
 	uint32_t opens[2], closes[2], next_opened[2];
 	int64_t bytes;
+	struct ff_sparse sparse;
 	uint64_t set; /* ff_weight_group.set */
 };
 struct ff_bucketing {

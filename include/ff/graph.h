@@ -66,6 +66,10 @@ struct ff_node {
 	bool kept_apart;            /* see n_kept */
 	int64_t flops_forward;      /* whole operator: multiply and add count as two */
 	int64_t flops_backward;     /* all gradients */
+	/* It looks up so many rows, all samples together, and makes the gradient of these alone;
+	 * 0: that of all rows, as where others read its table, too, or it comes in micro-batches.
+	 */
+	int64_t sparse_rows;
 };
 
 /* One use of a value: input `slot` of `node`. */
@@ -180,6 +184,8 @@ static inline bool ff_value_is_kept(const struct ff_graph *g, uint32_t v)
 void ff_operand_region(const struct ff_node *node, const struct ff_operand *operand,
 		const struct ff_region *box, struct ff_region *ret);
 /* Trained elements, all parameters together. */
+/* Behind what rows derive: a gradient that several uses of a table add to is dense. */
+void ff_graph_limit_sparse(struct ff_graph *g);
 int64_t ff_graph_parameters(const struct ff_graph *g);
 
 #endif

@@ -82,6 +82,7 @@ struct ff_optimizer {
 	enum ff_optimizer_id id;
 	const char *name;    /* in files and options */
 	const char *summary; /* a few words for help and docs */
+	bool sparse;         /* without decay, a weight whose gradient is zero stays as it is */
 	uint32_t states;     /* float32 figures an element beside weight and gradient */
 	/* How cost files call the time of an update, and of one that rounds the weights to
 	 * bfloat16 too. */
@@ -113,6 +114,12 @@ int ff_optimizer_check(const struct ff_optimizer *o, enum ff_setting_id id, doub
  * of range.  Both are FF_SETTING_COUNT long. */
 int ff_optimizer_set(const struct ff_optimizer *o, const double *told, double *value,
 		struct ff_error *err);
+
+/* Whether an update by these settings may leave out weights whose gradient is zero. */
+static inline bool ff_optimizer_skips(const struct ff_optimizer *o, const double *setting)
+{
+	return o->sparse && setting[FF_SETTING_DECAY] == 0;
+}
 
 static inline enum ff_rate_kind ff_optimizer_rate(const struct ff_optimizer *o, enum ff_dtype type)
 {

@@ -16,6 +16,10 @@ struct ff_kernel_io {
 	void *out[FF_MAX_OUTPUTS];
 	const void *dout[FF_MAX_OUTPUTS];
 	void *din[FF_MAX_INPUTS];
+	/* NULL, or room for the numbers of rows (ff_sparse_room), 0 before the first step, of the
+	 * table whose gradient is sparse: that holds zeros but for the rows in the list, and
+	 * backward makes both anew.  Rows are counted from 1, each is listed once; 0 is none. */
+	int32_t *rows;
 	void *workspace;     /* begins where memory of alloc's does, or as aligned */
 	uint64_t seed, step; /* dropout: Philox(seed), stream of (node, step) */
 	uint32_t micro;      /* micro-batch: how many batches of the graph's size lie before */
@@ -42,7 +46,8 @@ struct ff_copy {
 	enum ff_reduce reduce;
 };
 
-/* A step's update of `n` elements, as union ff_factors has it. */
+/* A step's update of `n` elements, as union ff_factors has it.  With `rows`, of `features` elements
+ * each, of those alone that are listed (struct ff_kernel_io), `n_rows` at most. */
 struct ff_update {
 	const struct ff_optimizer *optimizer;
 	union ff_factors factors;
@@ -50,6 +55,8 @@ struct ff_update {
 	const float *gradient;
 	float *state[FF_MAX_STATES]; /* as many as the optimizer has */
 	uint16_t *rounded;           /* NULL, or gets the weights rounded to bfloat16 */
+	const int32_t *rows;         /* NULL: of all */
+	int64_t n_rows, features;
 	size_t n;
 	uint32_t group;                   /* of parameters */
 	uint32_t times;                   /* what gradients are multiplied by; 0: nothing */

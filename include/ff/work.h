@@ -48,6 +48,17 @@ void ff_work_key(const struct ff_work *w, char key[FF_KEY_BYTES]);
 /* 64-bit hash of what the key says, without making the text. */
 uint64_t ff_work_hash(const struct ff_work *w);
 
+/* How many rows of its table a part looks up at most, where its gradient is sparse: the part sees
+ * all samples, so that nobody else adds to that gradient, and reads fewer rows than it has
+ * (`rows`); else 0. */
+static inline int64_t ff_sparse_rows(const struct ff_node *n, bool all_samples, int64_t rows)
+{
+	return all_samples && n->sparse_rows < rows ? n->sparse_rows : 0;
+}
+int64_t ff_work_sparse_rows(const struct ff_work *w);
+/* Bytes of the gradient of input `i` that backward reads or writes. */
+int64_t ff_work_gradient_bytes(const struct ff_work *w, uint32_t i);
+
 /* Share of the node's FLOPs, and bytes read and written by this part. */
 int64_t ff_work_flops(const struct ff_work *w);
 int64_t ff_work_bytes(const struct ff_work *w);

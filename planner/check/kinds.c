@@ -364,11 +364,27 @@ int ff_kinds_find(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, struct
 	return ff_table_put(&b->kinds, hash, b->kinds.n) < 0 ? ff_fail_memory(err) : FF_OK;
 }
 
+/* Weights that are updated, at least: of a table with a sparse gradient those that are read,
+ * however it is cut. */
+static int64_t updated_bytes(const struct ff_graph *g, const struct ff_optimizer *o)
+{
+	int64_t bytes = ff_graph_parameters(g) * FF_F32_BYTES;
+
+	for (uint32_t i = 0; i < g->n_nodes && o->sparse; i++) {
+		const struct ff_node *n = &g->nodes[i];
+		const int32_t *shape = n->n_in > n->n_data ? n->in_map[n->n_data].shape : NULL;
+
+		if (n->sparse_rows && n->sparse_rows < shape[0])
+			bytes -= (shape[0] - n->sparse_rows) * shape[1] * FF_F32_BYTES;
+	}
+	return bytes;
+}
+
 /* Updates of all weights; an update's time is a line with an intercept >= 0,
  * so cutting the weights into buckets makes it no shorter. */
 double ff_kinds_updates_us(const struct ff_kinds *b)
 {
-	int64_t bytes = ff_graph_parameters(b->graph) * FF_F32_BYTES;
+	int64_t bytes = updated_bytes(b->graph, ff_price_optimizer(b->pricer));
 	double best = INFINITY;
 
 	for (uint32_t k = 0; k < b->n_device_kinds && bytes; k++)

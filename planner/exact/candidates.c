@@ -158,6 +158,8 @@ static void price_weights(struct ff_additive *a, uint32_t node, struct ff_candid
 		/* one device has at most one shard of each slot */
 		if (i > 0 && c->block.group[i - 1].slot == w->slot)
 			continue;
+		if (w->sparse_rows && o->sparse)
+			share *= (double)w->sparse_rows / ff_region_size(&w->region, 0);
 		update_us += share * ff_price_update(a->p, w->device[0], whole);
 		bytes += (double)ff_optimizer_bytes(o, a->g->dtype, w->bytes) / v->n_uses;
 	}

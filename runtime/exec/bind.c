@@ -25,6 +25,26 @@ static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)
 	return i;
 }
 
+/* Where the rows of the sparse gradient in buffer `buffer` are listed; NULL: there is none. */
+static int32_t *rows_of(const struct ff_executor *x, uint32_t buffer, uint32_t param,
+		const struct ff_region *region)
+{
+	const struct ff_schedule *s = x->s;
+	const struct ff_buffer *at = &s->buffers[buffer];
+	const struct ff_bucket *b;
+
+	if (at->bucket >= s->n_buckets)
+		return NULL;
+	b = &s->buckets[at->bucket];
+	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards; i++)
+		if (s->shards[i].node == param && s->shards[i].sparse_rows &&
+				ff_region_equal(&s->shards[i].region, region))
+			return (int32_t *)(ff_address_bucket(x, at->bucket,
+							   bucket_position(b, at->device)) +
+					   s->shards[i].list);
+	return NULL;
+}
+
 static void bind_io(const struct ff_executor *x, const struct ff_task *t, const struct ff_work *w,
 		struct ff_kernel_io *io)
 {
@@ -55,6 +75,9 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
 		if (!forward && !saved)
 			io->dout[k] = ff_address_buffer(x, ff_task_dout(s, t, k)[t->part]);
 	}
+	if (ff_work_sparse_rows(w))
+		io->rows = rows_of(x, ff_task_din(s, t, n->n_data)[t->part],
+				ff_edge_source(s->graph, n->in + n->n_data), &w->in[n->n_data]);
 	if (s->workspace_bytes[t->device] > 0)
 		io->workspace = x->host[x->host_of[t->device]].memory;
 	io->seed = x->opt.seed;
@@ -198,6 +221,25 @@ static struct ff_update update_of(const struct ff_executor *x, const struct ff_t
 	return u;
 }
 
+/* Of a sparse gradient only rows that were looked up are updated, unless the group's settings
+ * change the others, too. */
+static bool is_sparse(const struct ff_executor *x, const struct ff_shard *shard)
+{
+	return shard->sparse_rows &&
+	       ff_optimizer_skips(x->s->optimizer, x->opt.groups.setting[shard->group]);
+}
+
+/* The update of `shard` as that of its rows. */
+static void set_rows(const struct ff_executor *x, const struct ff_task *t,
+		const struct ff_shard *shard, struct ff_update *u)
+{
+	uint32_t position = bucket_position(&x->s->buckets[t->bucket], t->device);
+
+	u->rows = (const int32_t *)(ff_address_bucket(x, t->bucket, position) + shard->list);
+	u->n_rows = shard->sparse_rows;
+	u->features = ff_region_size(&shard->region, 1);
+}
+
 /* Shards of one group are neighbours. */
 static int bind_update(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
 		struct ff_error *err)
@@ -208,14 +250,15 @@ static int bind_update(struct ff_executor *x, const struct ff_task *t, struct ff
 	int64_t run, run_end;
 
 	ff_address_run(b, bucket_position(b, t->device), &run, &run_end);
-	j->update = ff_arena_array(&x->arena, FF_MAX_GROUPS, sizeof(*j->update));
+	j->update = ff_arena_array(&x->arena, b->n_shards, sizeof(*j->update));
 	if (!j->update)
 		return ff_fail_memory(err);
 	for (uint32_t i = 1; i <= b->n_shards; i++) {
 		bool last = i == b->n_shards;
 		int64_t from, to;
 
-		if (!last && shard[i].group == shard[first].group)
+		if (!last && shard[i].group == shard[first].group && !is_sparse(x, &shard[i]) &&
+				!is_sparse(x, &shard[first]))
 			continue;
 		from = shard[first].offset / FF_F32_BYTES;
 		to = (last ? b->bytes : shard[i].offset) / FF_F32_BYTES;
@@ -223,6 +266,8 @@ static int bind_update(struct ff_executor *x, const struct ff_task *t, struct ff
 		to = to < run_end ? to : run_end;
 		if (from < to)
 			j->update[j->n_updates++] = update_of(x, t, from, to, shard[first].group);
+		if (is_sparse(x, &shard[first]))
+			set_rows(x, t, &shard[first], &j->update[j->n_updates - 1]);
 		first = i;
 	}
 	return FF_OK;

@@ -89,6 +89,8 @@ static void lay_out(struct member *m)
 		if (!forward && i + n->n_saved < n->n_out)
 			io->dout[i] = m->dout[i] = carve_region(b, READ, o->dtype, &w->out[i]);
 	}
+	if (ff_work_sparse_rows(w))
+		io->rows = carve(b, WRITE, ff_sparse_list_bytes(ff_work_sparse_rows(w)));
 	io->workspace = carve_aligned(
 			b, WRITE, b->p->backend->kernel.workspace(m->kernel), FF_WORKSPACE_ALIGN);
 	io->seed = 1;
@@ -175,7 +177,8 @@ static int fill_labels(struct member *m, struct ff_error *err)
 	return code;
 }
 
-/* What forward has saved is not random either: zeros are positions in a window. */
+/* What forward has saved is not random either: zeros are positions in a window.  Nor are lists of
+ * rows. */
 static int fill_saved(struct member *m, struct ff_error *err)
 {
 	struct ff_prof *p = m->bench->p;
@@ -186,6 +189,9 @@ static int fill_saved(struct member *m, struct ff_error *err)
 		if (m->io.out[i])
 			code = p->backend->move.fill(p->stream, m->io.out[i], n->out_map[i].dtype,
 					ff_region_volume(&m->work.out[i]), 0, err);
+	if (m->io.rows && code == FF_OK)
+		code = p->backend->move.fill(p->stream, m->io.rows, FF_I32,
+				ff_sparse_room(ff_work_sparse_rows(&m->work)), 0, err);
 	return code == FF_OK ? p->backend->stream.drain(p->stream, err) : code;
 }
 

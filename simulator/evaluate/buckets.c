@@ -66,8 +66,7 @@ static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct 
 static void price_synced(const struct ff_trial *e, const struct ff_bucket_build *k,
 		struct ff_timed_bucket *t)
 {
-	t->update_us = ff_price_update(
-			e->p, k->device[0], k->way.flat ? k->bytes / k->n_devices : k->bytes);
+	t->update_us = ff_updates_us(e, k, k->device[0]);
 	if (!k->way.flat) {
 		t->sync_us = ff_price_bucket(e->p, k->n_devices, k->device, k->bytes);
 		return;

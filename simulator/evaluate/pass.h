@@ -109,6 +109,8 @@ int ff_updates_create(struct ff_trial *e, struct ff_error *err);
 int ff_updates_time(struct ff_trial *e, struct ff_error *err);
 /* Which there are, where nothing was timed yet. */
 int ff_updates_find(struct ff_trial *e, struct ff_error *err);
+/* What updating a bucket takes on `device`, one of its own. */
+double ff_updates_us(const struct ff_trial *e, const struct ff_bucket_build *k, uint32_t device);
 void ff_updates_count(const struct ff_trial *e, int64_t *bytes);
 /* The scratch of kernels, by device, becomes at least that of the gradients' norm. */
 void ff_updates_scratch(const struct ff_trial *e, int64_t *bytes);

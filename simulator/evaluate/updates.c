@@ -117,12 +117,6 @@ static uint32_t opened_by(const struct ff_trial *e, const struct ff_bucketing *b
 				: FF_NONE;
 }
 
-/* What one device updates of bytes that `n` of them have. */
-static int64_t updated(int64_t bytes, uint32_t n, bool flat)
-{
-	return flat ? bytes / n : bytes;
-}
-
 /* An update, or a norm, while the walk tells it. */
 struct timed_update {
 	uint32_t device;
@@ -188,11 +182,25 @@ static inline void sink_wait_gradients(struct ff_trial *e, struct timed_update *
 				brought_us(e, b->all, &b->all->bucket[b->index], position));
 }
 
-static double price(const struct ff_trial *e, uint32_t device, bool norm, int64_t bytes, uint32_t n,
-		bool flat)
+double ff_updates_us(const struct ff_trial *e, const struct ff_bucket_build *k, uint32_t device)
 {
-	return norm ? ff_price_copied(e->p, device, bytes / n)
-		    : ff_price_update(e->p, device, updated(bytes, n, flat));
+	int64_t run = k->way.flat ? k->bytes / k->n_devices : k->bytes;
+
+	return ff_price_update(e->p, device,
+			ff_bucket_updated_bytes(ff_price_optimizer(e->p), run, &k->sparse));
+}
+
+static double price(const struct ff_trial *e, const struct ff_bucket_build *k, uint32_t device,
+		bool norm)
+{
+	return norm ? ff_price_copied(e->p, device, k->bytes / k->n_devices)
+		    : ff_updates_us(e, k, device);
+}
+
+static double price_single(const struct ff_trial *e, const struct ff_single_bucket *b, bool norm)
+{
+	return norm ? ff_price_copied(e->p, b->device, b->bytes)
+		    : ff_price_update(e->p, b->device, b->bytes);
 }
 
 static inline struct timed_update sink_begin_update(struct ff_trial *e, const struct walk_round *r,
@@ -202,11 +210,11 @@ static inline struct timed_update sink_begin_update(struct ff_trial *e, const st
 	struct timed_update t = {.device = k ? k->device[position] : b->single->device};
 
 	if (!k)
-		t.us = price(e, t.device, r->norm, b->single->bytes, 1, false);
+		t.us = price_single(e, b->single, r->norm);
 	else if (position && e->m->n_kinds == 1)
 		t.us = b->us[r->norm];
 	else
-		t.us = price(e, t.device, r->norm, k->bytes, k->n_devices, k->way.flat);
+		t.us = price(e, k, t.device, r->norm);
 	return t;
 }
 
@@ -243,7 +251,7 @@ static void update_bucket(struct ff_trial *e, const struct walk_round *r,
 	struct timed_update_bucket b = {.all = all, .index = i};
 	uint32_t opened = opened_by(e, all, i);
 
-	b.us[r->norm] = price(e, k->device[0], r->norm, k->bytes, k->n_devices, k->way.flat);
+	b.us[r->norm] = price(e, k, k->device[0], r->norm);
 	for (uint32_t d = 0; d < k->n_devices; d++) {
 		update_singles(e, r, k->device[d], opened);
 		walk_update(e, r, &b, d);
@@ -334,7 +342,7 @@ static void count_buckets(const struct ff_trial *e, const struct ff_bucketing *b
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		const struct ff_bucket_build *k = &b->bucket[i];
 		struct ff_bucket_extent x = ff_bucket_extent(k->bytes, k->n_devices, k->way.flat,
-				k->way.scattered, k->way.dropped);
+				k->way.scattered, k->way.dropped, &k->sparse);
 
 		for (uint32_t d = 0; d < k->n_devices; d++)
 			bytes[k->device[d]] += ff_bucket_layout(o, e->g->dtype, x).end;

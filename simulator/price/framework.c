@@ -17,7 +17,9 @@
  * not); backward takes the mean of what it took there, times forward. */
 static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 0};
 
-/* Of Megatron-LM, scaled, masked and softmax are one kernel (megatron/fused_kernels), dropout and
+/* Of DeepLearningExamples, DLRM's products of every two vectors are an operation of its own
+ * (tensorflow_dot_based_interact, TensorFlow2/Recommendation/DLRM).
+ * Of Megatron-LM, scaled, masked and softmax are one kernel (megatron/fused_kernels), dropout and
  * the sum that reads it another (bias_dropout_add_fused_train, megatron/model/transformer.py), and
  * hosts synchronize behind each message (p2p_communication.py); DeepSpeed sums gradients in
  * float16. */
@@ -71,6 +73,7 @@ static const struct ff_framework rows[] = {
 				.copies = true,
 				.sums = true,
 				.hands_on = true,
+				.interacts = true,
 				.tf32_convolutions = true,
 				.channels_first = {true, false},
 				.tf32_products = true,
@@ -83,6 +86,7 @@ static const struct ff_framework rows[] = {
 				.copies = true,
 				.sums = true,
 				.hands_on = true,
+				.interacts = true,
 				.tf32_convolutions = true,
 				.tf32_products = true,
 				.channels_first = {true, true},
@@ -95,6 +99,7 @@ static const struct ff_framework rows[] = {
 				.copies = true,
 				.sums = true,
 				.hands_on = true,
+				.interacts = true,
 				.fuses = true,
 				.tf32_convolutions = true,
 				.channels_first = {true, false},
@@ -277,9 +282,8 @@ static void narrow(const struct ff_framework *f, const struct ff_work *w, struct
 	for (uint32_t i = n->n_data; i < n->n_in && k->class == FF_KERNEL_LOOKUP; i++) {
 		enum ff_dtype type = (enum ff_dtype)n->in_map[i].gradient;
 
-		if (w->need_din[i])
-			k->bytes -= (double)(ff_region_volume(&w->in[i]) * ff_dtype_bytes(type)) *
-				    (1 - ff_framework_narrowed(f, w->graph, type));
+		k->bytes -= (double)ff_work_gradient_bytes(w, i) *
+			    (1 - ff_framework_narrowed(f, w->graph, type));
 	}
 }
 
@@ -320,7 +324,26 @@ static bool is_dropped(const struct ff_work *w)
 	       g->nodes[g->edges[g->uses[v->first_use]].node].op == FF_OP_ADD;
 }
 
-enum { ALONE, DROPPED, SUM_OF_NORM, CUT_OFF, CUT_OFF_SUM };
+/* Whether the node multiplies vectors of a sample by one another. */
+static bool is_square(const struct ff_graph *g, uint32_t node)
+{
+	const struct ff_node *n = &g->nodes[node];
+
+	return n->op == FF_OP_MATMUL && g->edges[n->in].value == g->edges[n->in + 1].value;
+}
+
+/* Whether it picks some of such products, or lays them out for that. */
+static bool is_behind_square(const struct ff_graph *g, uint32_t node)
+{
+	while (g->nodes[node].op == FF_OP_GATHER || g->nodes[node].op == FF_OP_RESHAPE) {
+		node = ff_edge_source(g, g->nodes[node].in);
+		if (is_square(g, node))
+			return true;
+	}
+	return false;
+}
+
+enum { ALONE, DROPPED, SUM_OF_NORM, CUT_OFF, CUT_OFF_SUM, SQUARE, BEHIND_SQUARE };
 
 uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *w)
 {
@@ -328,6 +351,10 @@ uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *
 
 	if (f->drops && is_dropped(w))
 		return DROPPED;
+	if (f->interacts && is_square(w->graph, node))
+		return SQUARE;
+	if (f->interacts && is_behind_square(w->graph, node))
+		return BEHIND_SQUARE;
 	if (!f->fuses || ff_dtype_bytes(ff_work_type(w)) > 2)
 		return ALONE;
 	if (is_added(w, node))
@@ -340,16 +367,18 @@ uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *
 }
 
 /* What a neighbour's kernel computes: a sum's other operand is read, and a gradient that is handed
- * on to that is written. */
+ * on to that is written.  Of products of vectors, which go no further than the kernel, the vectors
+ * are read, and backward their gradients are written. */
 static uint32_t fused(const struct ff_work *w, uint32_t place, struct ff_kernel_shape *ret)
 {
 	bool back = w->pass == FF_BACKWARD;
+	int64_t elements = place == SQUARE ? ff_region_volume(&w->in[0]) * (1 + back)
+					   : ff_region_volume(&w->out[0]);
 
 	ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
 			.type = ff_work_type(w),
-			.bytes = (double)(ff_region_volume(&w->out[0]) *
-					  ff_dtype_bytes(ff_work_type(w)))};
-	return place == SUM_OF_NORM ? !back : place == CUT_OFF_SUM ? back : 0;
+			.bytes = (double)(elements * ff_dtype_bytes(ff_work_type(w)))};
+	return place == SQUARE || (place == SUM_OF_NORM ? !back : place == CUT_OFF_SUM && back);
 }
 
 /* What products and convolutions are computed in, how their operands lie, whose kernel attention

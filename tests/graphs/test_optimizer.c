@@ -12,8 +12,9 @@ static void check_layout(
 		const struct ff_optimizer *o, enum ff_dtype type, int64_t bytes, int64_t run)
 {
 	uint32_t n = (uint32_t)(bytes / run);
-	struct ff_bucket_layout l =
-			ff_bucket_layout(o, type, ff_bucket_extent(bytes, n, true, false, false));
+	const struct ff_sparse none = {0};
+	struct ff_bucket_layout l = ff_bucket_layout(
+			o, type, ff_bucket_extent(bytes, n, true, false, false, &none));
 
 	ck_assert_int_eq(l.run, run);
 	ck_assert_int_eq(l.gradients, type == FF_F32 ? bytes : run);
@@ -57,6 +58,31 @@ START_TEST(rows_are_different)
 		ck_assert_int_ne(o->rounding_rate, o->rate);
 	}
 	ck_assert_str_eq(ff_optimizer_preset()->name, "momentum");
+}
+END_TEST
+
+/* A table of 100 rows of 5, of which at most 20 are read, among others. */
+START_TEST(sparse)
+{
+	struct ff_region table = {.rank = 2, .hi = {100, 5}};
+
+	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
+		const struct ff_optimizer *o = ff_optimizer((enum ff_optimizer_id)i);
+		int64_t skipped = i == FF_OPTIMIZER_SGD ? 80 * 5 * 4 : 0;
+		double setting[FF_SETTING_COUNT] = {0};
+		struct ff_sparse s = {0};
+		struct ff_bucket_extent x;
+
+		ff_sparse_add(&s, 100 * 5 * 4, &table, 20);
+		ck_assert_int_eq(s.list_bytes, 64 * 4); /* twice as many, a power of two */
+		ck_assert_int_eq(ff_bucket_updated_bytes(o, 4096, &s), 4096 - skipped);
+		x = ff_bucket_extent(4096, 1, false, false, false, &s);
+		ck_assert_int_eq(ff_bucket_layout(o, FF_BF16, x).end,
+				ff_optimizer_bytes(o, FF_BF16, 4096) + 64 * 4);
+		ck_assert(ff_optimizer_skips(o, setting) == (i == FF_OPTIMIZER_SGD));
+		setting[FF_SETTING_DECAY] = 0.01;
+		ck_assert(!ff_optimizer_skips(o, setting));
+	}
 }
 END_TEST
 
@@ -195,6 +221,7 @@ static Suite *suite(void)
 	TCase *c = tcase_create("rows");
 
 	tcase_add_test(c, rows_are_different);
+	tcase_add_test(c, sparse);
 	tcase_add_test(c, names);
 	tcase_add_test(c, presets);
 	tcase_add_test(c, refuses);

@@ -146,7 +146,7 @@ def split(net, node, x):
 
 def embedding(net, node, ids):
     """Ids of -1 give zeros."""
-    rows = F.embedding(ids.clamp(min=0), net.weight(node, "weight"))
+    rows = F.embedding(ids.clamp(min=0), net.weight(node, "weight"), sparse=net.sparse and node.get("sparse", False))
     return torch.where((ids >= 0).unsqueeze(-1), rows, torch.zeros_like(rows))
 
 

@@ -135,6 +135,7 @@ class Network:
         self.number = numbers(graph)
         self.kept = {}  # by batch norm: running mean and variance
         self.training = True
+        self.sparse = False  # gradients of tables that say so
         self.weights = {name: torch.from_numpy(value.astype(np.float64)).requires_grad_()
                         for name, value in given(tensors).items() if not name.startswith("input.")}
         self.value = {}

@@ -276,7 +276,24 @@ def test_top():
                     f"{case.name}: that of one is the accuracy")
 
 
+def test_sparse():
+    """Tables with few ids in a step, beside torch.nn.Embedding(sparse=True), and where that is none."""
+    zoo = ["dlrm", "--batch", "6", "--set", "tables=4", "--set", "rows=200", "--set", "features=5"]
+    for told in ({"optimizer": "sgd", "rate": 0.5}, {"optimizer": "sgd", "rate": 0.5, "decay": 0.1},
+                 {"optimizer": "momentum", "rate": 0.2, "momentum": 0.5}):
+        for devices in (1, 2):
+            case = Case("dlrm, " + ", ".join(f"{key} {value}" for key, value in told.items()), 5).zoo(*zoo)
+            if case.run() is None:
+                continue
+            strategy = updates(case, "following", devices) if devices > 1 else "single"
+            losses = case.run(strategy, devices, steps=5, options=options_of(told))
+            if losses is not None:
+                case.name += f", {devices} devices"
+                case.check_losses(losses, case.same_samples(5), **told)
+
+
 def test_steps():
+    test_sparse()
     test_without_training()
     test_top()
     test_rates()

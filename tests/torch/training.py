@@ -77,6 +77,7 @@ def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", test=N
     parameter's rates.  Gradients are applied `staleness` steps late, the last ones not at all."""
     net = Network(graph, tensors, seed)
     told = {key: settings.pop(key) for key in SCHEDULED if key in settings}
+    net.sparse = optimizer == "sgd" and not settings.get("decay")  # others of PyTorch's refuse it
     weights = net.weights.values()
     if groups:
         preset = OPTIMIZERS[optimizer](weights, **settings).defaults["lr"]

@@ -41,9 +41,9 @@ static void insert(struct ff_weight_group *g, uint16_t device, uint16_t part)
 }
 
 /* The devices of `copies` copies of part `part`, from number `first` on. */
-static int group_copies(const struct ff_node_block *b, const struct ff_placement *p, uint32_t part,
-		uint32_t first, uint32_t copies, struct ff_arena *a, struct ff_weight_group *g,
-		struct ff_error *err)
+static int group_copies(const struct ff_node *n, const struct ff_node_block *b,
+		const struct ff_placement *p, uint32_t part, uint32_t first, uint32_t copies,
+		struct ff_arena *a, struct ff_weight_group *g, struct ff_error *err)
 {
 	g->device = ff_arena_array(a, copies, sizeof(*g->device));
 	g->part = ff_arena_array(a, copies, sizeof(*g->part));
@@ -56,6 +56,8 @@ static int group_copies(const struct ff_node_block *b, const struct ff_placement
 	}
 	ff_placement_region(p, part, &g->region);
 	g->bytes = ff_optimizer_align(p->type, ff_region_volume(&g->region));
+	if (n->sparse_rows)
+		g->sparse_rows = ff_sparse_rows(n, copies == 1, ff_region_size(&g->region, 0));
 	g->first = g->device[0];
 	g->set = ff_fnv1a(g->device, copies * sizeof(*g->device));
 	return FF_OK;
@@ -63,8 +65,9 @@ static int group_copies(const struct ff_node_block *b, const struct ff_placement
 
 /* One group for each cell of parameter `slot` and each replica of its reader: a parameter is cut by
  * whole axes, so two parts read equal elements or none in common. */
-static int group_weight(const struct ff_node_block *b, uint32_t slot, struct ff_arena *a,
-		struct ff_weight_group *group, uint32_t *n, struct ff_error *err)
+static int group_weight(const struct ff_node *node, const struct ff_node_block *b, uint32_t slot,
+		struct ff_arena *a, struct ff_weight_group *group, uint32_t *n,
+		struct ff_error *err)
 {
 	const struct ff_placement *p = slot == FF_NONE ? b->out : &b->in[slot];
 	uint32_t replicas = slot == FF_NONE ? 1 : p->replicas, cells = 1;
@@ -81,8 +84,12 @@ static int group_weight(const struct ff_node_block *b, uint32_t slot, struct ff_
 		for (uint32_t i = p->rank; i-- > 0; rest /= p->axis[i].n)
 			part += p->axis[i].part[rest % p->axis[i].n];
 		for (uint32_t r = 0; r < replicas && code == FF_OK; r++, ++*n) {
-			first[r] = (struct ff_weight_group){slot, k, r, replicas};
-			code = group_copies(b, p, part, r * copies, copies, a, &first[r], err);
+			first[r] = (struct ff_weight_group){.slot = slot,
+					.cell = k,
+					.replica = r,
+					.replicas = replicas};
+			code = group_copies(
+					node, b, p, part, r * copies, copies, a, &first[r], err);
 			set = ff_hash_mix(set, first[r].set);
 		}
 		for (uint32_t r = 0; r < replicas && replicas > 1; r++)
@@ -107,7 +114,8 @@ static int group_weights(const struct ff_node *n, struct ff_arena *a, struct ff_
 	b->group_at = at;
 	b->first_param = n->n_data;
 	for (uint32_t i = 0; i < slots && code == FF_OK; i++) {
-		code = group_weight(b, own ? FF_NONE : n->n_data + i, a, group, &b->n_groups, err);
+		code = group_weight(
+				n, b, own ? FF_NONE : n->n_data + i, a, group, &b->n_groups, err);
 		at[i + 1] = b->n_groups;
 	}
 	return code;

@@ -177,6 +177,8 @@ static void append(struct ff_bucketing *b, struct ff_bucket_build *k, struct ff_
 		b->member[k->last].next = b->n_members;
 	k->last = b->n_members++;
 	k->bytes += m.group->bytes;
+	if (m.group->sparse_rows)
+		ff_sparse_add(&k->sparse, m.group->bytes, &m.group->region, m.group->sparse_rows);
 	k->open = k->bytes < b->bucket_bytes;
 }
 

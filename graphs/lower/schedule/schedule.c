@@ -115,6 +115,8 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 		mix(&h, (uint64_t)s->shards[i].bucket << 32 | s->shards[i].node);
 		mix(&h, (uint64_t)s->shards[i].offset);
 		mix(&h, s->shards[i].group);
+		if (s->shards[i].sparse_rows)
+			mix(&h, (uint64_t)s->shards[i].sparse_rows);
 		mix_region(&h, &s->shards[i].region);
 	}
 	for (uint32_t d = 0; d < s->machine->n_devices; d++)

@@ -18,6 +18,11 @@ static const struct ff_attr_row attrs[] = {
 				.min = 1,
 				.max = INT32_MAX,
 				.required = 1},
+		{.name = "sparse",
+				.type = FF_ATTR_BOOL,
+				.offset = AT(sparse),
+				.max = 1,
+				.later = 1},
 };
 #undef AT
 
@@ -72,6 +77,8 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 		code = map_axes(d, ids, err);
 	if (code < 0)
 		return code;
+	if (a->sparse)
+		d->node->sparse_rows = ff_shape_volume(ids->rank, ids->shape);
 	/* forward only copies, backward adds */
 	ff_derive_flops(d, 0, 1);
 	return FF_OK;

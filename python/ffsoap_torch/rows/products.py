@@ -311,7 +311,7 @@ def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=F
     rows, width = weight.shape
     t.classes(ids, rows)
     node = t.add("embedding", [ids.node], params={"weight": weight_of(t, weight, weight.shape)}, vocabulary=rows,
-                 features=width)
+                 features=width, **({"sparse": True} if sparse else {}))
     atoms = fresh(width)
     return Value(node, ids.axes + [atoms], ids.dims + [atoms])
 
@@ -339,7 +339,7 @@ def embedding_bag(t, weight, ids, offsets, scale_grad=False, mode=0, sparse=Fals
     total = ids.shape[0]
     if not bool((torch.diff(offsets, append=torch.tensor([total])) == n).all()):
         raise Refused("has bags of several sizes")
-    x = embedding(t, weight, ids, -1 if padding_idx is None else padding_idx)
+    x = embedding(t, weight, ids, -1 if padding_idx is None else padding_idx, sparse=sparse)
     from .reductions import reduce
     x = moved(t, x, [total // n, n, x.shape[-1]])
     x = x.like(dims=[x.dims[0], x.dims[2]]) if n == 1 else reduce(t, "reduce_mean" if mode else "reduce_sum", x, [1])

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "ff/bucket.h"
 #include "kernel.h"
 #include "real.h"
 
@@ -44,13 +45,35 @@ static void round_weights(const struct ff_update *u)
 		rounded[i] = ff_bf16_from_f32(w[i]);
 }
 
+#define ROW_SHARES 16 /* of the rows, for threads */
+
+/* Rows `share` of so many. */
+static void update_rows(const struct ff_update *u, float scale, int64_t share)
+{
+	size_t features = (size_t)u->features;
+
+	for (int64_t i = 0; i < ff_sparse_room(u->n_rows); i++) {
+		struct ff_update row;
+
+		if (!u->rows[i] || u->rows[i] % ROW_SHARES != share)
+			continue;
+		row = part_of(u, ((size_t)u->rows[i] - 1) * features, features);
+		kernels[u->optimizer->id](&row, scale);
+		if (u->rounded)
+			round_weights(&row);
+	}
+}
+
 /* Block by block, so that weights to be rounded are still at hand. */
 void ff_cpu_update(const struct ff_update *u)
 {
 	float clip = u->squares ? FF_CLIP_SCALE(u->clip, sqrtf(*u->squares)) : 1;
 	float scale = u->times ? (float)u->times * clip : clip;
-	int64_t all = (int64_t)u->n;
+	int64_t all = u->rows ? 0 : (int64_t)u->n, rows = u->rows ? ROW_SHARES : 0;
 
+#pragma omp parallel for if (u->n_rows * u->features >= FF_CPU_PARALLEL)
+	for (int64_t share = 0; share < rows; share++)
+		update_rows(u, scale, share);
 #pragma omp parallel for if (all >= FF_CPU_PARALLEL)
 	for (int64_t at = 0; at < all; at += FF_REAL_BLOCK) {
 		int64_t n = all - at < FF_REAL_BLOCK ? all - at : FF_REAL_BLOCK;

@@ -5,6 +5,7 @@
 
 #include "cpu/core/kernel.h"
 #include "cpu/core/real.h"
+#include "ff/bucket.h"
 
 #define SHARES 16 /* of the rows, for threads */
 
@@ -13,6 +14,7 @@ struct embedding {
 	int32_t vocabulary, first; /* rows in all; the part's first */
 	int64_t rows, features;    /* of the part */
 	int64_t positions;         /* ids, counted as they lie in memory */
+	int64_t room;              /* of the list of a sparse gradient's rows */
 	/* axes of the ids as they lie, outermost first, and where the output has them */
 	uint32_t rank;
 	int64_t n[FF_MAX_RANK], stride[FF_MAX_RANK];
@@ -67,6 +69,22 @@ static int run_forward(
 	return FF_OK;
 }
 
+/* Rows [lo, hi) of a gradient become zero: those that are listed, or all. */
+static void clear(const struct embedding *e, const struct ff_kernel_io *io, int64_t lo, int64_t hi)
+{
+	size_t bytes = (size_t)e->features * sizeof(float);
+	float *dweight = io->din[1];
+
+	if (!io->rows)
+		memset(dweight + lo * e->features, 0, (size_t)(hi - lo) * bytes);
+	for (int64_t i = 0; i < e->room && io->rows; i++) {
+		int64_t row = (int64_t)io->rows[i] - 1;
+
+		if (row >= lo && row < hi)
+			memset(dweight + row * e->features, 0, bytes);
+	}
+}
+
 /* Gradients of rows [lo, hi), in the order of the positions. */
 FF_REAL_LOOP void gather(enum ff_dtype type, const struct embedding *e,
 		const struct ff_kernel_io *io, int64_t lo, int64_t hi)
@@ -74,7 +92,7 @@ FF_REAL_LOOP void gather(enum ff_dtype type, const struct embedding *e,
 	const int32_t *ids = io->in[0];
 	float *dweight = io->din[1];
 
-	memset(dweight + lo * e->features, 0, (size_t)((hi - lo) * e->features) * sizeof(*dweight));
+	clear(e, io, lo, hi);
 	for (int64_t i = 0; i < e->positions; i++) {
 		int64_t row = (int64_t)ids[i] - e->first;
 		const void *restrict from;
@@ -89,6 +107,23 @@ FF_REAL_LOOP void gather(enum ff_dtype type, const struct embedding *e,
 	}
 }
 
+/* What clear() reads in the next step, and the update in this one: each row once, so the list is a
+ * hash table, at most half full. */
+static void list_rows(const struct embedding *e, const int32_t *ids, int32_t *rows)
+{
+	memset(rows, 0, (size_t)e->room * sizeof(*rows));
+	for (int64_t i = 0; i < e->positions; i++) {
+		int64_t row = (int64_t)ids[i] - e->first;
+		uint64_t at = (uint64_t)row * 0x9e3779b97f4a7c15u >> 32; /* Fibonacci hashing */
+
+		if (ids[i] < 0 || row < 0 || row >= e->rows)
+			continue;
+		for (at &= (uint64_t)e->room - 1; rows[at] && rows[at] != row + 1;)
+			at = (at + 1) & ((uint64_t)e->room - 1);
+		rows[at] = (int32_t)row + 1;
+	}
+}
+
 /* Every row belongs to one thread, so that sums do not depend on their number. */
 static int run_backward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
@@ -100,6 +135,8 @@ static int run_backward(
 	for (int64_t i = 0; i < SHARES; i++)
 		FF_REAL_CALL(e->type, gather, e, io, e->rows * i / SHARES,
 				e->rows * (i + 1) / SHARES);
+	if (io->rows)
+		list_rows(e, io->in[0], io->rows);
 	return FF_OK;
 }
 
@@ -118,6 +155,7 @@ int ff_cpu_embedding_prepare(struct ff_kernel *k, const struct ff_work *w, struc
 	e->rows = ff_region_size(&w->in[1], 0);
 	e->features = ff_region_size(&w->in[1], 1);
 	e->positions = ff_region_volume(&w->in[0]);
+	e->room = ff_sparse_room(e->positions);
 	e->rank = ids->rank;
 	for (uint32_t i = 0; i < e->rank; i++) {
 		e->n[i] = ff_region_size(&w->in[0], ids->order[i]);

@@ -34,8 +34,9 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 {
 	const struct embedding *e = k->state;
 
-	return ff_kernel_launched(ff_launch_gather(e->type, &e->rows, io->in[0], io->dout[0],
-						  io->din[1], e->adds, ff_stream_queue(s)),
+	return ff_kernel_launched(
+			ff_launch_gather(e->type, &e->rows, io->in[0], io->dout[0], io->din[1],
+					io->rows, e->adds, ff_stream_queue(s)),
 			k, err);
 }
 

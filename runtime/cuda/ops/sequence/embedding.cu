@@ -34,11 +34,11 @@ FF_KERNEL void lookup(struct ff_embedding e, const int32_t *ids, const T *table,
 
 /* A block adds up one row of the gradient: `by_row`, its own; else that of the id at its
  * position, if no earlier one has it, and rows of no id are zero already (`adds`: all rows have
- * what is added to).  So a block looks
- * through all ids; the fewer of rows and positions are as many blocks. */
+ * what is added to).  So a block looks through all ids; the fewer of rows and positions are as many
+ * blocks.  `rows`, where it is not NULL, gets the rows that blocks add up, each once. */
 template <class T>
 FF_KERNEL void gather(struct ff_embedding e, bool by_row, bool adds, const int32_t *ids,
-		const T *dout, float *gradient)
+		const T *dout, float *gradient, int32_t *rows)
 {
 	FF_SHARED uint32_t mask[BLOCK];
 	FF_SHARED int earlier, any;
@@ -54,6 +54,8 @@ FF_KERNEL void gather(struct ff_embedding e, bool by_row, bool adds, const int32
 			earlier = 1;
 	__syncthreads();
 	here = here && !earlier;
+	if (rows && threadIdx.x == 0)
+		rows[own] = here ? (int32_t)row + 1 : 0;
 	if (here && by_row && !adds)
 		for (int64_t c = threadIdx.x; c < e.features; c += blockDim.x)
 			gradient[row * e.features + c] = 0;
@@ -84,19 +86,31 @@ FF_KERNEL void gather(struct ff_embedding e, bool by_row, bool adds, const int32
 	}
 }
 
+/* A block a row that the list before has. */
+FF_KERNEL void clear(const int32_t *rows, int64_t features, float *gradient)
+{
+	int64_t row = (int64_t)rows[blockIdx.x] - 1;
+
+	for (int64_t c = threadIdx.x; row >= 0 && c < features; c += blockDim.x)
+		gradient[row * features + c] = 0;
+}
+
 template <class T>
 static cudaError_t launch_gather(const struct ff_embedding *e, const int32_t *ids, const void *dout,
-		float *gradient, bool adds, cudaStream_t s)
+		float *gradient, int32_t *rows, bool adds, cudaStream_t s)
 {
-	bool by_row = e->rows <= e->positions;
+	bool by_row = !rows && e->rows <= e->positions;
 	cudaError_t code = cudaSuccess;
 
-	if (!by_row && !adds)
+	if (rows)
+		code = ff_launch(clear, dim3((unsigned)e->positions), dim3(BLOCK), s,
+				(const int32_t *)rows, e->features, gradient);
+	else if (!by_row && !adds)
 		code = ff_launch_fill(gradient, 4, e->rows * e->features, 0, s);
 	if (code != cudaSuccess)
 		return code;
 	return ff_launch(gather<T>, dim3((unsigned)(by_row ? e->rows : e->positions)), dim3(BLOCK),
-			s, *e, by_row, adds, ids, (const T *)dout, gradient);
+			s, *e, by_row, adds, ids, (const T *)dout, gradient, rows);
 }
 
 cudaError_t ff_launch_lookup(enum ff_dtype type, const struct ff_embedding *e, const int32_t *ids,
@@ -112,9 +126,9 @@ cudaError_t ff_launch_lookup(enum ff_dtype type, const struct ff_embedding *e, c
 }
 
 cudaError_t ff_launch_gather(enum ff_dtype type, const struct ff_embedding *e, const int32_t *ids,
-		const void *dout, float *gradient, bool adds, cudaStream_t s)
+		const void *dout, float *gradient, int32_t *rows, bool adds, cudaStream_t s)
 {
 	if (type == FF_BF16)
-		return launch_gather<uint16_t>(e, ids, dout, gradient, adds, s);
-	return launch_gather<float>(e, ids, dout, gradient, adds, s);
+		return launch_gather<uint16_t>(e, ids, dout, gradient, rows, adds, s);
+	return launch_gather<float>(e, ids, dout, gradient, rows, adds, s);
 }

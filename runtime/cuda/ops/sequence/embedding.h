@@ -23,7 +23,7 @@ cudaError_t ff_launch_lookup(enum ff_dtype type, const struct ff_embedding *e, c
 		const void *table, void *out, struct ff_device_error *error, cudaStream_t s);
 /* Rows are added up in the order of the positions; `adds`: to what is there. */
 cudaError_t ff_launch_gather(enum ff_dtype type, const struct ff_embedding *e, const int32_t *ids,
-		const void *dout, float *gradient, bool adds, cudaStream_t s);
+		const void *dout, float *gradient, int32_t *rows, bool adds, cudaStream_t s);
 
 #ifdef __cplusplus
 }

@@ -96,22 +96,36 @@ struct adamw {
 	}
 };
 
+template <class O> FF_DEVICE void update_one(const struct arrays &a, int64_t i)
+{
+	float w = O::step(a.captured ? *a.captured : a.factors, a, i, a.gradient[i] * scale_of(a));
+
+	a.weight[i] = w;
+	if (a.rounded)
+		real_put(&a.rounded[i], w);
+}
+
 /* A block is of one run, of which its threads have an element each. */
 template <class O> FF_KERNEL void update(struct runs runs)
 {
 	int64_t run = 0, i;
-	float w;
 
 	while (run + 1 < runs.n && blockIdx.x >= runs.of[run + 1].block)
 		run++;
 	const struct arrays &a = runs.of[run];
 	i = ((int64_t)blockIdx.x - a.block) * blockDim.x + threadIdx.x;
-	if (i >= a.n)
-		return;
-	w = O::step(a.captured ? *a.captured : a.factors, a, i, a.gradient[i] * scale_of(a));
-	a.weight[i] = w;
-	if (a.rounded)
-		real_put(&a.rounded[i], w);
+	if (i < a.n)
+		update_one<O>(a, i);
+}
+
+/* A block a row that is listed, which backward does once each. */
+template <class O>
+FF_KERNEL void update_rows(struct arrays a, const int32_t *rows, int64_t features)
+{
+	int64_t row = (int64_t)rows[blockIdx.x] - 1;
+
+	for (int64_t c = threadIdx.x; row >= 0 && c < features; c += blockDim.x)
+		update_one<O>(a, row * features + c);
 }
 
 template <class O>
@@ -120,28 +134,52 @@ static cudaError_t launch(const struct runs *runs, int64_t blocks, cudaStream_t 
 	return ff_launch(update<O>, dim3((unsigned)blocks), dim3(BLOCK), s, *runs);
 }
 
-/* The table that fails to compile when an optimizer has no kernel. */
+template <class O>
+static cudaError_t launch_rows(const struct arrays *a, const struct ff_update *u, cudaStream_t s)
+{
+	return ff_launch(update_rows<O>, dim3((unsigned)u->n_rows), dim3(BLOCK), s, *a, u->rows,
+			u->features);
+}
+
+/* The tables that fail to compile when an optimizer has no kernel. */
 typedef cudaError_t (*launcher)(const struct runs *, int64_t blocks, cudaStream_t);
 static const launcher launchers[] = {
 #define FF_CUDA_UPDATE(e, row) launch<row>,
 		FF_OPTIMIZERS(FF_CUDA_UPDATE)
 #undef FF_CUDA_UPDATE
 };
+typedef cudaError_t (*rows_launcher)(const struct arrays *, const struct ff_update *, cudaStream_t);
+static const rows_launcher rows_launchers[] = {
+#define FF_CUDA_UPDATE(e, row) launch_rows<row>,
+		FF_OPTIMIZERS(FF_CUDA_UPDATE)
+#undef FF_CUDA_UPDATE
+};
+
+static struct arrays arrays_of(const struct ff_update *u, int64_t block)
+{
+	return {u->weight, u->gradient, {u->state[0], u->state[1]}, u->rounded, (int64_t)u->n,
+			u->squares, u->clip, u->times, u->factors,
+			u->figures ? &u->figures->factors[u->group] : NULL, block};
+}
 
 cudaError_t ff_launch_updates(const struct ff_update *u, uint32_t n, cudaStream_t s)
 {
 	struct runs runs = {};
+	cudaError_t code = cudaSuccess;
 	int64_t blocks = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (!u[i].n)
+	for (uint32_t i = 0; i < n && code == cudaSuccess; i++) {
+		struct arrays a = arrays_of(&u[i], blocks);
+
+		if (u[i].rows)
+			code = rows_launchers[u->optimizer->id](&a, &u[i], s);
+		if (u[i].rows || !u[i].n)
 			continue;
-		runs.of[runs.n++] = {u[i].weight, u[i].gradient, {u[i].state[0], u[i].state[1]},
-				u[i].rounded, (int64_t)u[i].n, u[i].squares, u[i].clip, u[i].times,
-				u[i].factors,
-				u[i].figures ? &u[i].figures->factors[u[i].group] : NULL, blocks};
+		runs.of[runs.n++] = a;
 		blocks += blocks_of((int64_t)u[i].n).x;
 	}
+	if (code != cudaSuccess)
+		return code;
 	return runs.n ? launchers[u->optimizer->id](&runs, blocks, s) : cudaSuccess;
 }
 
