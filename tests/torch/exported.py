@@ -86,7 +86,8 @@ class Step:
         module.train()
         loss = self.loss(module, dtype)
         loss.backward()
-        gradients = {n: p.grad for n, p in module.named_parameters(remove_duplicate=False) if p.grad is not None}
+        gradients = {n: p.grad.to_dense() for n, p in module.named_parameters(remove_duplicate=False)
+                     if p.grad is not None}
         kept = dict(module.named_buffers())
         found = {"loss": loss.detach()}
         self.named = set()

@@ -256,7 +256,7 @@ class DLRM(nn.Module):
 
     def __init__(self, tables=(31, 17, 53), width=8):
         super().__init__()
-        self.emb_l = nn.ModuleList(nn.EmbeddingBag(n, width, mode="sum") for n in tables)
+        self.emb_l = nn.ModuleList(nn.EmbeddingBag(n, width, mode="sum", sparse=n > 40) for n in tables)
         self.bot_l = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, width), nn.ReLU())
         pairs = (len(tables) + 1) * len(tables) // 2
         self.top_l = nn.Sequential(nn.Linear(width + pairs, 16), nn.ReLU(), nn.Linear(16, 1))

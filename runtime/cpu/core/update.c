@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "ff/bucket.h"
+#include "ff/sparse.h"
 #include "kernel.h"
 #include "real.h"
 

@@ -5,7 +5,7 @@
 
 #include "cpu/core/kernel.h"
 #include "cpu/core/real.h"
-#include "ff/bucket.h"
+#include "ff/sparse.h"
 
 #define SHARES 16 /* of the rows, for threads */
 
