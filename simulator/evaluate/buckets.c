@@ -63,10 +63,19 @@ static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct 
 	return code;
 }
 
+double ff_gathered_update_us(
+		const struct ff_trial *e, const struct ff_bucket_build *k, uint32_t device)
+{
+	int64_t run = k->way.flat ? k->bytes / k->n_devices : k->bytes;
+
+	return ff_price_update(e->p, device,
+			ff_bucket_updated_bytes(ff_price_optimizer(e->p), run, &k->sparse));
+}
+
 static void price_synced(const struct ff_trial *e, const struct ff_bucket_build *k,
 		struct ff_timed_bucket *t)
 {
-	t->update_us = ff_updates_us(e, k, k->device[0]);
+	t->update_us = ff_gathered_update_us(e, k, k->device[0]);
 	if (!k->way.flat) {
 		t->sync_us = ff_price_bucket(e->p, k->n_devices, k->device, k->bytes);
 		return;

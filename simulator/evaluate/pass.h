@@ -109,8 +109,6 @@ int ff_updates_create(struct ff_trial *e, struct ff_error *err);
 int ff_updates_time(struct ff_trial *e, struct ff_error *err);
 /* Which there are, where nothing was timed yet. */
 int ff_updates_find(struct ff_trial *e, struct ff_error *err);
-/* What updating a bucket takes on `device`, one of its own. */
-double ff_updates_us(const struct ff_trial *e, const struct ff_bucket_build *k, uint32_t device);
 void ff_updates_count(const struct ff_trial *e, int64_t *bytes);
 /* The scratch of kernels, by device, becomes at least that of the gradients' norm. */
 void ff_updates_scratch(const struct ff_trial *e, int64_t *bytes);
@@ -125,6 +123,9 @@ void ff_gathered_limit(struct ff_gathered *b, int64_t bucket_bytes);
  * synchronised, or `all` that are gathered. */
 int ff_trial_gather(struct ff_trial *e, bool all, struct ff_gathered **ret, struct ff_error *err);
 void ff_gathered_forget(struct ff_gathered *b);
+/* What updating a bucket takes on `device`, one of its own. */
+double ff_gathered_update_us(
+		const struct ff_trial *e, const struct ff_bucket_build *k, uint32_t device);
 
 /* snapshot.c */
 /* For a new program: where snapshots are to be taken. */

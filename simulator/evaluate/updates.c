@@ -182,19 +182,11 @@ static inline void sink_wait_gradients(struct ff_trial *e, struct timed_update *
 				brought_us(e, b->all, &b->all->bucket[b->index], position));
 }
 
-double ff_updates_us(const struct ff_trial *e, const struct ff_bucket_build *k, uint32_t device)
-{
-	int64_t run = k->way.flat ? k->bytes / k->n_devices : k->bytes;
-
-	return ff_price_update(e->p, device,
-			ff_bucket_updated_bytes(ff_price_optimizer(e->p), run, &k->sparse));
-}
-
 static double price(const struct ff_trial *e, const struct ff_bucket_build *k, uint32_t device,
 		bool norm)
 {
 	return norm ? ff_price_copied(e->p, device, k->bytes / k->n_devices)
-		    : ff_updates_us(e, k, device);
+		    : ff_gathered_update_us(e, k, device);
 }
 
 static double price_single(const struct ff_trial *e, const struct ff_single_bucket *b, bool norm)
