@@ -137,6 +137,19 @@ class Convolutions(nn.Module):
         return F.cross_entropy(self.out(x.mean((2, 3))), labels)
 
 
+class Norms(nn.Module):
+    """A batch norm before and behind a convolution."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.before = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.second, self.behind, self.out = nn.Conv2d(8, 6, 3), nn.BatchNorm2d(6), nn.Linear(6, 8)
+
+    def forward(self, images, labels):
+        x = self.behind(self.second(F.relu(self.before(self.first(images)))))
+        return F.cross_entropy(self.out(x.mean((2, 3))), labels)
+
+
 def ids(*shape, classes=WORDS):
     return torch.randint(classes, shape)
 
@@ -176,4 +189,9 @@ def convolutions():
     return Convolutions(), (torch.randn(BATCH, 3, 8, 8), ids(BATCH, classes=8))
 
 
-MODELS = {f.__name__: f for f in (gpt, gpt_head, turned, bert, lstm, resnet18, convolutions)}
+def norms():
+    torch.manual_seed(1)
+    return Norms(), (torch.randn(BATCH, 3, 8, 8), ids(BATCH, classes=8))
+
+
+MODELS = {f.__name__: f for f in (gpt, gpt_head, turned, bert, lstm, resnet18, convolutions, norms)}

@@ -52,6 +52,14 @@ def test_trained(folder):
         compare(f"gpt, {name}", got, ("one process", one), ("ffrun", model.ffrun(ffrun, plans[i], steps)))
 
 
+def test_statistics(folder):
+    """Batch norms in both stages of a plan without micro-batches: statistics are the batch's."""
+    model = planned.Model("norms", folder, torch.float64)
+    plan = in_stages(by_samples(model), 2, ["first", "before", "relu"])
+    found = model.four([plan], 3)
+    compare("batch norms in stages", found if isinstance(found, str) else found[0], ("one process", model.one(3)))
+
+
 def test_mixed(folder):
     """Any cuts of all nodes: heads, vocabulary, channels, classes, contracted axes, norms, states, flat updates."""
     for name, seeds in (("gpt", (1,)), ("convolutions", (1, 2)), ("lstm", (1,))):
@@ -145,7 +153,7 @@ def test_refused(folder):
         ("a rewritten graph", {**plan, "rewrites": ["merge_products:a+b"]}, "rewrites"),
         ("micro-batches that are not equal", {**plan, "micro_batches": 3}, "no 3 equal micro-batches"),
         ("stages of one and of three devices", in_stages(plan, 1, ["first"]), "different numbers of devices"),
-        ("statistics of a batch in stages and micro-batches", {**in_stages(plan, 2, ["first"]), "micro_batches": 2},
+        ("statistics of a batch in micro-batches", {**in_stages(plan, 2, ["first"]), "micro_batches": 2},
          "statistic of the whole batch"),
         ("no strategy", {"format": "ffsoap-graph"}, "expected a file whose format is ffsoap-strategy"),
     ]
@@ -379,7 +387,7 @@ def test_meshes():
             "a list with neighbours as replicas")
 
 
-PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers, "mixed": test_mixed, "errors": test_errors, "trained": test_trained,
+PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers, "mixed": test_mixed, "errors": test_errors, "trained": test_trained, "statistics": test_statistics,
          "gathered": test_gathered, "refused": test_refused, "searched": test_searched,
          "modules": test_modules, "modules_cut": test_modules_cut,
          "modules_turned": test_modules_turned,

@@ -37,7 +37,7 @@ def laid_out(module, plan, map, inputs):
     names = Names(program.graph, program.graph_signature, map)
     names.check(plan)
     stages = plan.stages(names.operators())
-    if plan.micro_batches > 1 or len(stages) > 1:
+    if plan.micro_batches > 1:
         refuse_norms(program)
     first = {}
     ties = {n: first.setdefault(p, n) for n, p in module.named_parameters(remove_duplicate=False)}
@@ -49,7 +49,7 @@ def refuse_norms(program):
     """Statistics of micro-batches are not the batch's."""
     for spec in program.graph_signature.output_specs:
         if spec.kind.name == "BUFFER_MUTATION" and not spec.target.endswith("num_batches_tracked"):
-            raise Refused(f"{spec.target} is a statistic of the whole batch, which stages and micro-batches do not see")
+            raise Refused(f"{spec.target} is a statistic of the whole batch, which micro-batches do not see")
 
 
 def sentences(layout, of=lambda name: True):

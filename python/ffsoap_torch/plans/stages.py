@@ -19,6 +19,12 @@ def mesh_of(layout, kind):
     return DeviceMesh(kind, devices, mesh_dim_names=names)
 
 
+def changed_by(program, layout):
+    """By buffer that changes in a step the stage that changes it."""
+    pairs = zip(program.graph_signature.output_specs, output_of(program.graph).args[0])
+    return {spec.target: layout.stage_of[node] for spec, node in pairs if spec.kind.name == "BUFFER_MUTATION"}
+
+
 class Part(torch.nn.Module):
     """One stage.  Every micro-batch it takes what the stage before gives, and of the batch what it needs."""
 
@@ -50,7 +56,7 @@ class Part(torch.nn.Module):
 
     def example(self, nodes):
         return tuple(torch.empty(local_shape(shapes_of(n)[0], self.layout.current(n), self.run.sizes),
-                                 requires_grad=True) for n in nodes)
+                                 dtype=n.meta["val"].dtype, requires_grad=True) for n in nodes)
 
     def forward(self, *given):
         program = self.program[0]
@@ -72,11 +78,14 @@ class Staged(torch.nn.Module):
     def __init__(self, module, program, layout, plan, kind="cpu"):
         super().__init__()
         self.module, self.layout, self.micro_batches = module, layout, plan.micro_batches
-        self.mesh = mesh_of(layout, kind)
+        self.mesh, self.changed = mesh_of(layout, kind), changed_by(program, layout)
+        outputs = {o.name: o.meta["val"].dtype for o in operands_of(output_of(program.graph))}
+        self.type = outputs[program.graph_signature.user_outputs[0]]
         self.inner = self.mesh[self.mesh.mesh_dim_names[1:]]
         self.stage = self.mesh.get_local_rank("stage")
-        self.shapes = {layout.parameters[n.name]: shapes_of(n)[0] for n in program.graph.nodes
-                       if n.name in layout.parameters}
+        read = {layout.parameters[n.name]: n for n in program.graph.nodes if n.name in layout.parameters}
+        self.shapes = {name: shapes_of(n)[0] for name, n in read.items()}
+        self.types = {name: n.meta["val"].dtype for name, n in read.items()}
         place_parameters(module, layout, self.inner, lambda name: self.stage in layout.reads.get(name, [0]))
         run = Run(layout, self.inner, plan.micro_batches)
         part = Part(module, program, run, self.stage)
@@ -87,7 +96,7 @@ class Staged(torch.nn.Module):
             if n.op == "placeholder" and n.name not in layout.parameters and n.name not in layout.buffers)
         group = self.mesh.get_group("stage")
         stage = PipelineStage(part, self.stage, len(layout.stages), torch.device(kind), given,
-                              (torch.empty(1, requires_grad=True),) if last else part.example(part.gives), group=group)
+                              (self.zeros(1).requires_grad_(),) if last else part.example(part.gives), group=group)
         one_by_one = plan.order in ("1f1b", "zb-h1") and plan.micro_batches >= len(layout.stages)
         order = Schedule1F1B if one_by_one else ScheduleGPipe
         self.schedule = order(stage, plan.micro_batches, loss_fn=lambda output, target: output.sum())
@@ -99,12 +108,16 @@ class Staged(torch.nn.Module):
         for _, p in self.tied():
             p.grad = None
         losses, last = [], self.stage == len(self.layout.stages) - 1
-        target = torch.zeros(self.micro_batches) if last else None
+        target = self.zeros(self.micro_batches) if last else None
         self.schedule.step(*(inputs if self.stage == 0 else ()), target=target, losses=losses if last else None)
         self.join(before)
-        loss = torch.stack(losses).mean().detach() if last else torch.zeros(())
+        loss = torch.stack(losses).mean().detach() if last else self.zeros()
         distributed.broadcast(loss, self.layout.stages[-1][0])
         return loss
+
+    def zeros(self, *shape):
+        """Of the loss's type."""
+        return torch.zeros(shape, dtype=self.type)
 
     def tied(self):
         """Parameters that several stages read."""
@@ -130,7 +143,12 @@ class Staged(torch.nn.Module):
         found = {}
         for name, shape in self.shapes.items():
             stage = min(self.layout.reads.get(name, [0]))
-            x = own[name].detach().full_tensor() if name in own else torch.empty(shape)
+            x = own[name].detach().full_tensor() if name in own else torch.empty(shape, dtype=self.types[name])
             distributed.broadcast(x, self.layout.stages[stage][0])
+            found[own_name(self.module, name)] = x
+        for name, x in self.module.named_buffers():
+            if name in self.changed:
+                x = x.clone()
+                distributed.broadcast(x, self.layout.stages[self.changed[name]][0])
             found[own_name(self.module, name)] = x
         return found
