@@ -1,4 +1,6 @@
 """Linear layers, products of matrices, attention, embeddings.  SPDX-License-Identifier: Apache-2.0"""
+import string
+
 import torch
 
 from . import row
@@ -117,7 +119,9 @@ def einsum(t, equation, operands, path=None):
     """Two tensors at a time, from the left."""
     left, arrow, out = equation.replace(" ", "").partition("->")
     terms = left.split(",")
-    if not arrow or "." in equation or any(len(set(x)) < len(x) for x in terms + [out]):
+    if "..." in equation:
+        terms, out = spelled_out(terms, out, [len(x.shape) for x in operands])
+    if not arrow or "." in out + "".join(terms) or any(len(set(x)) < len(x) for x in terms + [out]):
         raise Refused(f"has the equation {equation}")
     terms = list(zip(terms, (as_value(t, x) for x in operands)))
     while len(terms) > 1:
@@ -126,6 +130,25 @@ def einsum(t, equation, operands, path=None):
                                 later)]
     names, x = summed(t, *terms[0], set(out))
     return x.like(dims=[x.dims[names.index(c)] for c in out])
+
+
+def spelled_out(terms, out, ranks):
+    """The dots as letters: the axes that all operands have which have dots, of as many."""
+    counts = {rank - len(x) + 3 for x, rank in zip(terms, ranks) if "..." in x}
+    if len(counts) != 1:
+        raise Refused("has an equation whose dots are of different axes")
+    free = [c for c in string.ascii_letters if c not in out + "".join(terms)][:counts.pop()]
+    return [x.replace("...", "".join(free)) for x in terms], out.replace("...", "".join(free))
+
+
+@row("_trilinear")
+def trilinear(t, a, b, c, expand_a, expand_b, expand_c, sums, unroll=1):
+    """Three operands, each without the axes along which it is expanded, multiplied and summed."""
+    names = string.ascii_lowercase[:len(expand_a) + len(a.shape)]
+    terms = ["".join(n for i, n in enumerate(names) if i not in given) for given in (expand_a, expand_b, expand_c)]
+    out = "".join(n for i, n in enumerate(names) if i not in sums)
+    # the samples' operands meet first
+    return einsum(t, f"{terms[0]},{terms[2]},{terms[1]}->{out}", [a, c, b])
 
 
 def summed(t, names, x, kept):

@@ -1,10 +1,12 @@
 """Convolutions, pooling, enlarging.  SPDX-License-Identifier: Apache-2.0"""
+import torch
+
 from . import row
 from .. import Refused
 from ..layout import Value, fresh
-from ..operands import as_value, whole
+from ..operands import as_value, moved, picked, whole
 from ..values import Param
-from .products import biased, trained, weight_of
+from .products import biased, einsum, trained, weight_of
 
 
 def image(t, x, axes=None):
@@ -31,8 +33,6 @@ def short(numbers, axes, preset):
 
 def convolved(t, op, x, w, bias, channels, **attributes):
     w = trained(t, w)
-    if not isinstance(w, Param):
-        raise Refused("has a kernel that is computed")
     params = {"weight": weight_of(t, w, w.shape)}
     own = isinstance(bias, Param) and len(bias.shape) == 1
     if own:
@@ -43,8 +43,58 @@ def convolved(t, op, x, w, bias, channels, **attributes):
     y = made(t, node, t.shape())
     if own or bias is None:
         return y
-    return biased(t, y, bias.moved(bias.places().reshape([-1] + [1] * axes)) if isinstance(bias, Param) else
-                  bias.reshape([-1] + [1] * axes))
+    return biased(t, y, by_channels(bias, axes))
+
+
+def by_channels(bias, axes):
+    shape = [-1] + [1] * axes
+    if isinstance(bias, Param):
+        return bias.moved(bias.places().reshape(shape))
+    return bias.reshape(shape) if isinstance(bias, torch.Tensor) else bias
+
+
+def each(numbers, axes):
+    """A number an axis."""
+    numbers = [numbers] if isinstance(numbers, int) else [int(n) for n in numbers]
+    return numbers * axes if len(numbers) == 1 else numbers
+
+
+def by_windows(t, x, w, bias, stride, widths, dilation, groups, sizes):
+    """A convolution by a kernel that is computed, as of weight_norm: windows are copied, and multiplied by it.
+    `widths`: of zeros, before and behind, by axis."""
+    from .moving import padded
+    kernel, axes = w.shape[2:], len(w.shape) - 2
+    x = padded(t, image(t, x, axes), [n for pair in widths[::-1] for n in pair], "constant", 0.0)
+    for i, (n, k, step, apart) in enumerate(zip(sizes, kernel, each(stride, axes), each(dilation, axes))):
+        x = picked(t, x, 2 + 2 * i, [o * step + j * apart for o in range(n) for j in range(k)])
+        x = moved(t, x, [*x.shape[:2 + 2 * i], n, k, *x.shape[3 + 2 * i:]])
+    inner = "".join(a + b for a, b in zip("xyz", "uvw"[:axes]))
+    x = moved(t, x, [x.shape[0], groups, w.shape[1], *x.shape[2:]])
+    w = moved(t, w, [groups, w.shape[0] // groups, *w.shape[1:]])
+    y = einsum(t, f"ngc{inner},gfc{'uvw'[:axes]}->ngf{'xyz'[:axes]}", [x, w])
+    y = moved(t, y, [y.shape[0], groups * y.shape[2], *y.shape[3:]])
+    return biased(t, y, None if bias is None else by_channels(bias, axes))
+
+
+def by_spread_windows(t, x, w, bias, stride, padding, output_padding, groups, dilation):
+    """The same of a transposed one: zeros between elements, the kernel from behind, inputs for outputs."""
+    from .moving import padded
+    axes, kernel = len(w.shape) - 2, w.shape[2:]
+    x, widths = image(t, x, axes), []
+    for i, (k, step, pad, more, apart) in enumerate(zip(kernel, *(each(v, axes) for v in (
+            stride, padding, output_padding, dilation)))):
+        n, reach = x.shape[2 + i], apart * (k - 1) - pad
+        if reach < 0:
+            raise Refused("has a kernel that is computed, and cuts more than the kernel adds")
+        if step > 1:
+            x = padded(t, x, [0, 0] * (axes - 1 - i) + [0, 1], "constant", 0.0)
+            x = picked(t, x, 2 + i, [n if j % step else j // step for j in range((n - 1) * step + 1)])
+        w = picked(t, w, 2 + i, list(range(k))[::-1])
+        widths.append((reach, reach + more))
+    w = moved(t, w, [groups, w.shape[0] // groups, *w.shape[1:]])
+    w = w.like(dims=[w.dims[i] for i in (0, 2, 1, *range(3, 3 + axes))])
+    w = moved(t, w, [groups * w.shape[1], *w.shape[2:]])
+    return by_windows(t, x, w, bias, 1, widths, dilation, groups, t.shape()[2:])
 
 
 @row("conv1d", "conv2d", "conv3d")
@@ -60,6 +110,10 @@ def conv(t, x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
         pad = padding if any(n % 2 for n in total) else short(padding[:axes], axes, 0)
     else:
         pad = short(padding, axes, 0)
+    if isinstance(w, Value):
+        before = each(pad or 0, axes)
+        widths = list(zip(before[:axes], before[-axes:]))
+        return by_windows(t, x, w, bias, stride, widths, dilation, groups, t.shape()[2:])
     return convolved(t, "conv", image(t, x, axes), w, bias, w.shape[0], stride=short(stride, axes, 1), pad=pad,
                      dilation=short(dilation, axes, 1), groups=groups if groups != 1 else None)
 
@@ -74,6 +128,8 @@ def convolution(t, x, w, bias, stride, padding, dilation, transposed, output_pad
 @row("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def conv_transpose(t, x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     axes = len(w.shape) - 2
+    if isinstance(w, Value):
+        return by_spread_windows(t, x, w, bias, stride, padding, output_padding, groups, dilation)
     return convolved(t, "conv_transpose", image(t, x, axes), w, bias, w.shape[1] * groups,
                      stride=short(stride, axes, 1), pad=short(padding, axes, 0),
                      output_pad=short(output_padding, axes, 0), dilation=short(dilation, axes, 1),
