@@ -93,6 +93,9 @@ def program(module, inputs, known):
             found = found.run_decompositions(table)
         except RecursionError:  # an operator that PyTorch decomposes into itself: the rows refuse it
             break
+        except Exception as why:
+            names = " or ".join(sorted({op._opname for op in table}))
+            raise Refused(f"PyTorch fails to make simpler operators of {names}") from why
     return found
 
 

@@ -1,6 +1,7 @@
 """From an exported program to a graph: constants are folded, all else is translated by the rows.
 SPDX-License-Identifier: Apache-2.0
 """
+import inspect
 import operator
 
 import torch
@@ -71,7 +72,7 @@ class Translator:
                 self.stateful[node] = self.named(spec.target)
             elif spec.kind == InputKind.CONSTANT_TENSOR:
                 self.values[node] = self.found.constants[spec.target].detach()
-            else:
+            elif spec.kind != InputKind.TOKEN:  # of effects, which no row has
                 raise Refused(f"an input of kind {spec.kind.name} is not supported")
         if self.batch is None:
             raise Refused("the module has no input with samples")
@@ -117,6 +118,8 @@ class Translator:
         name = op._opname
         if name in IDENTITY:
             return None
+        if any(self.values[n] is None for n in node.all_input_nodes):
+            raise Refused("reads places or other results that a graph does not have")
         parts = [x for x in tensors_of(args) + tensors_of(kwargs.values())]
         if name not in RANDOM and all(isinstance(x, torch.Tensor) for x in parts):
             return fold(op, args, kwargs)
@@ -127,6 +130,10 @@ class Translator:
         if name not in OF_COMPLEX and any(isinstance(x, Complex) for x in parts):
             raise Refused("computes with complex numbers; they are multiplied by ones that are known")
         self.graph.hint = name
+        try:
+            inspect.signature(ROWS[name]).bind(self, *args, **kwargs)
+        except TypeError as why:
+            raise Refused(f"has arguments that its row lacks: {why}") from why
         made = ROWS[name](self, *args, **kwargs)
         check_shape(made, node.meta.get("val"))
         return made
@@ -163,6 +170,9 @@ class Translator:
         self.note(f"input {name} is a part of the module's {source.source}: " + ", ".join(
             f"axis {a}, {text_of(i)}" for a, i in self.inputs[name].parts))
         return value
+
+    def is_buffer(self, tensor):
+        return any(self.values[node] is tensor for node in self.stateful)
 
     def buffer_as_parameter(self, tensor):
         """A layer's weight that the module does not train."""

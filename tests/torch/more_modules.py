@@ -169,6 +169,123 @@ class Chosen(nn.Module):
         return self.out(torch.zeros(len(x), 4).scatter(1, experts, weights))
 
 
+# ---- weights that are computed ----
+
+def normed(layer):
+    return nn.utils.parametrizations.weight_norm(layer)
+
+
+class Vocoder(nn.Module):
+    """HiFi-GAN's layers: convolutions with weight norm, transposed, with gaps, in groups."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.before, self.behind = normed(nn.Conv1d(4, width, 7, padding=3)), normed(nn.Conv1d(6, 1, 7, padding=3))
+        self.up = normed(nn.ConvTranspose1d(width, 6, 5, 2, padding=1, output_padding=1, groups=2))
+        self.wide = normed(nn.Conv1d(6, 6, 3, dilation=3, padding=3, groups=3, bias=False))
+
+    def forward(self, x, target):
+        x = self.up(F.leaky_relu(self.before(x), 0.1))
+        x = x + self.wide(F.leaky_relu(x, 0.1))
+        return F.l1_loss(torch.tanh(self.behind(x)), target)
+
+
+class Standardised(nn.Conv2d):
+    """A convolution whose filters have mean 0 and deviation 1, as in BiT."""
+
+    def forward(self, x):
+        deviation, mean = torch.std_mean(self.weight, (1, 2, 3), keepdim=True)
+        return F.conv2d(x, (self.weight - mean) / (deviation + 1e-5), self.bias, self.stride, self.padding)
+
+
+class Pairs(nn.Module):
+    """Filters that are computed; a bilinear layer of two halves."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = Standardised(3, 8, 3, stride=(2, 1), padding=(1, 0)), nn.GroupNorm(4, 8)
+        self.grow = nn.Parameter(torch.randn(8, 6, 2, 3) / 4)
+        self.pairs = nn.Bilinear(2, 4, 5)
+
+    def forward(self, x):
+        x = F.conv_transpose2d(F.relu(self.norm(self.conv(x))), self.grow.tanh(), stride=(1, 2), padding=(0, 1))
+        x = x.mean((2, 3))
+        return self.pairs(x[:, :2], x[:, 2:])
+
+
+# ---- blocks of today ----
+
+class Response(nn.Module):
+    """ConvNeXt-V2's global response norm, channels last."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.gamma, self.beta = (nn.Parameter(torch.rand(1, 1, 1, width)) for _ in range(2))
+
+    def forward(self, x):
+        size = torch.norm(x, p=2, dim=(1, 2), keepdim=True)
+        return self.gamma * (x * (size / (size.mean(-1, keepdim=True) + 1e-6))) + self.beta + x
+
+
+class Linear(nn.Module):
+    """EfficientViT's linear attention over pixels behind a ConvNeXt-V2 block."""
+
+    def __init__(self, width=8, heads=2):
+        super().__init__()
+        self.stem, self.deep = nn.Conv2d(3, width, 2, 2), nn.Conv2d(width, width, 7, padding=3, groups=width)
+        self.norm, self.up, self.respond = nn.LayerNorm(width), nn.Linear(width, 4 * width), Response(4 * width)
+        self.down, self.qkv, self.each = nn.Linear(4 * width, width), nn.Conv2d(width, 3 * width, 1), width // heads
+        self.mix = nn.Conv2d(3 * width, 3 * width, 5, padding=2, groups=3 * width, bias=False)
+        self.out, self.head = nn.Conv2d(2 * width, width, 1), nn.Linear(width, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        y = self.norm(self.deep(x).permute(0, 2, 3, 1))
+        x = x + self.down(self.respond(F.gelu(self.up(y)))).permute(0, 3, 1, 2)
+        n, _, h, w = x.shape
+        qkv = self.qkv(x)
+        qkv = torch.cat([qkv, self.mix(qkv)], 1).reshape(n, -1, 3 * self.each, h * w)
+        q, k, v = (part.relu() if i < 2 else F.pad(part, (0, 0, 0, 1), value=1) for i, part in enumerate(
+            qkv.split(self.each, 2)))
+        y = torch.matmul(torch.matmul(v, k.mT), q)
+        y = (y[:, :, :-1] / (y[:, :, -1:] + 1e-5)).reshape(n, -1, h, w)
+        return self.head((x + self.out(y)).mean((2, 3)))
+
+
+class Conformer(nn.Module):
+    """Half feed-forward layers, attention with relative places by a shift, a gated convolution with a batch norm."""
+
+    def __init__(self, width=8, heads=2):
+        super().__init__()
+
+        def feed():
+            return nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 16), nn.SiLU(), nn.Linear(16, width))
+        self.first, self.second, self.heads = feed(), feed(), heads
+        self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width) for _ in range(3))
+        self.q, self.k, self.v, self.r, self.o = (nn.Linear(width, width) for _ in range(5))
+        self.u, self.w = (nn.Parameter(torch.randn(heads, width // heads)) for _ in range(2))
+        self.gate, self.deep = nn.Conv1d(width, 2 * width, 1), nn.Conv1d(width, width, 5, padding=2, groups=width)
+        self.batch, self.point, self.head = nn.BatchNorm1d(width), nn.Conv1d(width, width, 1), nn.Linear(width, 5)
+        self.register_buffer("places", torch.randn(1, 9, width))
+
+    def attend(self, x):
+        n, t, c = x.shape
+        q, k, v = (f(x).view(n, t, self.heads, -1) for f in (self.q, self.k, self.v))
+        r = self.r(self.places[:, :t].repeat(n, 1, 1)).view(n, t, self.heads, -1).permute(0, 2, 3, 1)
+        content = torch.matmul((q + self.u).transpose(1, 2), k.permute(0, 2, 3, 1))
+        far = torch.matmul((q + self.w).transpose(1, 2), r)
+        shifted = torch.cat([far.new_zeros(n, self.heads, t, 1), far], -1).view(n, self.heads, t + 1, t)[:, :, 1:]
+        y = torch.matmul(torch.softmax((content + shifted) / math.sqrt(c), -1), v.transpose(1, 2))
+        return self.o(y.transpose(1, 2).reshape(n, t, c))
+
+    def forward(self, x):
+        x = x + 0.5 * self.first(x)
+        x = x + self.attend(self.norm1(x))
+        y = F.glu(self.gate(self.norm2(x).transpose(1, 2)), dim=1)
+        x = x + self.point(F.silu(self.batch(self.deep(y)))).transpose(1, 2)
+        return self.head(self.norm3(x + 0.5 * self.second(x)).mean(1))
+
+
 def ids(*shape, below=WORDS):
     return torch.randint(below, (BATCH, *shape))
 
@@ -183,4 +300,8 @@ MODELS = {
     "biases that are learned": lambda: (Biased(), (ids(7), ids(7, below=2)),
                                         {"classes_last": True, "below": {"shown": 2}}),
     "GRU to GRU": lambda: (Translator(), (ids(5), ids(4), ids(4)), {}),
-    "experts": lambda: (Experts(), (ids(7), ids(7)), {})}
+    "experts": lambda: (Experts(), (ids(7), ids(7)), {}),
+    "weight norm": lambda: (Vocoder(), (torch.randn(BATCH, 4, 6), torch.randn(BATCH, 1, 14)), {}),
+    "filters that are computed": lambda: (Pairs(), (torch.randn(BATCH, 3, 7, 6),), {}),
+    "linear attention": lambda: (Linear(), (torch.randn(BATCH, 3, 8, 8),), {}),
+    "conformer": lambda: (Conformer(), (torch.randn(BATCH, 7, 8),), {})}

@@ -117,6 +117,12 @@ def in_stages(plan, first, operators):
     return plan
 
 
+def on(plan, *devices):
+    """The stages on these devices."""
+    return {**plan, "operators": [{**e, "devices": devices[e["stage"]], "degrees": {
+        "sample": len(devices[e["stage"]])}} for e in plan["operators"]]}
+
+
 def refused(name, plan, want, module="convolutions", maps=None, **options):
     """apply() says so, in one sentence, before any process is needed."""
     made, inputs = MODELS[module]()
@@ -132,7 +138,7 @@ def refused(name, plan, want, module="convolutions", maps=None, **options):
 
 def test_refused(folder):
     maps, plans = {}, {}
-    for name in ("gpt", "convolutions"):
+    for name in ("gpt", "lstm", "convolutions"):
         model = planned.Model(name, folder)
         maps[name], plans[name] = read_map(model), by_samples(model)
     plan = plans["convolutions"]
@@ -153,6 +159,8 @@ def test_refused(folder):
         ("a rewritten graph", {**plan, "rewrites": ["merge_products:a+b"]}, "rewrites"),
         ("micro-batches that are not equal", {**plan, "micro_batches": 3}, "no 3 equal micro-batches"),
         ("stages of one and of three devices", in_stages(plan, 1, ["first"]), "different numbers of devices"),
+        ("stages that share a device", on(in_stages(plan, 2, ["first"]), [0, 1], [1, 2]), "share some"),
+        ("stages that leave devices idle", on(in_stages(plan, 2, ["first"]), [0], [1]), "leave some idle"),
         ("statistics of a batch in micro-batches", {**in_stages(plan, 2, ["first"]), "micro_batches": 2},
          "statistic of the whole batch"),
         ("no strategy", {"format": "ffsoap-graph"}, "expected a file whose format is ffsoap-strategy"),
@@ -160,8 +168,12 @@ def test_refused(folder):
     for name, case, want in cases:
         refused(name, case, want, maps=maps)
     attention = next(e["name"] for e in plans["gpt"]["operators"] if "dot_product" in e["name"])
-    refused("a causal attention cut by queries", changed(plans["gpt"], attention,
-            degrees={"query": 4}), r"query is not cut in aten.scaled_dot_product_attention", "gpt", maps)
+    for dim in ("query", "key"):
+        refused(f"a causal attention cut by {dim}", changed(plans["gpt"], attention, degrees={dim: 4}),
+                f"{dim} is not cut in aten.scaled_dot_product_attention", "gpt", maps)
+    cells = next(n for n, what in maps["lstm"]["operators"].items() if what["nodes"] == ["lstm"])
+    refused("cells cut along steps", changed(plans["lstm"], cells, degrees={"step": 4}), "step is not cut in aten.lstm",
+            "lstm", maps)
     refused("a module in evaluation mode", plan, "evaluation mode", maps=maps, evaluation=True)
     refused("no processes", plan, "no processes: start with torchrun", maps=maps)
     version, torch.__version__ = torch.__version__, "2.8.0"

@@ -9,7 +9,7 @@ from . import row
 from .. import Refused
 from ..layout import Value
 from ..operands import LEAST, is_number, moved, number
-from ..values import Mask
+from ..values import Mask, Param
 from .pointwise import scale, two
 
 MAX_CHOICES = 1 << 20
@@ -42,12 +42,14 @@ def compare(t, a, b):
 def compare_with(t, kind, a, b):
     """Integers differ by at least one, so that their difference is clipped."""
     known = next((x for x in (a, b) if not isinstance(x, Value)), None)
+    if any(isinstance(x, Param) or isinstance(x, Value) and not x.whole for x in (a, b)):
+        raise Refused("compares what is computed")
     if known is not None:
         known = torch.as_tensor(known).double()
         if not bool((known == known.floor()).all()):
             raise Refused("compares integers with fractions")
-    if any(isinstance(x, Value) and not x.whole for x in (a, b)) or known is not None and known.numel() == 0:
-        raise Refused("compares what is computed")
+    if known is not None and known.numel() == 0:
+        raise Refused("compares with nothing")
     below = None if known is None else int(known.max()) + 2
     a, b = (numbers(t, x, below) if isinstance(x, Value) else x if is_number(x) else x.float() for x in (a, b))
     apart = two(t, "sub", a, b)

@@ -1,4 +1,6 @@
 """Functions of one element and of two.  SPDX-License-Identifier: Apache-2.0"""
+import math
+
 import torch
 
 from . import row
@@ -124,6 +126,8 @@ def square(t, x):
 
 @row("pow")
 def power(t, x, exponent):
+    if is_number(x) and number(x) > 0 and isinstance(exponent, Value):
+        return unary(t, "exp", scale(t, as_value(t, exponent), math.log(number(x))))
     if not is_number(exponent):
         raise Refused("has an exponent that is a tensor")
     exponent = number(exponent)

@@ -33,9 +33,9 @@ def weight_of(t, p, shape):
 
 
 def trained(t, x):
-    """A layer's weight: a parameter, or numbers of the module's that become one."""
+    """A layer's weight: a parameter, or a buffer that becomes one; None: it is computed."""
     if isinstance(x, torch.Tensor):
-        return t.buffer_as_parameter(x)
+        return t.buffer_as_parameter(x) if t.is_buffer(x) else None
     return x if isinstance(x, Param) else None
 
 

@@ -1,4 +1,6 @@
 """Sums, means, largest elements; softmax.  SPDX-License-Identifier: Apache-2.0"""
+import math
+
 from . import row
 from .. import Refused
 from ..layout import flat, size_of
@@ -81,11 +83,20 @@ def smallest(t, x, dims=None, keep=False):
     return scale(t, y, -1.0)
 
 
+@row("topk", "sort", "argsort", "argmax", "argmin", "median", "kthvalue", "mode", "multinomial")
+def choose(t, *_, **__):
+    raise Refused("chooses elements by what is computed, as experts and tokens are; a graph reads the same elements in "
+                  "every step: weigh all of them, or make the choice an input")
+
+
 @row("linalg_vector_norm", "norm")
 def norm(t, x, order=2, dims=None, keep=False, dtype=None):
-    if order not in (2, 2.0, None):
+    dims = [dims] if isinstance(dims, int) else dims
+    if order not in (1, 2, None, math.inf):
         raise Refused(f"is a norm of order {order}")
     x = as_value(t, x)
+    if order in (1, math.inf):
+        return reduce(t, "reduce_sum" if order == 1 else "reduce_max", x.like(t.add("abs", [x.node])), dims, keep)
     y = reduce(t, "reduce_sum", x.like(t.add("pow", [x.node], exponent=2)), dims, keep)
     # a norm of zero has no gradient, where a square root's would be infinite
     y = y.like(t.add("clip", [y.node], min=1e-30))
@@ -93,9 +104,10 @@ def norm(t, x, order=2, dims=None, keep=False, dtype=None):
 
 
 @row("var", "var_mean")
-def variance(t, x, dims=None, unbiased=True, keep=False, correction=None):
+def variance(t, x, dims=None, unbiased=True, keep=False, correction=None, keepdim=False):
     """The mean of squared differences from the mean."""
     from .pointwise import two
+    keep = keep or keepdim
     dims = [dims] if isinstance(dims, int) else dims
     x = as_value(t, x)
     n = 1

@@ -63,7 +63,7 @@ def by_windows(t, x, w, bias, stride, widths, dilation, groups, sizes):
     """A convolution by a kernel that is computed, as of weight_norm: windows are copied, and multiplied by it.
     `widths`: of zeros, before and behind, by axis."""
     from .moving import padded
-    kernel, axes = w.shape[2:], len(w.shape) - 2
+    kernel, axes, w = w.shape[2:], len(w.shape) - 2, as_value(t, w)
     x = padded(t, image(t, x, axes), [n for pair in widths[::-1] for n in pair], "constant", 0.0)
     for i, (n, k, step, apart) in enumerate(zip(sizes, kernel, each(stride, axes), each(dilation, axes))):
         x = picked(t, x, 2 + 2 * i, [o * step + j * apart for o in range(n) for j in range(k)])
@@ -79,7 +79,7 @@ def by_windows(t, x, w, bias, stride, widths, dilation, groups, sizes):
 def by_spread_windows(t, x, w, bias, stride, padding, output_padding, groups, dilation):
     """The same of a transposed one: zeros between elements, the kernel from behind, inputs for outputs."""
     from .moving import padded
-    axes, kernel = len(w.shape) - 2, w.shape[2:]
+    axes, kernel, w = len(w.shape) - 2, w.shape[2:], as_value(t, w)
     x, widths = image(t, x, axes), []
     for i, (k, step, pad, more, apart) in enumerate(zip(kernel, *(each(v, axes) for v in (
             stride, padding, output_padding, dilation)))):
@@ -110,7 +110,7 @@ def conv(t, x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
         pad = padding if any(n % 2 for n in total) else short(padding[:axes], axes, 0)
     else:
         pad = short(padding, axes, 0)
-    if isinstance(w, Value):
+    if trained(t, w) is None:
         before = each(pad or 0, axes)
         widths = list(zip(before[:axes], before[-axes:]))
         return by_windows(t, x, w, bias, stride, widths, dilation, groups, t.shape()[2:])
@@ -128,7 +128,7 @@ def convolution(t, x, w, bias, stride, padding, dilation, transposed, output_pad
 @row("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def conv_transpose(t, x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     axes = len(w.shape) - 2
-    if isinstance(w, Value):
+    if trained(t, w) is None:
         return by_spread_windows(t, x, w, bias, stride, padding, output_padding, groups, dilation)
     return convolved(t, "conv_transpose", image(t, x, axes), w, bias, w.shape[1] * groups,
                      stride=short(stride, axes, 1), pad=short(padding, axes, 0),
