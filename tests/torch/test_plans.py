@@ -399,7 +399,8 @@ def test_meshes():
             "a list with neighbours as replicas")
 
 
-PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers, "mixed": test_mixed, "errors": test_errors, "trained": test_trained, "statistics": test_statistics,
+PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers,
+         "mixed": test_mixed, "errors": test_errors, "trained": test_trained, "statistics": test_statistics,
          "gathered": test_gathered, "refused": test_refused, "searched": test_searched,
          "modules": test_modules, "modules_cut": test_modules_cut,
          "modules_turned": test_modules_turned,
