@@ -72,20 +72,6 @@ double ff_gathered_update_us(
 			ff_bucket_updated_bytes(ff_price_optimizer(e->p), run, &k->sparse));
 }
 
-static void price_synced(const struct ff_trial *e, const struct ff_bucket_build *k,
-		struct ff_timed_bucket *t)
-{
-	t->update_us = ff_gathered_update_us(e, k, k->device[0]);
-	if (!k->way.flat) {
-		t->sync_us = ff_price_bucket(e->p, k->n_devices, k->device, k->bytes);
-		return;
-	}
-	t->sync_us = ff_price_flat(e->p, FF_MOVE_REDUCE_SCATTER, k->n_devices, k->device, k->bytes);
-	t->gather_us = ff_price_flat(e->p, FF_MOVE_ALL_GATHER, k->n_devices, k->device, k->bytes);
-	if (k->way.stage)
-		t->added_us = ff_price_flat_added(e->p, e->g, k->n_devices, k->device, k->bytes);
-}
-
 static int gather_synced(const struct ff_trial *e, struct ff_gathered *b, struct ff_error *err)
 {
 	int code = fill_synced(e, &b->synced, &b->apart, err);
@@ -96,7 +82,8 @@ static int gather_synced(const struct ff_trial *e, struct ff_gathered *b, struct
 	for (uint32_t i = 0; i < b->synced.n_buckets && code == FF_OK; i++) {
 		const struct ff_bucket_build *k = &b->synced.bucket[i];
 
-		price_synced(e, k, &b->timed[i]);
+		b->timed[i].update_us = ff_gathered_update_us(e, k, k->device[0]);
+		code = ff_memo_bucket(e->memo, k, &b->timed[i].price, err);
 	}
 	memset(b->adds, 0, e->g->n_nodes * sizeof(*b->adds));
 	for (uint32_t i = 0; i < e->order.n_adding; i++)

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "lane_runs.h"
+
 #define CHECK_EVERY 16 /* proposals, of which one is timed whatever was found */
 #define TRUST 64       /* a reason is trusted while fewer than one in so many is wrong */
 #define REMEMBER 1024u /* checks, before they count half */
@@ -88,20 +90,13 @@ static double synchronised(struct ff_trial *e, const struct ff_gathered *g, doub
 
 	memset(early->lane, 0, ff_lane_count(e->m) * sizeof(*early->lane));
 	for (uint32_t i = 0; i < g->synced.n_buckets; i++) {
-		const struct ff_bucket_build *b = &g->synced.bucket[i];
-		double at = early->closed[b->close] - earlier;
-		uint32_t n;
+		const struct ff_memo_bucket *b = g->timed[i].price;
+		double at = early->closed[g->synced.bucket[i].close] - earlier;
 
 		if (b->n_devices < 2)
 			continue;
-		n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->times.sync_lane);
-		for (uint32_t k = 0; k < n; k++)
-			at = early->lane[e->times.sync_lane[k]] > at
-					     ? early->lane[e->times.sync_lane[k]]
-					     : at;
-		at += g->timed[i].sync_us;
-		for (uint32_t k = 0; k < n; k++)
-			early->lane[e->times.sync_lane[k]] = at;
+		at = free_at(b->n_lanes, b->lane, early->lane, at) + b->sync.us;
+		hold_until(b->n_lanes, b->lane, at, early->lane);
 		at += g->timed[i].update_us;
 		last = at > last ? at : last;
 	}

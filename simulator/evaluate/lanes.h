@@ -6,40 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ff/clones.h"
-
-static inline double later(double a, double b)
-{
-	return a > b ? a : b;
-}
-
-/* Times are never negative, so their bits compare as they do; and whole numbers
- * are what compilers find the largest of side by side. */
-typedef int64_t __attribute__((may_alias)) time_bits;
-
-FF_CLONES static void latest_bits(uint32_t n, const time_bits *x, time_bits *at)
-{
-	time_bits most = *at;
-
-	for (uint32_t i = 0; i < n; i++)
-		most = x[i] > most ? x[i] : most;
-	*at = most;
-}
+#include "lane_runs.h"
 
 FF_CLONES static void wait_bits(uint32_t n, time_bits *x, time_bits at)
 {
 	for (uint32_t i = 0; i < n; i++)
 		x[i] = x[i] > at ? x[i] : at;
-}
-
-static inline double latest(uint32_t n, const double *x, double at)
-{
-	if (n > 2)
-		latest_bits(n, (const time_bits *)x, (time_bits *)&at);
-	else
-		for (uint32_t i = 0; i < n; i++)
-			at = later(at, x[i]);
-	return at;
 }
 
 /* Parts in a row wait until `at`. */

@@ -54,9 +54,11 @@ void ff_memo_finish(struct ff_memo *t)
 	ff_table_finish(&t->shapes);
 	ff_table_finish(&t->nodes);
 	ff_table_finish(&t->edges);
+	ff_table_finish(&t->buckets);
 	free(t->shape);
 	free(t->node);
 	free(t->edge);
+	free(t->bucket);
 }
 
 void ff_memo_clear(struct ff_memo *t)
@@ -66,6 +68,7 @@ void ff_memo_clear(struct ff_memo *t)
 	ff_table_clear(&t->shapes);
 	ff_table_clear(&t->nodes);
 	ff_table_clear(&t->edges);
+	ff_table_clear(&t->buckets);
 }
 
 static struct ff_memo_node *node_at(const struct ff_memo *t, uint32_t i)

@@ -77,6 +77,11 @@ struct ff_memo_rest {
 	bool shares; /* and there are others */
 };
 
+/* Lanes that follow each other. */
+struct ff_lanes {
+	uint32_t first, n;
+};
+
 /* One redistribution task, ready to be timed: what a pass reads of it lies in one
  * cache line. */
 struct ff_memo_move {
@@ -86,9 +91,7 @@ struct ff_memo_move {
 	/* the sources are first_source and the n_sources - 1 behind it, in some order */
 	bool source_range, sink_range, accumulate;
 	bool each; /* it stands for one move of each device: source and sink number i and lane i */
-	struct ff_lanes {
-		uint32_t first, n;
-	} lane[2];                   /* the first runs */
+	struct ff_lanes lane[2];     /* the first runs */
 	const struct ff_lanes *more; /* the others */
 	const struct ff_move *move;
 };
@@ -109,6 +112,20 @@ struct ff_memo_edge {
 	bool stays[2]; /* by pass: each part has what the part of its number made, where it lies */
 } __attribute__((aligned(FF_MEMO_LINE)));
 
+/* A bucket of so many bytes on some devices: what its moves take, and the lanes that they hold. */
+struct ff_memo_bucket {
+	/* Synchronised; of a flat one, weights gathered; where each device adds what earlier
+	 * micro-batches have left. */
+	struct ff_transfer_us {
+		double us, beside_us; /* as of moves */
+	} sync, gather, added;
+	uint32_t n_lanes, n_devices;
+	const struct ff_lanes *lane;
+	const uint16_t *device;
+	int64_t bytes;
+	bool is_flat, is_added;
+};
+
 struct ff_memo {
 	const struct ff_graph *g;
 	const struct ff_machine *m;
@@ -118,11 +135,12 @@ struct ff_memo {
 	uint32_t *class;       /* by node: the first node equal to it */
 	struct ff_arena arena, scratch;
 	struct ff_arena_mark empty;
-	struct ff_table shapes, nodes, edges;
+	struct ff_table shapes, nodes, edges, buckets;
 	struct ff_memo_shape **shape;
 	struct ff_memo_node **node; /* FF_MEMO_ROW in a row */
 	struct ff_memo_edge **edge; /* likewise */
-	uint32_t cap[3];
+	struct ff_memo_bucket **bucket;
+	uint32_t cap[4];
 };
 #define FF_MEMO_ROW 64u
 
@@ -170,9 +188,16 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		const struct ff_memo_node *from, const struct ff_memo_node *to,
 		struct ff_memo_edge *e, struct ff_error *err);
 
-/* ---- inside memo.c and memo_edges.c ---- */
+struct ff_bucket_build;
+int ff_memo_bucket(struct ff_memo *t, const struct ff_bucket_build *k,
+		const struct ff_memo_bucket **ret, struct ff_error *err);
 
-enum { FF_MEMO_SHAPES, FF_MEMO_NODES, FF_MEMO_EDGES };
+/* ---- inside memo.c, memo_edges.c and memo_buckets.c ---- */
+
+enum { FF_MEMO_SHAPES, FF_MEMO_NODES, FF_MEMO_EDGES, FF_MEMO_BUCKETS };
+
+/* Lanes as runs of neighbours, of which `run` has room for as many; how many there are. */
+uint32_t ff_memo_join_lanes(uint32_t n, const uint32_t *lane, struct ff_lanes *run);
 
 static inline int ff_memo_put(struct ff_table *table, uint64_t hash, struct ff_error *err)
 {

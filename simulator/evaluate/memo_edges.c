@@ -24,6 +24,19 @@ static bool is_range(const uint16_t *part, uint32_t n, uint16_t *first)
 	return n > 0 && (uint32_t)most - least + 1 == n;
 }
 
+uint32_t ff_memo_join_lanes(uint32_t n, const uint32_t *lane, struct ff_lanes *run)
+{
+	uint32_t runs = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (runs && lane[i] == run[runs - 1].first + run[runs - 1].n)
+			run[runs - 1].n++;
+		else
+			run[runs++] = (struct ff_lanes){lane[i], 1};
+	}
+	return runs;
+}
+
 /* Lanes of a move as runs of neighbours. */
 static int list_lanes(struct ff_memo *t, uint32_t edge, const struct ff_move *mv,
 		struct ff_memo_move *ret, struct ff_error *err)
@@ -31,17 +44,11 @@ static int list_lanes(struct ff_memo *t, uint32_t edge, const struct ff_move *mv
 	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
 	uint32_t *lane = ff_arena_array(&t->scratch, 3 * (size_t)mv->n_devices, sizeof(*lane));
 	struct ff_lanes *run = ff_arena_array(&t->scratch, 3 * (size_t)mv->n_devices, sizeof(*run));
-	uint32_t n, runs = 0;
+	uint32_t runs;
 
 	if (!lane || !run)
 		return ff_fail_memory(err);
-	n = ff_move_lanes(t->g, t->m, edge, mv, lane);
-	for (uint32_t i = 0; i < n; i++) {
-		if (runs && lane[i] == run[runs - 1].first + run[runs - 1].n)
-			run[runs - 1].n++;
-		else
-			run[runs++] = (struct ff_lanes){lane[i], 1};
-	}
+	runs = ff_memo_join_lanes(ff_move_lanes(t->g, t->m, edge, mv, lane), lane, run);
 	ret->n_lanes = (uint16_t)runs;
 	for (uint32_t i = 0; i < runs && i < 2; i++)
 		ret->lane[i] = run[i];

@@ -9,6 +9,7 @@
 
 struct ff_trial;
 struct ff_memo_move;
+struct ff_memo_bucket;
 
 /* What the pass reads of one operator, for one phase. */
 struct ff_timed_node {
@@ -44,10 +45,9 @@ struct ff_shards {
 struct ff_gathered {
 	struct ff_bucketing synced, brought;
 	struct ff_timed_bucket {
-		double sync_us, update_us, done_us;
-		double gather_us; /* of a flat one's weights */
-		double added_us; /* to sum a dropped one's in a micro-batch that is not the first */
-	} * timed;               /* by bucket that is synchronised */
+		const struct ff_memo_bucket *price;
+		double update_us, done_us;
+	} * timed; /* by bucket that is synchronised */
 	uint32_t cap_timed;
 	struct ff_arena apart; /* groups of parameters whose readers are apart */
 	bool *adds;            /* by node: backward of a first micro-batch adds to gradients */

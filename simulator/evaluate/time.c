@@ -24,7 +24,8 @@ struct timed_task {
 	double from; /* what it waits for is done, so far */
 	const struct ff_memo_move *move;
 	const struct ff_bucket_build *bucket;
-	double us;    /* of a bucket's */
+	const struct ff_memo_bucket *price; /* of a bucket's, */
+	struct ff_transfer_us takes;        /* and what it takes */
 	double *each; /* of moves of each device: what that of each waits for, then when it is done
 		       */
 };
@@ -427,10 +428,11 @@ static inline struct timed_task sink_begin_sync(
 {
 	const struct ff_gathered *g = ff_trial_gathered(e);
 	const struct ff_bucket_build *b = &g->synced.bucket[bucket];
-	const struct ff_timed_bucket *t = &g->timed[bucket];
+	const struct ff_memo_bucket *price = g->timed[bucket].price;
 
-	return (struct timed_task){
-			.bucket = b, .us = b->way.stage && s->micro > 0 ? t->added_us : t->sync_us};
+	return (struct timed_task){.bucket = b,
+			.price = price,
+			.takes = b->way.stage && s->micro > 0 ? price->added : price->sync};
 }
 
 static inline struct timed_task sink_begin_gather(
@@ -439,8 +441,9 @@ static inline struct timed_task sink_begin_gather(
 	const struct ff_gathered *g = ff_trial_gathered(e);
 
 	(void)s;
-	return (struct timed_task){
-			.bucket = &g->synced.bucket[bucket], .us = g->timed[bucket].gather_us};
+	return (struct timed_task){.bucket = &g->synced.bucket[bucket],
+			.price = g->timed[bucket].price,
+			.takes = g->timed[bucket].price->gather};
 }
 
 /* Each member has its own time where gradients of parameters are made apart, or readers are. */
@@ -483,17 +486,11 @@ static inline void sink_wait_members(
 
 static inline double sink_end_bucket(struct ff_trial *e, struct timed_task *t)
 {
-	const struct ff_bucket_build *b = t->bucket;
-	uint32_t n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->times.sync_lane);
-	double at = t->from;
+	const struct ff_memo_bucket *b = t->price;
+	double at = free_at(b->n_lanes, b->lane, e->times.lane, t->from) + t->takes.us;
 
-	for (uint32_t k = 0; k < n; k++)
-		at = later(at, e->times.lane[e->times.sync_lane[k]]);
-	at += t->us;
-	for (uint32_t k = 0; k < n; k++)
-		e->times.lane[e->times.sync_lane[k]] = at;
-	slow_down(e, b->n_devices, b->device,
-			ff_price_beside(e->p, b->n_devices, b->device, t->us));
+	hold_until(b->n_lanes, b->lane, at, e->times.lane);
+	slow_down(e, b->n_devices, b->device, t->takes.beside_us);
 	return at;
 }
 
