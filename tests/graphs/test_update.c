@@ -261,7 +261,8 @@ static uint32_t check_issued(
 	for (uint32_t k = 0; k < t->n_deps; k++) {
 		uint32_t dep = s->deps[t->first_dep + k];
 
-		if (!ff_task_moves_bucket(&s->tasks[dep]))
+		if (!ff_task_moves_bucket(&s->tasks[dep]) ||
+				ff_task_pass(&s->tasks[dep]) == FF_BACKWARD)
 			continue;
 		ck_assert_uint_lt(dep, to);
 		ck_assert(from == FF_NONE || dep > from);

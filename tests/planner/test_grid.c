@@ -77,7 +77,7 @@ START_TEST(test_has_zero_bubbles)
 			"layers=8", "width=512", "heads=8", "sequence=128", "vocabulary=101"};
 	static const char *const names[] = {"megatron:1,1,4,8,zb-h1", "megatron:1,1,4,8,zb-v"};
 	struct ff_machine m = fixture_machine(
-			&(struct fixture_machine){4, 1, true, (int64_t)1 << 34, 1e4, 1e2}, &arena);
+			&(struct fixture_machine){4, 1, true, (int64_t)1 << 34, 1e4, 1e3}, &arena);
 	struct ff_error err = {0};
 	struct looked x;
 	struct ff_graph g;
