@@ -25,7 +25,7 @@ static bool is_again(const struct ff_execution *x, const struct ff_task *t)
 {
 	return x->framework && x->framework->whole && ff_task_computes_in(t, FF_BACKWARD) &&
 	       t->grads != FF_GRADS_PARAMS && x->schedule->strategy->recompute[t->node] &&
-	       !x->schedule->again[t->node];
+	       !x->schedule->recomputed[t->node];
 }
 
 int ff_execution_again_us(

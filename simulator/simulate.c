@@ -170,13 +170,13 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 				s->optimizer->name, ff_price_optimizer(p)->name);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
-		double us, again;
+		double us, recomputed;
 
 		if ((code = task_us(s, i, p, &us, err)) < 0)
 			return code;
-		if ((code = ff_execution_again_us(&by, t, &again, err)) < 0)
+		if ((code = ff_execution_again_us(&by, t, &recomputed, err)) < 0)
 			return code;
-		us += again;
+		us += recomputed;
 		sim.start[i] = fmax(
 				start_us(s, t, sim.finish, free_us), ff_execution_issue(&by, t));
 		sim.finish[i] = sim.start[i] + us;

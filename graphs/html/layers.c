@@ -17,7 +17,7 @@ struct row {
 	const char *split, *devices;
 	uint32_t degree[LABELS]; /* products, by label */
 	uint32_t stage, parts;
-	bool again;
+	bool recomputed;
 };
 
 static void describe(
@@ -71,9 +71,9 @@ static int fill(const struct ff_html *h, uint32_t node, struct ff_arena *a, stru
 	r->devices = ff_arena_strdup(a, devices);
 	r->stage = s->strategy->stage[node];
 	r->parts = s->config[node].n_parts;
-	r->again = s->again[node];
+	r->recomputed = s->recomputed[node];
 	fold->name = n->name;
-	fold->says = ff_arena_printf(a, "%s on %s, %u %d", split, devices, r->stage, r->again);
+	fold->says = ff_arena_printf(a, "%s on %s, %u %d", split, devices, r->stage, r->recomputed);
 	return r->split && r->devices && fold->says ? FF_OK : ff_fail_memory(err);
 }
 
@@ -86,7 +86,7 @@ static void write_row(const struct ff_folded *f, const struct row *r, struct ff_
 	ff_out_string(o, "devices", r->devices);
 	ff_out_int(o, "parts", r->parts);
 	ff_out_int(o, "stage", r->stage);
-	ff_out_bool(o, "again", r->again);
+	ff_out_bool(o, "again", r->recomputed);
 	ff_out_object(o, "degrees");
 	for (uint32_t k = 0; k < LABELS; k++)
 		if (r->degree[k] > 1)

@@ -235,7 +235,7 @@ static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 	ff_emit_depend(l, ff_emit_task(l, FF_PHASE_FORWARD, t->micro, t->node, t->part));
 	ff_emit_depend(l, ff_emit_task(l, FF_PHASE_RECOMPUTE, t->micro, t->node, t->part));
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
-		if (l->r.again[ff_edge_source(l->g, e)] && ff_edge_read_backward(l->g, e))
+		if (l->r.recomputed[ff_edge_source(l->g, e)] && ff_edge_read_backward(l->g, e))
 			depend_on_value(l, t, e);
 	for (uint32_t k = 0; k < n->n_out; k++)
 		ff_emit_depend_gradients(l, n->out + k, t->micro, t->part);

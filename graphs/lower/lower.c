@@ -506,11 +506,11 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 					 l->g, l->s, l->order, l->scratch, &l->program, err)) < 0 ||
 			(code = gather_buckets(l, err)) < 0)
 		return code;
-	l->r.again = ff_arena_copy(
-			l->a, l->program.again, l->g->n_nodes, sizeof(*l->program.again));
+	l->r.recomputed = ff_arena_copy(
+			l->a, l->program.recomputed, l->g->n_nodes, sizeof(*l->program.recomputed));
 	l->r.scattered = ff_arena_copy(
 			l->a, l->buckets.scattered, l->g->n_nodes, sizeof(*l->buckets.scattered));
-	if (!l->r.again || !l->r.scattered)
+	if (!l->r.recomputed || !l->r.scattered)
 		return ff_fail_memory(err);
 	find_sharing(l);
 	if ((code = ff_computes_init(l, err)) < 0 ||

@@ -21,8 +21,8 @@ static uint32_t *list_of(struct ff_lowering *l, struct ff_arena *a, uint32_t n)
 static bool has_instance(const struct ff_lowering *l, uint32_t node, uint32_t i)
 {
 	if (i % 2)
-		return l->r.again[node];
-	return !i || !ff_node_is_parameter(l->g, node) || l->r.again[node];
+		return l->r.recomputed[node];
+	return !i || !ff_node_is_parameter(l->g, node) || l->r.recomputed[node];
 }
 
 /* Whether gradients of `node`'s values have instance `i`. */

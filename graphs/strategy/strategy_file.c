@@ -160,7 +160,7 @@ static int read_update(const struct ff_json *op, const struct ff_graph *g, uint3
 static int read_phases(const struct ff_json *op, uint32_t node, struct ff_strategy *s,
 		struct ff_error *err)
 {
-	const struct ff_json *again = ff_json_get(op, "recompute");
+	const struct ff_json *recomputed = ff_json_get(op, "recompute");
 	int64_t stage = 0;
 	int code = FF_OK;
 
@@ -168,10 +168,10 @@ static int read_phases(const struct ff_json *op, uint32_t node, struct ff_strate
 		code = ff_json_int(op, "stage", 0, FF_MAX_DEVICES - 1, &stage, err);
 	if (code < 0)
 		return code;
-	if (again && again->type != FF_JSON_BOOL)
-		return ff_json_fail(again, err, "expected true or false");
+	if (recomputed && recomputed->type != FF_JSON_BOOL)
+		return ff_json_fail(recomputed, err, "expected true or false");
 	s->stage[node] = (uint16_t)stage;
-	s->recompute[node] = again && again->number > 0;
+	s->recompute[node] = recomputed && recomputed->number > 0;
 	return FF_OK;
 }
 

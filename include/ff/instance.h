@@ -12,9 +12,9 @@
 static inline uint32_t ff_schedule_instance(
 		const struct ff_schedule *s, uint32_t node, uint32_t micro, bool later)
 {
-	if (ff_node_is_parameter(s->graph, node) && !s->again[node])
+	if (ff_node_is_parameter(s->graph, node) && !s->recomputed[node])
 		return 0;
-	return 2 * micro + (later && s->again[node]);
+	return 2 * micro + (later && s->recomputed[node]);
 }
 /* Gradients have one a micro-batch, those of parameters one in all, unless their bucket is
  * scattered: then what a micro-batch has made is summed, and gone. */

@@ -46,7 +46,7 @@ struct ff_program {
 	uint32_t n_ahead; /* steps from the first on that are forward, of the first micro-batch */
 	uint32_t gathers_end; /* behind the last FF_STEP_GATHER that is not limited */
 	const struct ff_step *step;
-	const bool *again; /* by node: for backward its values are made once more */
+	const bool *recomputed; /* by node: for backward its values are made once more */
 	/* By node: its backward is computed in two, data's gradients in FF_PHASE_BACKWARD,
 	 * parameters' in FF_PHASE_WEIGHTS. */
 	const bool *halved;
@@ -161,16 +161,16 @@ static inline struct ff_edge_ends ff_edge_ends(const struct ff_graph *g, uint32_
 			.parameter = ff_node_is_parameter(g, from)};
 }
 /* Whether the value at `edge` is read once more behind forward. */
-static inline bool ff_edge_read_again(
+static inline bool ff_edge_read_recomputed(
 		const struct ff_graph *g, const struct ff_program *p, uint32_t edge)
 {
-	return ff_edge_read_backward(g, edge) || p->again[g->edges[edge].node];
+	return ff_edge_read_backward(g, edge) || p->recomputed[g->edges[edge].node];
 }
 /* The micro-batch that instance of a value of `node` is of. */
 static inline uint32_t ff_program_instance(
 		const struct ff_graph *g, const struct ff_program *p, uint32_t node, uint32_t micro)
 {
-	return ff_node_is_parameter(g, node) && !p->again[node] ? 0 : micro;
+	return ff_node_is_parameter(g, node) && !p->recomputed[node] ? 0 : micro;
 }
 
 #endif

@@ -13,11 +13,12 @@ static inline uint32_t ff_edge_reader(
 {
 	uint32_t node = g->edges[edge].node, leader = ff_node_leader(g, node);
 
-	return p->again[node] || !(ff_op_flags_of(g, leader) & FF_OP_BACKWARD_IN) ? node : leader;
+	return p->recomputed[node] || !(ff_op_flags_of(g, leader) & FF_OP_BACKWARD_IN) ? node
+										       : leader;
 }
 static inline enum ff_phase ff_node_reads_in(const struct ff_program *p, uint32_t node)
 {
-	return p->again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
+	return p->recomputed[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
 }
 /* The phase in which backward makes the gradient that comes back over `edge`, and the one in which
  * it reads last what is there. */

@@ -40,10 +40,10 @@ struct ff_schedule {
 	uint32_t clip;
 	struct ff_shard *shards;
 	const struct ff_config *config; /* by node: the strategy's, parameters resolved */
-	const bool *again;     /* by node: for backward its values are made, a parameter's brought,
-				* once more */
-	const bool *scattered; /* by node: a parameter whose bucket is scattered */
-	uint32_t n_instances;  /* of every value */
+	const bool *recomputed; /* by node: for backward its values are made, a parameter's brought,
+				 * once more */
+	const bool *scattered;  /* by node: a parameter whose bucket is scattered */
+	uint32_t n_instances;   /* of every value */
 	const uint32_t **out, **dout; /* [value, instance][part of its producer] shards, their
 				       * gradients */
 	const uint32_t **in, **din;   /* [edge, instance][part of the consumer] */

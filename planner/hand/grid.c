@@ -19,7 +19,7 @@ enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, ORDER, AXES };
 static const uint8_t sizes[AXES] = {5, 4, 4, 4, 3, 11, 6};
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
 static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3"};
-static const char *const again[] = {"", ",recompute=light", ",recompute"};
+static const char *const recomputed[] = {"", ",recompute=light", ",recompute"};
 enum { NOTHING, LIGHT, WHOLE };
 /* Either side of 1F1B fills its bubbles, by other means. */
 enum { PLAIN = 2 };
@@ -354,7 +354,7 @@ static void name_place(const struct walk *x, const struct place *p, char name[FF
 
 	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s", tensor,
 			x->grid->machine->n_devices / tensor / stages, stages, 1u << p->at[MICRO],
-			splits[p->at[SPLIT]], updates[p->at[UPDATES]], again[p->at[AGAIN]],
+			splits[p->at[SPLIT]], updates[p->at[UPDATES]], recomputed[p->at[AGAIN]],
 			orders[p->at[ORDER]]);
 }
 

@@ -33,10 +33,11 @@ static const struct {
 } words[] = {{"zero-1", AT(updates), FF_MEGATRON_ZERO_1},
 		{"zero-2", AT(updates), FF_MEGATRON_ZERO_2},
 		{"zero-3", AT(updates), FF_MEGATRON_ZERO_3},
-		{"recompute", AT(again), FF_MEGATRON_FULL},
-		{"recompute=light", AT(again), FF_MEGATRON_LIGHT}, {"sequence", AT(sequence), 1},
-		{"experts", AT(experts), 1}, {"zb-h1", AT(rule), FF_ORDER_ZB_H1},
-		{"zb-v", AT(rule), FF_ORDER_ZB_V}, {"even", AT(even), 1}};
+		{"recompute", AT(recomputed), FF_MEGATRON_FULL},
+		{"recompute=light", AT(recomputed), FF_MEGATRON_LIGHT},
+		{"sequence", AT(sequence), 1}, {"experts", AT(experts), 1},
+		{"zb-h1", AT(rule), FF_ORDER_ZB_H1}, {"zb-v", AT(rule), FF_ORDER_ZB_V},
+		{"even", AT(even), 1}};
 
 /* The same of those that say a number. */
 static const struct {
@@ -44,7 +45,7 @@ static const struct {
 	size_t field;
 	uint32_t least, most;
 } counts[] = {{"interleave=", AT(interleave), 2, FF_MOST_CHUNKS},
-		{"recompute=", AT(again_blocks), 1, UINT16_MAX}};
+		{"recompute=", AT(recomputed_blocks), 1, UINT16_MAX}};
 #undef AT
 #define N_WORDS (sizeof(words) / sizeof(words[0]))
 #define N_COUNTS (sizeof(counts) / sizeof(counts[0]))
@@ -54,7 +55,8 @@ static int fail_name(const char *name, const char *hint, struct ff_error *err)
 	return ff_fail(err, FF_E_INPUT,
 			"strategy %.100s: expected megatron:T,D,P,M, degrees of tensor, data and "
 			"pipeline parallelism and micro-batches, and behind them any of zero-1, "
-			"zero-2 or zero-3, recompute or recompute=light, recompute=N, interleave=V, "
+			"zero-2 or zero-3, recompute or recompute=light, recompute=N, "
+			"interleave=V, "
 			"zb-h1 or zb-v, sequence, experts and even%s",
 			name, hint);
 }
@@ -127,8 +129,8 @@ int ff_megatron_parse(const char *name, struct ff_megatron *ret, struct ff_error
 		code = parse_word(name, at, length, &h, err);
 		at += length;
 	}
-	if (code == FF_OK && ((h.interleave && h.rule) ||
-					     (h.again == FF_MEGATRON_FULL && h.again_blocks)))
+	if (code == FF_OK && ((h.interleave && h.rule) || (h.recomputed == FF_MEGATRON_FULL &&
+									  h.recomputed_blocks)))
 		return fail_name(name, "", err);
 	if (code == FF_OK)
 		*ret = h;
@@ -257,7 +259,7 @@ static int check_words(const struct hand *x, struct ff_error *err)
 				"megatron: experts splits products of groups of channels, and "
 				"graph %s has none that %u devices can share: expected no experts",
 				x->g->name, h->tensor * h->data);
-	if ((h->again || h->again_blocks) && !x->repeats.n_blocks)
+	if ((h->recomputed || h->recomputed_blocks) && !x->repeats.n_blocks)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: graph %s repeats no block to recompute: expected no "
 				"recompute",
@@ -456,10 +458,10 @@ static int set_again(struct hand *x, struct ff_error *err)
 	for (uint32_t i = x->g->n_nodes; i-- > 0 && code == FF_OK;) {
 		if (!ff_node_needs_config(x->g, i) || r->block[i] == FF_NONE)
 			continue;
-		if (h->again == FF_MEGATRON_FULL || place[r->block[i]] < h->again_blocks)
+		if (h->recomputed == FF_MEGATRON_FULL || place[r->block[i]] < h->recomputed_blocks)
 			x->s.recompute[i] = last != FF_NONE && r->block[i] == r->block[last];
 		else
-			x->s.recompute[i] = h->again && is_light(x, i);
+			x->s.recompute[i] = h->recomputed && is_light(x, i);
 		last = i;
 	}
 	return code;
@@ -489,7 +491,7 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 	for (uint32_t i = 0; i < micro.n_nodes; i++)
 		if (ff_node_needs_config(&micro, i))
 			set_config(&x, i);
-	if (h->again || h->again_blocks)
+	if (h->recomputed || h->recomputed_blocks)
 		code = set_again(&x, err);
 	if (code < 0)
 		return code;

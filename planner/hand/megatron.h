@@ -14,14 +14,15 @@ enum { FF_MEGATRON_LIGHT = 1, FF_MEGATRON_FULL };
  * samples. */
 struct ff_megatron {
 	uint32_t tensor, data, pipeline, micro;
-	uint32_t updates; /* FF_MEGATRON_ZERO_*; 0: parameters are updated wherever they are */
-	uint32_t again;   /* what is computed again: all of a block, or what is light; 0: nothing */
-	uint32_t again_blocks; /* so many blocks of each stage, the first, are computed again whole,
-				* whatever `again` says of the others */
-	uint32_t sequence;     /* 1: between chains of products places are split */
-	uint32_t experts;      /* 1: products of groups of channels are split by group */
-	uint32_t interleave;   /* stages that each of the pipeline's shares of devices has in turn;
-				* 0: one */
+	uint32_t updates;    /* FF_MEGATRON_ZERO_*; 0: parameters are updated wherever they are */
+	uint32_t recomputed; /* what is computed again: all of a block, or what is light; 0: nothing
+			      */
+	uint32_t recomputed_blocks; /* so many blocks of each stage, the first, are computed again
+				     * whole, whatever `again` says of the others */
+	uint32_t sequence;          /* 1: between chains of products places are split */
+	uint32_t experts;           /* 1: products of groups of channels are split by group */
+	uint32_t interleave; /* stages that each of the pipeline's shares of devices has in turn;
+			      * 0: one */
 	uint32_t rule; /* FF_ORDER_ZB_H1 or _V: gradients of parameters fill bubbles; 0: none */
 	uint32_t even; /* 1: stages have equally many blocks, whatever those at the ends take */
 };

@@ -70,7 +70,8 @@ static void carry_parameter(struct carry *x, uint32_t node, const struct ff_json
 
 static void carry_operator(struct carry *x, const struct ff_json *op)
 {
-	const struct ff_json *again = ff_json_get(op, "recompute"), *name = ff_json_get(op, "name");
+	const struct ff_json *recomputed = ff_json_get(op, "recompute"),
+			     *name = ff_json_get(op, "name");
 	uint32_t node = name && name->type == FF_JSON_STRING ? ff_graph_find(x->g, name->text)
 							     : FF_NONE;
 	enum ff_carried carried = FF_CARRIED_NOT;
@@ -81,7 +82,8 @@ static void carry_operator(struct carry *x, const struct ff_json *op)
 		return;
 	}
 	x->s.stage[node] = (uint16_t)number(op, "stage", 0, FF_MAX_DEVICES - 1, 0);
-	x->s.recompute[node] = again && again->type == FF_JSON_BOOL && again->number > 0;
+	x->s.recompute[node] =
+			recomputed && recomputed->type == FF_JSON_BOOL && recomputed->number > 0;
 	if (ff_node_is_parameter(x->g, node)) {
 		carry_parameter(x, node, op);
 		return;

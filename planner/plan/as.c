@@ -49,15 +49,15 @@ static void write_megatron(const struct ff_regular *r, const struct ff_graph *g,
 				"--no-gradient-accumulation-fusion\n"
 				"--ckpt-format fsdp_dtensor\n",
 				h->updates == FF_MEGATRON_ZERO_3 ? "_params" : "");
-	if (h->again == FF_MEGATRON_FULL)
+	if (h->recomputed == FF_MEGATRON_FULL)
 		fprintf(to, "--recompute-granularity full --recompute-method uniform "
 			    "--recompute-num-layers 1\n");
-	if (h->again_blocks)
+	if (h->recomputed_blocks)
 		fprintf(to,
 				"--recompute-granularity full --recompute-method block "
 				"--recompute-num-layers %u\n",
-				h->again_blocks);
-	if (h->again == FF_MEGATRON_LIGHT)
+				h->recomputed_blocks);
+	if (h->recomputed == FF_MEGATRON_LIGHT)
 		fprintf(to, "--recompute-granularity selective\n");
 	if (h->sequence)
 		fprintf(to, "--sequence-parallel\n");
@@ -72,7 +72,7 @@ static void write_fsdp(const struct ff_regular *r, const struct ff_graph *g, FIL
 	const char *reshard = h->updates == FF_MEGATRON_ZERO_3 ? "True" : "False";
 
 	fprintf(to, "mesh = init_device_mesh(\"cuda\", (%u,))\n", h->data);
-	if (h->again)
+	if (h->recomputed)
 		fprintf(to, "apply_activation_checkpointing(model, "
 			    "check_fn=lambda m: isinstance(m, Block))\n");
 	if (!h->updates)
@@ -112,8 +112,9 @@ static void write_deepspeed(const struct ff_regular *r, const struct ff_graph *g
 	fprintf(to, "}\n}\n");
 	if (h->pipeline > 1)
 		fprintf(to, "and in the model's code: PipelineModule(layers, num_stages=%u%s)\n",
-				h->pipeline, h->again ? ", activation_checkpoint_interval=1" : "");
-	else if (h->again)
+				h->pipeline,
+				h->recomputed ? ", activation_checkpoint_interval=1" : "");
+	else if (h->recomputed)
 		fprintf(to, "and in the model's code: deepspeed.checkpointing.checkpoint around "
 			    "each block\n");
 }
@@ -123,7 +124,7 @@ static void write_deepspeed(const struct ff_regular *r, const struct ff_graph *g
 static void write_torchtitan(const struct ff_regular *r, const struct ff_graph *g, FILE *to)
 {
 	const struct ff_megatron *h = &r->h;
-	static const char *const again[] = {"None", "SelectiveAC.Config()", "FullAC.Config()"};
+	static const char *const recomputed[] = {"None", "SelectiveAC.Config()", "FullAC.Config()"};
 	const char *schedule = h->rule         ? "ZBVZeroBubble"
 			       : h->interleave ? "Interleaved1F1B"
 					       : "1F1B";
@@ -156,7 +157,8 @@ static void write_torchtitan(const struct ff_regular *r, const struct ff_graph *
 				"    parallelism.pipeline_parallel_schedule = \"%s\"\n"
 				"    parallelism.num_pp_microbatches = %u\n",
 				schedule, h->micro);
-	fprintf(to, "    config.activation_checkpoint = %s\n    return config\n", again[h->again]);
+	fprintf(to, "    config.activation_checkpoint = %s\n    return config\n",
+			recomputed[h->recomputed]);
 }
 
 /* What each can do: DeepSpeed's tensor parallelism goes up to its ZeRO stage 2, its pipelines up to
@@ -173,13 +175,9 @@ static const struct tool {
 				write_megatron},
 		{"fsdp", {false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 0, false},
 				write_fsdp},
-		{"deepspeed",
-				{true, true, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, false, 0,
-						false},
+		{"deepspeed", {true, true, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, false, 0, false},
 				write_deepspeed},
-		{"torchtitan",
-				{true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 2,
-						true},
+		{"torchtitan", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 2, true},
 				write_torchtitan},
 };
 #define N_TOOLS (sizeof(tools) / sizeof(tools[0]))

@@ -85,8 +85,8 @@ static int print_whole(struct diff *x, struct ff_error *err)
 			ff_arena_printf(a, "%u", q->devices));
 	add(x, "stages, micro-batches", phases_of(a, p), phases_of(a, q));
 	add(x, "updated in shares, ZeRO-3", updates_of(a, p), updates_of(a, q));
-	add(x, "operators recomputed", ff_arena_printf(a, "%u", p->again),
-			ff_arena_printf(a, "%u", q->again));
+	add(x, "operators recomputed", ff_arena_printf(a, "%u", p->recomputed),
+			ff_arena_printf(a, "%u", q->recomputed));
 	add(x, "step time", time_of(a, x->priced ? at[0].step_us : p->predicted_us),
 			time_of(a, x->priced ? at[1].step_us : q->predicted_us));
 	if (x->priced)

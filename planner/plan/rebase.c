@@ -123,14 +123,15 @@ static int find_row(const struct rebase *x, const char *name, const struct ff_sh
 static void read_phases(struct rebase *x, uint32_t node, const struct ff_sheet_row *row)
 {
 	const struct ff_json *stage = ff_json_get(row->at, "stage");
-	const struct ff_json *again = ff_json_get(row->at, "recompute");
+	const struct ff_json *recomputed = ff_json_get(row->at, "recompute");
 	const struct ff_json *priority = ff_json_get(row->at, "priority");
 
 	if (stage && stage->type == FF_JSON_NUMBER && stage->number < x->sheet.stages)
 		x->s.stage[node] = (uint16_t)stage->number;
 	if (priority && priority->type == FF_JSON_NUMBER)
 		x->s.priority[node] = (int32_t)priority->number;
-	x->s.recompute[node] = again && again->type == FF_JSON_BOOL && again->number > 0;
+	x->s.recompute[node] =
+			recomputed && recomputed->type == FF_JSON_BOOL && recomputed->number > 0;
 }
 
 /* The first operator that makes what `node` reads; FF_NONE: it reads inputs alone. */

@@ -18,9 +18,9 @@ struct walk {
 	const struct ff_strategy *plan;
 	const struct ff_regular_limits *limits;
 	struct ff_arena *a;
-	uint32_t stages, updates, again; /* the plan's */
-	uint32_t again_blocks;           /* of a stage, recomputed whole; 0: all, or none */
-	double apart;                    /* of the nearest so far; INFINITY: none */
+	uint32_t stages, updates, recomputed; /* the plan's */
+	uint32_t recomputed_blocks;           /* of a stage, recomputed whole; 0: all, or none */
+	double apart;                         /* of the nearest so far; INFINITY: none */
 	struct ff_regular best;
 };
 
@@ -63,38 +63,40 @@ static uint32_t updates_of(const struct ff_graph *g, const struct ff_strategy *s
 /* What is computed again: most operators, some, or none. */
 static uint32_t again_of(const struct ff_graph *g, const struct ff_strategy *s)
 {
-	uint32_t all = 0, again = 0;
+	uint32_t all = 0, recomputed = 0;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		all += ff_node_needs_config(g, i);
-		again += ff_node_needs_config(g, i) && s->recompute[i];
+		recomputed += ff_node_needs_config(g, i) && s->recompute[i];
 	}
-	return 10 * again > 7 * all ? FF_MEGATRON_FULL : 10 * again > all ? FF_MEGATRON_LIGHT : 0;
+	return 10 * recomputed > 7 * all ? FF_MEGATRON_FULL
+	       : 10 * recomputed > all   ? FF_MEGATRON_LIGHT
+					 : 0;
 }
 
 /* How many blocks of a stage are recomputed whole, in the mean; 0: all are, or none is. */
-static int count_again_blocks(struct walk *x, struct ff_error *err)
+static int count_recomputed_blocks(struct walk *x, struct ff_error *err)
 {
 	struct ff_repeats r;
-	uint32_t n = 0, whole = 0, *all, *again;
+	uint32_t n = 0, whole = 0, *all, *recomputed;
 	int code = ff_repeats_find(x->g, x->stages, x->a, &r, err);
 
 	if (code < 0)
 		return code;
 	all = ff_arena_array(x->a, r.n_blocks + 1, sizeof(*all));
-	again = ff_arena_array(x->a, r.n_blocks + 1, sizeof(*again));
-	if (!all || !again)
+	recomputed = ff_arena_array(x->a, r.n_blocks + 1, sizeof(*recomputed));
+	if (!all || !recomputed)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < x->g->n_nodes; i++) {
 		if (!ff_node_needs_config(x->g, i) || r.block[i] == FF_NONE)
 			continue;
 		all[r.block[i]]++;
-		again[r.block[i]] += x->plan->recompute[i];
+		recomputed[r.block[i]] += x->plan->recompute[i];
 	}
 	for (; n < r.n_blocks; n++)
-		whole += 10 * again[n] > 7 * all[n];
+		whole += 10 * recomputed[n] > 7 * all[n];
 	if (whole < n)
-		x->again_blocks = (whole + x->stages / 2) / x->stages;
+		x->recomputed_blocks = (whole + x->stages / 2) / x->stages;
 	return FF_OK;
 }
 
@@ -196,8 +198,8 @@ static uint32_t allowed_chunks(const struct walk *x, const struct ff_megatron *h
 /* With places and experts split and not. */
 static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *err)
 {
-	static const uint32_t again[] = {FF_MEGATRON_FULL, FF_MEGATRON_LIGHT, 0};
-	uint32_t blocks = x->limits->blocks ? x->again_blocks : 0;
+	static const uint32_t recomputed[] = {FF_MEGATRON_FULL, FF_MEGATRON_LIGHT, 0};
+	uint32_t blocks = x->limits->blocks ? x->recomputed_blocks : 0;
 	int code = FF_OK;
 
 	h.micro = choose_micro(x, (uint32_t)x->g->batch / h.data);
@@ -214,14 +216,14 @@ static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *er
 		if (i && h.tensor == 1 && !h.experts)
 			continue;
 		for (uint32_t k = 0; k < 3 && code == FF_OK; k++) {
-			h.again = again[k];
-			if (h.again == x->again || (!h.again && !isfinite(x->apart)))
+			h.recomputed = recomputed[k];
+			if (h.recomputed == x->recomputed || (!h.recomputed && !isfinite(x->apart)))
 				code = try(x, &h, err);
 		}
-		h.again_blocks = blocks;
+		h.recomputed_blocks = blocks;
 		if (blocks && code == FF_OK)
 			code = try(x, &h, err);
-		h.again_blocks = 0;
+		h.recomputed_blocks = 0;
 		if (x->apart == before)
 			ff_arena_rewind(x->a, mark);
 	}
@@ -239,10 +241,10 @@ int ff_regular_find(const struct ff_graph *g, const struct ff_machine *m,
 			.a = a,
 			.stages = count_stages(g, plan),
 			.updates = updates_of(g, plan),
-			.again = again_of(g, plan),
+			.recomputed = again_of(g, plan),
 			.apart = INFINITY};
 	uint32_t n = m->n_devices;
-	int code = count_again_blocks(&x, err);
+	int code = count_recomputed_blocks(&x, err);
 
 	for (uint32_t p = 1; p <= (limits->pipeline ? n : 1) && code == FF_OK; p++)
 		for (uint32_t t = 1; t <= (limits->tensor ? n / p : 1) && code == FF_OK; t++)
@@ -263,17 +265,17 @@ int ff_regular_find(const struct ff_graph *g, const struct ff_machine *m,
 void ff_regular_name(const struct ff_megatron *h, char *buf, size_t size)
 {
 	static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3"};
-	static const char *const again[] = {"", ",recompute=light", ",recompute"};
+	static const char *const recomputed[] = {"", ",recompute=light", ",recompute"};
 
 	char chunks[32] = "", blocks[32] = "";
 
-	if (h->again_blocks)
-		snprintf(blocks, sizeof(blocks), ",recompute=%u", h->again_blocks);
+	if (h->recomputed_blocks)
+		snprintf(blocks, sizeof(blocks), ",recompute=%u", h->recomputed_blocks);
 	if (h->rule)
 		snprintf(chunks, sizeof(chunks), ",%s", ff_order_name((enum ff_order_rule)h->rule));
 	if (h->interleave)
 		snprintf(chunks, sizeof(chunks), ",interleave=%u", h->interleave);
 	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s%s%s", h->tensor, h->data, h->pipeline,
-			h->micro, updates[h->updates], again[h->again], blocks, chunks,
+			h->micro, updates[h->updates], recomputed[h->recomputed], blocks, chunks,
 			h->sequence ? ",sequence" : "", h->experts ? ",experts" : "");
 }

@@ -149,7 +149,7 @@ static int read_row(const struct ff_json *op, struct ff_arena *a, struct ff_shee
 	s->stages = stage >= s->stages ? stage + 1 : s->stages;
 	s->flat += ff_json_get(op, "update") != NULL;
 	s->dropped += ff_json_get(op, "update") && is_set(op, "recompute");
-	s->again += !ff_json_get(op, "update") && is_set(op, "recompute");
+	s->recomputed += !ff_json_get(op, "update") && is_set(op, "recompute");
 	if (ff_sheet_find(s, r->name))
 		return ff_json_fail(op, err, "operator %s stands twice", r->name);
 	if (ff_table_put(&s->names, ff_fnv1a(r->name, strlen(r->name)), s->n++) < 0)

@@ -19,7 +19,7 @@ struct ff_sheet {
 	const char *order; /* of micro-batches */
 	double predicted_us;
 	int64_t least_bytes, most_bytes; /* a device; 0: the file does not say */
-	uint32_t again;                  /* operators computed again */
+	uint32_t recomputed;             /* operators computed again */
 	uint32_t flat, dropped;          /* parameters */
 	bool scatter;                    /* gradients of these are scattered */
 	struct ff_sheet_row *row;

@@ -54,8 +54,9 @@ static void print_phases(const struct ff_sheet *s, FILE *to)
 		fprintf(to, ", 1 micro-batch");
 	if (s->chunks > 1)
 		fprintf(to, ", %u stages a device", s->chunks);
-	if (s->again)
-		fprintf(to, ", %u operator%s recomputed", s->again, s->again == 1 ? "" : "s");
+	if (s->recomputed)
+		fprintf(to, ", %u operator%s recomputed", s->recomputed,
+				s->recomputed == 1 ? "" : "s");
 	if (s->flat)
 		fprintf(to, ", %u parameter%s updated in shares (%s)", s->flat,
 				s->flat == 1 ? "" : "s",

@@ -409,14 +409,14 @@ static bool draw_recompute(struct ff_phases *p, struct ff_strategy *s)
 static bool draw_brought(struct ff_phases *p, struct ff_strategy *s)
 {
 	const struct ff_graph *g = p->graph;
-	bool again = draw(p, 2), changed = false;
+	bool recomputed = draw(p, 2), changed = false;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		bool there = ff_node_is_parameter(g, i) &&
 			     (s->config[i].n_parts || s->config[i].flat);
 
-		if (there && s->recompute[i] != again && draw(p, 4)) {
-			s->recompute[i] = again;
+		if (there && s->recompute[i] != recomputed && draw(p, 4)) {
+			s->recompute[i] = recomputed;
 			changed = true;
 		}
 	}

@@ -56,7 +56,7 @@ static void count_node(struct ff_trial *e, double *busy, uint32_t node, double s
 
 	if (ff_node_is_computed(e->g, node))
 		count_parts(e, busy, e->placed.node[node],
-				e->order.program.again[node] ? 2 * back : back, back);
+				e->order.program.recomputed[node] ? 2 * back : back, back);
 }
 
 static void count_edge(
@@ -68,7 +68,7 @@ static void count_edge(
 
 	if (e->placed.state[pass][edge] != FF_EDGE_MOVES)
 		return;
-	times = ends->parameter && (pass == FF_BACKWARD || !e->order.program.again[ends->from])
+	times = ends->parameter && (pass == FF_BACKWARD || !e->order.program.recomputed[ends->from])
 				? sign
 				: sign * e->order.program.micro_batches;
 	for (uint32_t i = 0; i < me->n_moves[pass]; i++) {

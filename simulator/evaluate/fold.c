@@ -164,7 +164,7 @@ static void list_taken(struct listing *l, uint32_t edge)
 	const struct ff_value *v = &e->g->values[e->g->edges[edge].value];
 	uint32_t to = e->g->edges[edge].node,
 		 reader = ff_edge_reader(e->g, &e->order.program, edge);
-	enum ff_phase again = ff_node_reads_in(&e->order.program, reader);
+	enum ff_phase recomputed = ff_node_reads_in(&e->order.program, reader);
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t other = e->g->uses[v->first_use + u];
@@ -174,8 +174,9 @@ static void list_taken(struct listing *l, uint32_t edge)
 		list(l, &e->times.node[FF_PHASE_FORWARD][to], true,
 				p->moves[FF_PHASE_FORWARD] + other, p->n_edges,
 				p->compute[FF_PHASE_FORWARD] + to, p->n_nodes);
-		list(l, &e->times.node[again][reader], true, p->moves[FF_PHASE_RECOMPUTE] + other,
-				p->n_edges, p->compute[again] + reader, p->n_nodes);
+		list(l, &e->times.node[recomputed][reader], true,
+				p->moves[FF_PHASE_RECOMPUTE] + other, p->n_edges,
+				p->compute[recomputed] + reader, p->n_nodes);
 	}
 }
 
@@ -227,7 +228,7 @@ static void list_edge(struct listing *l, uint32_t edge)
 	if (prelude != FF_NONE)
 		list_moved(l, FF_PHASE_BACKWARD, edge, to, prelude, FF_PHASE_BACKWARD);
 	list_added(l, edge);
-	if (e->ends[edge].parameter && e->order.program.again[from]) {
+	if (e->ends[edge].parameter && e->order.program.recomputed[from]) {
 		list_gathered(l, edge, FF_PHASE_FORWARD);
 		list_gathered(l, edge, ff_node_reads_in(&e->order.program, to));
 	}

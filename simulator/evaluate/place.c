@@ -225,12 +225,12 @@ static void set_flat(struct ff_trial *e, uint32_t param, enum ff_flat flat)
 {
 	uint32_t was = e->placed.n_flat, dropped = e->placed.n_dropped, summed = e->placed.n_summed;
 	uint32_t less = e->placed.flat[param] != FF_FLAT_NOT, more = flat != FF_FLAT_NOT;
-	bool again = e->order.program.again[param];
+	bool recomputed = e->order.program.recomputed[param];
 
 	e->placed.n_flat = e->placed.n_flat + more - less;
-	if (again)
+	if (recomputed)
 		e->placed.n_dropped = e->placed.n_dropped + more - less;
-	if (again || e->order.program.scatters)
+	if (recomputed || e->order.program.scatters)
 		e->placed.n_summed = e->placed.n_summed + more - less;
 	e->placed.flat[param] = (uint8_t)flat;
 	if ((was > 0) != (e->placed.n_flat > 0))

@@ -39,7 +39,7 @@ static int reserve_node(struct ff_trial *e, uint32_t node, uint32_t n_parts, str
 	int code = FF_OK;
 
 	for (int k = 0; k < FF_PHASE_COUNT && code == FF_OK; k++)
-		if ((k != FF_PHASE_RECOMPUTE || e->order.program.again[node]) &&
+		if ((k != FF_PHASE_RECOMPUTE || e->order.program.recomputed[node]) &&
 				(k != FF_PHASE_WEIGHTS || e->order.program.halved[node]))
 			code = reserve_times(&e->times.node[k][node],
 					n_parts * e->order.program.micro_batches, err);

@@ -22,7 +22,7 @@ struct words {
 	const char *network, *machine, *start, *update, *order, *optimizer, *codec;
 	struct ff_texts sets;
 	uint64_t batch, devices, seed, micro_batches, stages, recompute, average_every, staleness;
-	bool no_overlap, again, clip;
+	bool no_overlap, recomputed, clip;
 };
 
 static int parse(int argc, char **argv, struct words *w, struct ff_error *err)
@@ -47,7 +47,7 @@ static int parse(int argc, char **argv, struct words *w, struct ff_error *err)
 			 * they are read first */
 			{"--update", FF_OPTION_TEXT, &w->update, "HOW", ""},
 			/* and gathered again for backward */
-			{"--again", FF_OPTION_FLAG, &w->again, NULL, ""},
+			{"--again", FF_OPTION_FLAG, &w->recomputed, NULL, ""},
 			{"--micro-batches", FF_OPTION_COUNT, &w->micro_batches, "N", ""},
 			{"--order", FF_OPTION_TEXT, &w->order, "RULE", ""},
 			/* operators in so many stages */
@@ -230,8 +230,9 @@ static int set_updates(const struct words *w, struct made *m, struct ff_error *e
 			continue;
 		own = how == UPDATE_MIXED ? (enum update)ff_random_below(&r, UPDATE_MIXED) : how;
 		set_update(&g->nodes[i], own, n++, m->machine.n_devices, &m->strategy.config[i]);
-		m->strategy.recompute[i] = w->again && (m->strategy.config[i].n_parts ||
-								       m->strategy.config[i].flat);
+		m->strategy.recompute[i] =
+				w->recomputed &&
+				(m->strategy.config[i].n_parts || m->strategy.config[i].flat);
 	}
 	return code;
 }

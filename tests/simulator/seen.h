@@ -13,7 +13,7 @@ struct seen {
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
 	uint32_t syncs, flat, buckets_scattered, buckets_dropped, owned, accumulated, tied_moved,
 			replicas, followed, changes[MAX_CHANGES];
-	uint32_t micro_batches, kept_apart, stages, again, brought_again, limited;
+	uint32_t micro_batches, kept_apart, stages, recomputed, brought_again, limited;
 	uint32_t shared[FF_VALUE_SAVED], shared_again; /* by kind of value */
 	uint32_t summed, summed_apart, summed_at_once; /* gradients of data; in micro-batches */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed, moved_compressed, moved_plain;
@@ -88,7 +88,8 @@ static inline void look(struct seen *seen, const struct ff_schedule *plan)
 		const struct ff_task *t = &plan->tasks[i];
 		bool moved = ff_task_moves_edge(t) && t->phase == FF_PHASE_RECOMPUTE;
 
-		seen->again += ff_task_computes_in(t, FF_FORWARD) && t->phase == FF_PHASE_RECOMPUTE;
+		seen->recomputed += ff_task_computes_in(t, FF_FORWARD) &&
+				    t->phase == FF_PHASE_RECOMPUTE;
 		seen->brought_again += moved && ff_node_is_parameter(g, ff_edge_source(g, t->edge));
 		seen->moved_compressed += ff_task_moves_edge(t) && t->move->codec;
 		seen->stages += ff_task_computes_in(t, FF_FORWARD) &&

@@ -12,7 +12,8 @@
 #define PROPOSALS 8
 
 struct seen {
-	uint32_t deep, folded, stages, again, gpipe, live, limited, fits, misfits, slower, kept;
+	uint32_t deep, folded, stages, recomputed, gpipe, live, limited, fits, misfits, slower,
+			kept;
 	uint32_t summed;         /* gradients in what was folded */
 	uint32_t tried, in_vain; /* trials that were right, that were not */
 };
@@ -201,7 +202,7 @@ static void look(const struct pair *w, struct seen *seen)
 	seen->gpipe += f->n_folded > 0 && w->s.rule == FF_ORDER_GPIPE;
 	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
 		seen->stages += f->n_folded > 0 && w->s.stage[i] > 0;
-		seen->again += f->n_folded > 0 && w->s.recompute[i];
+		seen->recomputed += f->n_folded > 0 && w->s.recompute[i];
 	}
 	for (uint32_t i = 0; i < o->n_runs; i++) {
 		seen->live += f->n_folded > 0 && o->run[i].n_live > 0;

@@ -42,7 +42,7 @@ static bool is_limited(const struct ff_writer *w, uint32_t edge)
 
 	if (!ff_edge_is_brought(w->g, edge) || w->g->edges[edge].shared != FF_NONE)
 		return false;
-	return ff_node_is_source(w->g, from) ? w->s->micro_batches > 1 : w->p.again[from];
+	return ff_node_is_source(w->g, from) ? w->s->micro_batches > 1 : w->p.recomputed[from];
 }
 
 /* What is carried moves while it is computed. */
@@ -123,11 +123,11 @@ static void put_gathers(struct ff_writer *w)
 static bool reads_again(const struct ff_writer *w, uint32_t node)
 {
 	const struct ff_node *n = &w->g->nodes[node];
-	bool again = false;
+	bool recomputed = false;
 
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
-		again = again || w->p.again[ff_edge_source(w->g, k)];
-	return again;
+		recomputed = recomputed || w->p.recomputed[ff_edge_source(w->g, k)];
+	return recomputed;
 }
 
 /* These are gathered as often, just before they are read. */
@@ -169,29 +169,29 @@ void ff_steps_forward(struct ff_writer *w, uint32_t node, uint32_t micro)
 
 /* Which values are made again: what backward reads of what was dropped, and what is
  * read to make that. */
-void ff_steps_find_again(struct ff_writer *w, bool *again)
+void ff_steps_find_recomputed(struct ff_writer *w, bool *recomputed)
 {
 	const struct ff_graph *g = w->g;
 
-	w->p.again = again;
+	w->p.recomputed = recomputed;
 	for (uint32_t i = g->n_nodes; i-- > 0;) {
 		uint32_t node = w->order[i];
 		const struct ff_node *n = &g->nodes[node];
 
-		again[node] = false;
+		recomputed[node] = false;
 		if (!ff_strategy_recomputes(g, w->s, node))
 			continue;
-		again[node] = ff_node_is_computed(g, node) && ff_node_reads_own(g, node);
+		recomputed[node] = ff_node_is_computed(g, node) && ff_node_reads_own(g, node);
 		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
-			for (uint32_t u = 0; u < g->values[k].n_uses && !again[node]; u++)
-				again[node] = ff_edge_read_again(
+			for (uint32_t u = 0; u < g->values[k].n_uses && !recomputed[node]; u++)
+				recomputed[node] = ff_edge_read_recomputed(
 						g, &w->p, g->uses[g->values[k].first_use + u]);
 	}
 }
 
 static bool is_there(const struct ff_writer *w, uint32_t node, uint32_t micro)
 {
-	return !w->p.again[node] || !ff_node_is_computed(w->g, node) ||
+	return !w->p.recomputed[node] || !ff_node_is_computed(w->g, node) ||
 	       ff_program_compute(&w->p, FF_PHASE_RECOMPUTE, micro, node) != FF_NONE;
 }
 
@@ -203,7 +203,7 @@ static bool bring_again(struct ff_writer *w, uint32_t node, uint32_t micro)
 
 	put_gather(w, FF_PHASE_RECOMPUTE, micro, node);
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
-		if (w->p.again[ff_edge_source(w->g, k)] &&
+		if (w->p.recomputed[ff_edge_source(w->g, k)] &&
 				ff_program_moves(&w->p, FF_PHASE_RECOMPUTE, micro, k) == FF_NONE)
 			put_moves(w, FF_PHASE_RECOMPUTE, micro, k);
 	return w->p.n > before;
@@ -221,7 +221,7 @@ static void put_again(struct ff_writer *w, uint32_t node, uint32_t micro)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 			uint32_t edge = g->uses[g->values[k].first_use + u];
 
-			if (ff_edge_read_again(g, &w->p, edge))
+			if (ff_edge_read_recomputed(g, &w->p, edge))
 				put_moves(w, FF_PHASE_RECOMPUTE, micro, edge);
 		}
 }
@@ -324,7 +324,8 @@ static bool is_halved(const struct ff_writer *w, uint32_t node)
 	for (uint32_t k = n->in; k < n->in + n->n_data; k++)
 		data = data || ff_edge_needs_grad(g, k);
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
-		params = params && ff_edge_needs_grad(g, k) && !w->p.again[ff_edge_source(g, k)] &&
+		params = params && ff_edge_needs_grad(g, k) &&
+			 !w->p.recomputed[ff_edge_source(g, k)] &&
 			 g->values[g->edges[k].value].n_uses == 1;
 	return data && params;
 }

@@ -35,11 +35,11 @@ uint32_t ff_edge_shared_from(const struct ff_graph *g, const struct ff_program *
 {
 	const struct ff_value *v = &g->values[g->edges[edge].value];
 	uint32_t me = root_of(g, edge), best = me;
-	bool again = p->again[v->producer];
+	bool recomputed = p->recomputed[v->producer];
 	uint64_t key;
 
 	if (v->n_uses == 1 || g->edges[edge].node == v->producer ||
-			(again && v->kind == FF_VALUE_PARAMETER))
+			(recomputed && v->kind == FF_VALUE_PARAMETER))
 		return FF_NONE;
 	key = key_of(g, block, me);
 	for (uint32_t u = 0; u < v->n_uses; u++) {
@@ -49,8 +49,8 @@ uint32_t ff_edge_shared_from(const struct ff_graph *g, const struct ff_program *
 				g->edges[other].node != v->producer &&
 				key_of(g, block, other) == key &&
 				is_before(g, position, other, best) &&
-				(!again || ff_edge_read_again(g, p, other) ==
-								ff_edge_read_again(g, p, me)))
+				(!recomputed || ff_edge_read_recomputed(g, p, other) ==
+								ff_edge_read_recomputed(g, p, me)))
 			best = other;
 	}
 	return best == edge ? FF_NONE : best;

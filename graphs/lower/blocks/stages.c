@@ -275,7 +275,7 @@ static void find_ranks(struct ff_writer *w)
 			w->rank[r].n_chunks++;
 }
 
-static int allocate(struct ff_writer *w, struct ff_arena *a, bool **again, bool **halved,
+static int allocate(struct ff_writer *w, struct ff_arena *a, bool **recomputed, bool **halved,
 		struct ff_error *err)
 {
 	const struct ff_graph *g = w->g;
@@ -296,7 +296,7 @@ static int allocate(struct ff_writer *w, struct ff_arena *a, bool **again, bool 
 	w->stage = ff_arena_array(a, g->n_nodes, sizeof(*w->stage));
 	w->rank = ff_arena_array(a, g->n_nodes, sizeof(*w->rank));
 	w->stack = ff_arena_array(a, g->n_nodes, sizeof(*w->stack));
-	*again = ff_arena_array(a, g->n_nodes, sizeof(**again));
+	*recomputed = ff_arena_array(a, g->n_nodes, sizeof(**recomputed));
 	*halved = ff_arena_array(a, g->n_nodes, sizeof(**halved));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		w->p.compute[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
@@ -309,7 +309,7 @@ static int allocate(struct ff_writer *w, struct ff_arena *a, bool **again, bool 
 	}
 	w->p.syncs = ff_arena_array(a, (m + 1) * g->n_nodes, sizeof(*w->p.syncs));
 	if (failed || !w->p.syncs || !w->step || !w->late || !w->held || !w->stage || !w->rank ||
-			!w->stack || !*again || !*halved)
+			!w->stack || !*recomputed || !*halved)
 		return ff_fail_memory(err);
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		memset(w->p.compute[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
@@ -326,8 +326,8 @@ int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, cons
 		struct ff_arena *a, struct ff_program *ret, struct ff_error *err)
 {
 	struct ff_writer w = {.g = g, .s = s, .order = order};
-	bool *again, *halved;
-	int code = allocate(&w, a, &again, &halved, err);
+	bool *recomputed, *halved;
+	int code = allocate(&w, a, &recomputed, &halved, err);
 
 	if (code < 0)
 		return code;
@@ -335,7 +335,7 @@ int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, cons
 	w.p.n_nodes = g->n_nodes;
 	w.p.n_edges = g->n_edges;
 	w.p.step = w.step;
-	ff_steps_find_again(&w, again);
+	ff_steps_find_recomputed(&w, recomputed);
 	find_stages(&w);
 	find_ranks(&w);
 	ff_steps_find_halved(&w, halved);

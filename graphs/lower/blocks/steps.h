@@ -67,7 +67,7 @@ void ff_steps_syncs(struct ff_writer *w);
 
 /* Into ff_program.again and .halved, by node: what is made again for backward; whose backward is
  * computed in two. */
-void ff_steps_find_again(struct ff_writer *w, bool *again);
+void ff_steps_find_recomputed(struct ff_writer *w, bool *recomputed);
 void ff_steps_find_halved(struct ff_writer *w, bool *halved);
 
 #endif

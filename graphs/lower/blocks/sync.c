@@ -340,7 +340,7 @@ struct ff_update_way ff_param_way(const struct ff_graph *g, const struct ff_stra
 
 	if (!w.flat || flat == FF_FLAT_APART)
 		return w;
-	w.dropped = stage && p->again[param];
+	w.dropped = stage && p->recomputed[param];
 	w.stage = w.dropped || p->scatters ? stage : 0;
 	w.later = w.stage && is_made_later(g, p, param);
 	w.scattered = w.stage || (p->micro_batches == 1 && (s->scatter || flat == FF_FLAT_CUT));

@@ -88,7 +88,7 @@ int ff_account_reset(struct ff_trial *e, struct ff_error *err)
 struct counted {
 	struct ff_trial *e;
 	uint32_t value, micro;
-	bool again; /* made for backward; else forward */
+	bool recomputed; /* made for backward; else forward */
 	int64_t sign;
 };
 
@@ -148,7 +148,7 @@ static void count_residual(const struct counted *c, const struct ff_redistributi
 
 static enum ff_phase made_in(const struct counted *c)
 {
-	return c->again ? FF_PHASE_RECOMPUTE : FF_PHASE_FORWARD;
+	return c->recomputed ? FF_PHASE_RECOMPUTE : FF_PHASE_FORWARD;
 }
 
 /* The step that moves the instance at `edge`, or FF_NONE. */
@@ -169,14 +169,14 @@ static uint32_t last_read(const struct counted *c, uint32_t edge)
 	uint32_t from = ff_edge_source(e->g, edge);
 	uint32_t final = p->micro_batches - 1;
 	uint32_t micro = ff_program_instance(e->g, p, from, final) == final ? c->micro : final;
-	bool last = !p->again[from] || c->again;
+	bool last = !p->recomputed[from] || c->recomputed;
 
 	if (last && ff_edge_read_backward(e->g, edge))
 		return ff_program_compute(
 				p, ff_edge_read_in(e->g, p, ff_edge_last(e->g, edge)), micro, node);
-	if (last && p->again[behind])
+	if (last && p->recomputed[behind])
 		return ff_program_compute(p, FF_PHASE_RECOMPUTE, micro, behind);
-	return c->again ? FF_NONE : ff_program_compute(p, FF_PHASE_FORWARD, micro, behind);
+	return c->recomputed ? FF_NONE : ff_program_compute(p, FF_PHASE_FORWARD, micro, behind);
 }
 
 /* The last step in which what was moved to `edge`, and is read there last in step `last`, is read
@@ -228,10 +228,11 @@ static uint32_t last_own(const struct counted *c)
 	const struct ff_value *v = &g->values[c->value];
 	bool kept = v->kind == FF_VALUE_SAVED ||
 		    (ff_op_flags_of(g, v->producer) & FF_OP_BACKWARD_OUT);
-	enum ff_phase own = kept && ff_node_needs_grad(g, v->producer) &&
-							    c->again == p->again[v->producer]
-					    ? FF_PHASE_BACKWARD
-					    : made_in(c);
+	enum ff_phase own =
+			kept && ff_node_needs_grad(g, v->producer) &&
+							c->recomputed == p->recomputed[v->producer]
+					? FF_PHASE_BACKWARD
+					: made_in(c);
 
 	return ff_node_is_loss(g, v->producer) ? p->n - 1
 					       : ff_program_compute(p, own, c->micro, v->producer);
@@ -368,7 +369,7 @@ static void count_instance(const struct counted *c)
 		uint32_t edge = e->g->uses[v->first_use + u];
 
 		count_moved(c, edge);
-		if (ff_edge_needs_grad(e->g, edge) && !c->again && (computed || c->micro == 0))
+		if (ff_edge_needs_grad(e->g, edge) && !c->recomputed && (computed || c->micro == 0))
 			count_gradient(c, edge, computed ? first : NULL, scratch);
 	}
 	if (computed)
@@ -453,7 +454,7 @@ static void count_alike(const struct counted *c)
 		uint32_t edge = e->g->uses[v->first_use + u], read = last_read(c, edge);
 
 		last = read != FF_NONE && last < read ? read : last;
-		if (ff_edge_needs_grad(e->g, edge) && !c->again)
+		if (ff_edge_needs_grad(e->g, edge) && !c->recomputed)
 			first = count_gradient_alike(c, edge, first);
 	}
 	count_row(c, s->out_bytes[v->port][0],
@@ -475,10 +476,10 @@ void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign)
 			break;
 		if (!e->order.account.counted[c.micro])
 			continue;
-		c.again = false;
+		c.recomputed = false;
 		count_one(&c);
-		c.again = e->order.program.again[from];
-		if (c.again)
+		c.recomputed = e->order.program.recomputed[from];
+		if (c.recomputed)
 			count_one(&c);
 	}
 }
