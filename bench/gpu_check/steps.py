@@ -127,7 +127,7 @@ TARGETS = ["graphs/ffzoo", "runtime/ffrun", "runtime/ffprof", "tests/torch/ffrun
 # what others rest on first
 BACKEND_TESTS = ["copy", "stream", "kernels", "kernels_rows", "kernels_attention", "kernels_soft", "loss", "recurrent",
                  "executor", "captured", "fuse", "fuse_backward", "fuse_norm", "fuse_sums", "fuse_updates", "rounded",
-                 "prefetch", "route", "watch", "codec", "coded_moves", "late"]
+                 "sparse", "prefetch", "route", "watch", "codec", "coded_moves", "late"]
 HOST_TESTS = ["comm", "dataset", "fields", "ids"]  # of what no backend has a part in
 
 

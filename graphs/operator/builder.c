@@ -506,9 +506,10 @@ static int finish(struct ff_builder *b, struct ff_graph *g)
 	if (!b->n)
 		return FAIL(b, whole, "there are no nodes");
 	code = derive_all(b, true, g);
+	if (code < 0)
+		return code;
 	ff_graph_limit_sparse(g);
-	if (code == FF_OK)
-		code = check_ends(b, g);
+	code = check_ends(b, g);
 	return code < 0 ? code : hash_graph(b, g);
 }
 

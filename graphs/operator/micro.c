@@ -133,7 +133,8 @@ static int derive_all(const struct ff_graph *g, struct ff_graph *r, struct ff_er
 
 		code = ff_op_row(g->nodes[i].op)->derive(&d, err);
 	}
-	ff_graph_limit_sparse(r);
+	if (code == FF_OK)
+		ff_graph_limit_sparse(r);
 	return code;
 }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "ff/clones.h"
-#include "memo.h"
+#include "memo/memo.h"
 
 static inline double later(double a, double b)
 {

@@ -4,7 +4,7 @@
 #define FF_SIMULATOR_PLACED_H
 
 #include "ff/sharing.h"
-#include "memo.h"
+#include "memo/memo.h"
 #include "pass.h"
 
 struct ff_placed {

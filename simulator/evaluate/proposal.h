@@ -4,7 +4,7 @@
 
 #include "ff/evaluate.h"
 #include "ff/sharing.h"
-#include "memo.h"
+#include "memo/memo.h"
 
 struct ff_trial;
 
