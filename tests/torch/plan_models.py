@@ -150,6 +150,22 @@ class Norms(nn.Module):
         return F.cross_entropy(self.out(x.mean((2, 3))), labels)
 
 
+class Dropping(nn.Module):
+    """Attention that sees all places and drops some, and a dropout behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, WORDS)
+        self.query, self.key, self.value = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, ids, labels):
+        x = self.words(ids)
+        q, k, v = (f(x).unsqueeze(1) for f in (self.query, self.key, self.value))
+        y = F.scaled_dot_product_attention(q, k, v, dropout_p=0.1).squeeze(1)
+        return F.cross_entropy(self.out(self.drop(y)).transpose(1, 2), labels)
+
+
 def ids(*shape, classes=WORDS):
     return torch.randint(classes, shape)
 
@@ -194,4 +210,9 @@ def norms():
     return Norms(), (torch.randn(BATCH, 3, 8, 8), ids(BATCH, classes=8))
 
 
-MODELS = {f.__name__: f for f in (gpt, gpt_head, turned, bert, lstm, resnet18, convolutions, norms)}
+def dropping():
+    torch.manual_seed(1)
+    return Dropping(), (ids(BATCH, PLACES), ids(BATCH, PLACES))
+
+
+MODELS = {f.__name__: f for f in (gpt, gpt_head, turned, bert, lstm, resnet18, convolutions, norms, dropping)}

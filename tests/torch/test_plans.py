@@ -138,7 +138,7 @@ def refused(name, plan, want, module="convolutions", maps=None, **options):
 
 def test_refused(folder):
     maps, plans = {}, {}
-    for name in ("gpt", "lstm", "convolutions"):
+    for name in ("gpt", "lstm", "convolutions", "dropping"):
         model = planned.Model(name, folder)
         maps[name], plans[name] = read_map(model), by_samples(model)
     plan = plans["convolutions"]
@@ -167,10 +167,12 @@ def test_refused(folder):
     ]
     for name, case, want in cases:
         refused(name, case, want, maps=maps)
-    attention = next(e["name"] for e in plans["gpt"]["operators"] if "dot_product" in e["name"])
-    for dim in ("query", "key"):
-        refused(f"a causal attention cut by {dim}", changed(plans["gpt"], attention, degrees={dim: 4}),
-                f"{dim} is not cut in aten.scaled_dot_product_attention", "gpt", maps)
+    for model, what, dims in (("gpt", "a causal attention", ("query", "key")),
+                              ("dropping", "attention that drops", ("query",))):
+        attention = next(e["name"] for e in plans[model]["operators"] if "dot_product" in e["name"])
+        for dim in dims:
+            refused(f"{what} cut by {dim}", changed(plans[model], attention, degrees={dim: 4}),
+                    f"{dim} is not cut in aten.scaled_dot_product_attention", model, maps)
     cells = [n for n, what in maps["lstm"]["operators"].items() if what["nodes"] == ["lstm"]]
     along = {**plans["lstm"], "operators": [{**e, "degrees": {"step": 4}} if e["name"] in cells else e
                                             for e in plans["lstm"]["operators"]]}
@@ -194,8 +196,26 @@ def test_gathered(folder):
             ("one process", model.one(3)))
     told = found if isinstance(found, str) else " ".join(found[0][3])
     tap.say("first: height is not cut in aten.conv2d: gathered" in told, "it is told", [told])
+    bias = {"name": "second.bias", "update": "flat"}
+    found = model.four([{**plan, "operators": plan["operators"] + [bias]}], 2, strict=False)
+    told = found if isinstance(found, str) else " ".join(found[0][3])
+    tap.say("second.bias: no axis of [6] has 4 equal parts" in told, "a parameter without equal parts is told", [told])
     found = planned.in_processes(lambda: model.planned(plan, 1, False), f"{folder}/two", 2)
     tap.say("the plan is for 4 devices, there are 2 processes" in str(found), "two processes for four devices", [])
+
+
+def test_ignored(folder):
+    """Labels that do not count, in micro-batches, whose means would be of different numbers."""
+    model = planned.Model("gpt", folder)
+    plan = {**by_samples(model), "micro_batches": 2}
+
+    def work():
+        module, (ids, labels) = MODELS["gpt"]()
+        labels[0, 0] = -100
+        apply(module, plan, ids, labels, map=read_map(model)).step(ids, labels)
+    found = planned.in_processes(work, f"{folder}/ignored")
+    tap.say("different numbers of labels have no common mean" in str(found), "refused: labels that are ignored",
+            [str(found)[-300:]])
 
 
 # ---- the user's own modules ----
@@ -335,12 +355,25 @@ def test_modules_refused(folder):
         ("convolutions", "a convolution cut by channels", changed(changed(plans["convolutions"], "first", degrees={
             "out_channel": 4}), "out", degrees={"out_feature": 4}), "gives wrong numbers as a DTensor"),
         ("convolutions", "norms of a process's samples", plans["convolutions"], "SyncBatchNorm"),
+        ("gpt_head", "an operator that is recomputed alone", changed(gpt, "blocks.0.gelu", recompute=True),
+         "blocks.0.gelu: is recomputed, and no module of which all is"),
         ("gpt_head", "parts that do not fit", changed(gpt, "blocks.0.up", degrees={"out_feature": 3},
          devices=[0, 1, 2]), "3 parts along out_feature do not fit"),
         ("gpt_head", "stages", {**in_stages(gpt, 2, ["words", "add"]), "micro_batches": 2}, "trains those"),
     ]
     for module, name, plan, want in cases:
         refused(f"modules, {name}", plan, want, module, maps, mode="modules")
+    net, x, labels = torch.nn.Sequential(torch.nn.Linear(16, 8), torch.nn.Dropout(0.1)), *MODELS["norms"]()[1]
+    given = {"loss": F.cross_entropy, "targets": (labels,)}
+    names = json.loads(export(net, (x.flatten(1)[:, :16],), *given.values()).map)
+    plan = {"format": "ffsoap-strategy", "version": 2, "devices": 4, "operators": [
+        {"name": n, "degrees": {"sample": 4}, "devices": [0, 1, 2, 3]} for n in names["operators"]]}
+    try:
+        apply(net, plan, x.flatten(1)[:, :16], map=names, mode="modules", **given)
+        said = "not refused"
+    except Refused as why:
+        said = str(why)
+    tap.say("every process draws a mask of its own" in said, "refused: modules, masks of a process", [said])
 
 
 # ---- what ffsearch finds for PyTorch ----
@@ -361,7 +394,7 @@ def torch_space(model):
 
 def test_searched(folder):
     """All of plans of every shape that is found is exact; hand plans are outside where they are not."""
-    for name in ("gpt", "lstm", "convolutions"):
+    for name in ("gpt", "lstm", "convolutions", "dropping"):
         model = planned.Model(name, folder)
         for path in model.folder.glob("plan.json*"):
             path.unlink()
@@ -402,7 +435,7 @@ def test_meshes():
 
 PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers,
          "mixed": test_mixed, "errors": test_errors, "trained": test_trained, "statistics": test_statistics,
-         "gathered": test_gathered, "refused": test_refused, "searched": test_searched,
+         "gathered": test_gathered, "refused": test_refused, "ignored": test_ignored, "searched": test_searched,
          "modules": test_modules, "modules_cut": test_modules_cut,
          "modules_turned": test_modules_turned,
          "loss_behind": test_loss_behind, "modules_refused": test_modules_refused}
