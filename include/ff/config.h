@@ -31,6 +31,11 @@ static inline uint32_t ff_config_cells(const struct ff_config *c)
 {
 	return c->n_parts / c->replicas;
 }
+/* Whether a parameter's own config leaves each device a part of it to update. */
+static inline bool ff_config_is_cut(const struct ff_config *c)
+{
+	return c->n_parts > 0 && ff_config_cells(c) > 1;
+}
 /* Device of every part, c->n_parts of them. */
 void ff_config_devices(const struct ff_node *n, const struct ff_config *c, uint16_t *device);
 uint16_t ff_config_device(const struct ff_node *n, const struct ff_config *c, uint32_t part);

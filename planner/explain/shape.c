@@ -90,6 +90,7 @@ void ff_shape_find(const struct ff_graph *g, const struct ff_plan *p, const stru
 			continue;
 		shape.n_parameters++;
 		shape.n_flat += s->config[i].flat;
+		shape.n_cut += ff_config_is_cut(&s->config[i]);
 		shape.n_dropped += s->config[i].flat && s->recompute[i];
 	}
 	if (shape.pipeline >= chunks) {
@@ -231,6 +232,10 @@ void ff_shape_savings(const struct ff_shape *s, char *buf, size_t size)
 				s->n_dropped  ? "ZeRO-3"
 				: s->scatters ? "ZeRO-2"
 					      : "ZeRO-1");
+	if (s->n_cut)
+		n += snprintf(buf + n, size - (size_t)n,
+				"%s%u of %u parameters updated in parts, by their axes",
+				n ? ", " : "", s->n_cut, s->n_parameters);
 	if (s->n_again)
 		snprintf(buf + n, size - (size_t)n, "%s%u operators recomputed", n ? ", " : "",
 				s->n_again);

@@ -16,6 +16,7 @@ struct ff_shape {
 	enum ff_order_rule rule;
 	uint32_t n_operators, n_others; /* and how many of them are split otherwise */
 	uint32_t n_parameters, n_flat, n_dropped;
+	uint32_t n_cut;   /* parameters that are updated in parts, by their axes */
 	bool scatters;    /* gradients of those that are flat are scattered */
 	uint32_t n_again; /* operators computed again */
 	int64_t bucket_bytes;

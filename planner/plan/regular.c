@@ -39,7 +39,7 @@ static uint32_t count_stages(const struct ff_graph *g, const struct ff_strategy 
 /* How most of the trained elements are updated. */
 static uint32_t updates_of(const struct ff_graph *g, const struct ff_strategy *s)
 {
-	double all = 0, flat = 0, dropped = 0;
+	double all = 0, flat = 0, cut = 0, dropped = 0;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_value *v = &g->values[g->nodes[i].out];
@@ -51,13 +51,15 @@ static uint32_t updates_of(const struct ff_graph *g, const struct ff_strategy *s
 			n *= v->shape[k];
 		all += n;
 		flat += s->config[i].flat ? n : 0;
+		cut += ff_config_is_cut(&s->config[i]) ? n : 0;
 		dropped += s->config[i].flat && s->recompute[i] ? n : 0;
 	}
-	if (2 * flat <= all)
+	if (2 * (flat + cut) <= all)
 		return 0;
-	return 2 * dropped > all ? FF_MEGATRON_ZERO_3
-	       : s->scatter      ? FF_MEGATRON_ZERO_2
-				 : FF_MEGATRON_ZERO_1;
+	/* gradients of what is cut are scattered once a step */
+	return 2 * dropped > all                                     ? FF_MEGATRON_ZERO_3
+	       : s->scatter || (cut > flat && s->micro_batches == 1) ? FF_MEGATRON_ZERO_2
+								     : FF_MEGATRON_ZERO_1;
 }
 
 /* What is computed again: most operators, some, or none. */
