@@ -279,8 +279,7 @@ static int check_room(const struct ff_job *j, struct ff_error *err)
 	int64_t least = ff_least_memory_bytes(&j->in.graph, j->in.optimizer), room = 0;
 
 	for (uint32_t i = 0; i < j->in.machine.n_devices; i++)
-		room += j->opt.memory ? j->opt.memory
-				      : ff_device_kind(&j->in.machine, i)->memory_bytes;
+		room += ff_job_whole_memory(j, i);
 	if (least <= room)
 		return FF_OK;
 	return ff_fail(err, FF_E_NOFIT,

@@ -172,7 +172,9 @@ int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_err
 void ff_job_check_memory(const struct ff_job *j, struct ff_plan *p);
 /* `bytes` less what stays free. */
 int64_t ff_job_without_reserve(const struct ff_job *j, int64_t bytes);
-/* What may be used of a device's. */
+/* What a device has, by --memory or by the machine; */
+int64_t ff_job_whole_memory(const struct ff_job *j, uint32_t device);
+/* what may be used of it. */
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device);
 /* html.c: the plan as a page, where one was asked for. */
 int ff_job_save_html(struct ff_job *j, struct ff_error *err);

@@ -23,12 +23,14 @@ double ff_job_left_s(const struct ff_job *j, uint32_t n)
 	return left > 0 ? left / n : 1e-3;
 }
 
+int64_t ff_job_whole_memory(const struct ff_job *j, uint32_t device)
+{
+	return j->opt.memory ? j->opt.memory : ff_device_kind(&j->in.machine, device)->memory_bytes;
+}
+
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device)
 {
-	int64_t bytes = j->opt.memory ? j->opt.memory
-				      : ff_device_kind(&j->in.machine, device)->memory_bytes;
-
-	return ff_job_without_reserve(j, bytes);
+	return ff_job_without_reserve(j, ff_job_whole_memory(j, device));
 }
 
 void ff_job_check_memory(const struct ff_job *j, struct ff_plan *p)
@@ -82,9 +84,7 @@ int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err)
 static bool never_fits(const struct ff_job *j, const struct ff_plan *p)
 {
 	for (uint32_t i = 0; i < j->in.machine.n_devices; i++)
-		if (p->schedule.memory_bytes[i] >
-				(j->opt.memory ? j->opt.memory
-					       : ff_device_kind(&j->in.machine, i)->memory_bytes))
+		if (p->schedule.memory_bytes[i] > ff_job_whole_memory(j, i))
 			return true;
 	return false;
 }

@@ -448,7 +448,7 @@ static int find_places(const struct hand *x, uint32_t **ret, struct ff_error *er
 /* A block's last operator is kept: the next begins with what it makes.  The first blocks of a stage
  * are those that are recomputed whole where not all are: backward has done with the others, and
  * what they keep, when it comes to these. */
-static int set_again(struct hand *x, struct ff_error *err)
+static int set_recomputed(struct hand *x, struct ff_error *err)
 {
 	const struct ff_repeats *r = &x->repeats;
 	const struct ff_megatron *h = x->h;
@@ -492,7 +492,7 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 		if (ff_node_needs_config(&micro, i))
 			set_config(&x, i);
 	if (h->recomputed || h->recomputed_blocks)
-		code = set_again(&x, err);
+		code = set_recomputed(&x, err);
 	if (code < 0)
 		return code;
 	set_parameters(&x);

@@ -15,10 +15,10 @@ enum { FF_MEGATRON_LIGHT = 1, FF_MEGATRON_FULL };
 struct ff_megatron {
 	uint32_t tensor, data, pipeline, micro;
 	uint32_t updates;    /* FF_MEGATRON_ZERO_*; 0: parameters are updated wherever they are */
-	uint32_t recomputed; /* what is computed again: all of a block, or what is light; 0: nothing
+	uint32_t recomputed; /* what is recomputed: all of a block, or what is light; 0: nothing
 			      */
-	uint32_t recomputed_blocks; /* so many blocks of each stage, the first, are computed again
-				     * whole, whatever `again` says of the others */
+	uint32_t recomputed_blocks; /* so many blocks of each stage, the first, are recomputed
+				     * whole, whatever `recomputed` says of the others */
 	uint32_t sequence;          /* 1: between chains of products places are split */
 	uint32_t experts;           /* 1: products of groups of channels are split by group */
 	uint32_t interleave; /* stages that each of the pipeline's shares of devices has in turn;

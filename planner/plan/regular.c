@@ -62,8 +62,8 @@ static uint32_t updates_of(const struct ff_graph *g, const struct ff_strategy *s
 								     : FF_MEGATRON_ZERO_1;
 }
 
-/* What is computed again: most operators, some, or none. */
-static uint32_t again_of(const struct ff_graph *g, const struct ff_strategy *s)
+/* What is recomputed: most operators, some, or none. */
+static uint32_t recomputed_of(const struct ff_graph *g, const struct ff_strategy *s)
 {
 	uint32_t all = 0, recomputed = 0;
 
@@ -243,7 +243,7 @@ int ff_regular_find(const struct ff_graph *g, const struct ff_machine *m,
 			.a = a,
 			.stages = count_stages(g, plan),
 			.updates = updates_of(g, plan),
-			.recomputed = again_of(g, plan),
+			.recomputed = recomputed_of(g, plan),
 			.apart = INFINITY};
 	uint32_t n = m->n_devices;
 	int code = count_recomputed_blocks(&x, err);
