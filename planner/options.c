@@ -417,7 +417,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"degrees of tensor, data and "
 					"pipeline parallelism and micro-batches, with any of "
 					"zero-1, zero-2, zero-3, recompute, recompute=light, "
-					"recompute=N, interleave=V, zb-h1, zb-v, sequence, experts and "
+					"recompute=N, interleave=V, zb-h1, zb-v, sequence, experts "
+					"and "
 					"even behind them",
 					.words = ff_starts},
 			{"--pin", FF_OPTION_TEXTS, &o->limits.pin,
