@@ -15,32 +15,35 @@ static const struct {
 		{FF_OP_LINEAR, FF_OP_GELU, 1,
 				FF_FUSION_FORWARD | FF_FUSION_KEEPS | FF_FUSION_AHEAD},
 		{FF_OP_BATCH_NORM, FF_OP_RELU, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
+		{FF_OP_BATCH_NORM, FF_OP_ADD, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
 		{FF_OP_ADD, FF_OP_RELU, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
 };
 
-uint32_t ff_fusions(enum ff_op op, const struct ff_node *next)
+/* Whether an operand lies as the output does, element by element. */
+static bool lies_as(const struct ff_operand *a, const struct ff_operand *b)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (rows[i].op == op && rows[i].next == next->op &&
-				rows[i].form == next->attrs.unary.form)
-			return rows[i].ways;
-	return 0;
-}
-
-static bool is_of_shape(const struct ff_operand *a, const struct ff_operand *b)
-{
-	bool same = a->rank == b->rank;
+	bool same = a->rank == b->rank && a->dtype == b->dtype && a->gradient == b->dtype;
 
 	for (uint32_t i = 0; i < a->rank && same; i++)
-		same = a->shape[i] == b->shape[i];
+		same = a->shape[i] == b->shape[i] && a->order[i] == b->order[i];
 	return same;
 }
 
-/* Sums are of two of one shape. */
+/* Sums are of two that lie alike. */
 static bool is_plain(const struct ff_node *n)
 {
-	return n->op != FF_OP_ADD || (n->n_in == 2 && is_of_shape(&n->in_map[0], &n->out_map[0]) &&
-						     is_of_shape(&n->in_map[1], &n->out_map[0]));
+	return n->op != FF_OP_ADD || (n->n_in == 2 && lies_as(&n->in_map[0], &n->out_map[0]) &&
+						     lies_as(&n->in_map[1], &n->out_map[0]));
+}
+
+uint32_t ff_fusions(const struct ff_node *n, const struct ff_node *next)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].op == n->op && rows[i].next == next->op &&
+				rows[i].form == next->attrs.unary.form && is_plain(n) &&
+				is_plain(next))
+			return rows[i].ways;
+	return 0;
 }
 
 /* What can be kept of it. */
@@ -49,13 +52,18 @@ static bool is_kept(const struct ff_work *w)
 	return ff_region_size(&w->in[0], w->in[0].rank - 1) % MULTIPLE == 0;
 }
 
-/* The node that makes what `n` reads, if it makes it for that alone; or NULL. */
+/* The last node that makes what `n` reads, which the others have been before, if it makes it for
+ * that alone; or NULL. */
 static const struct ff_node *maker_of(const struct ff_graph *g, const struct ff_node *n)
 {
-	uint32_t source = ff_edge_source(g, n->in);
+	uint32_t last = n->in;
 
-	return g->values[g->edges[n->in].value].n_uses == 1 && ff_node_is_computed(g, source)
-			       ? &g->nodes[source]
+	for (uint32_t edge = n->in; edge < n->in + n->n_in; edge++)
+		if (ff_edge_source(g, edge) >= ff_edge_source(g, last))
+			last = edge;
+	return g->values[g->edges[last].value].n_uses == 1 &&
+					       ff_node_is_computed(g, ff_edge_source(g, last))
+			       ? &g->nodes[ff_edge_source(g, last)]
 			       : NULL;
 }
 
@@ -78,7 +86,7 @@ static bool is_fused(const struct ff_work *w, bool *keeps)
 {
 	const struct ff_graph *g = w->graph;
 	const struct ff_node *n = w->node, *maker = maker_of(g, n), *reader = reader_of(g, n);
-	uint32_t ways = maker && is_plain(maker) ? ff_fusions(maker->op, n) : 0;
+	uint32_t ways = maker ? ff_fusions(maker, n) : 0;
 
 	if (w->pass == FF_FORWARD) {
 		*keeps = maker && ((ff_op_row(maker->op)->flags & FF_OP_BACKWARD_OUT) ||
@@ -88,7 +96,7 @@ static bool is_fused(const struct ff_work *w, bool *keeps)
 	}
 	*keeps = ways & FF_FUSION_BEHIND && maker->n_prelude;
 	return ways & FF_FUSION_BEHIND ||
-	       (reader && ff_fusions(reader->op, n) & FF_FUSION_AHEAD && is_kept(w));
+	       (reader && ff_fusions(reader, n) & FF_FUSION_AHEAD && is_kept(w));
 }
 
 int64_t ff_fused_bytes(const struct ff_work *w)
@@ -97,7 +105,7 @@ int64_t ff_fused_bytes(const struct ff_work *w)
 			  ff_dtype_bytes((enum ff_dtype)w->node->in_map[0].dtype);
 	bool keeps;
 
-	if (w->node->n_in != 1 || w->node->n_out != 1 || !is_fused(w, &keeps))
+	if (w->node->n_out != 1 || !is_fused(w, &keeps))
 		return -1;
 	return ff_work_bytes(w) - (keeps ? 1 : 2) * between; /* read, and written for that */
 }

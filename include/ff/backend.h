@@ -108,30 +108,37 @@ struct ff_math_slots {
 	int (*decode)(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err);
 };
 
-/* Two works by one kernel. */
+/* Several works by one kernel. */
 enum ff_fuse {
-	FF_FUSE_KEEPS = 1, /* what lies between is kept, for who reads it later */
+	FF_FUSE_KEEPS = 1, /* what lies between the last two is kept, for who reads it later */
 	FF_FUSE_OVER = 2,  /* what it writes may lie where something of the same size does that it
 			    * reads, element by element */
 };
+#define FF_FUSE_MOST 3 /* works */
 
 struct ff_kernel_slots {
 	/* Prepares a kernel for `w` (copied as needed). */
 	int (*open)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 			struct ff_error *err);
-	/* Optional (may be NULL): a kernel for two works, `w` and then `next`, `how` by enum
-	 * ff_fuse. Forward the first one's output is the second one's only input: it reads as the
-	 * first does, and writes what the second does to out[0], and what lies between, if that is
-	 * kept, to out[1].  Backward the gradient of the first one's first input is that of the
-	 * second one's only output: it reads as the first does, behind the first one's inputs the
-	 * second one's, and writes what the first does but for din[0], which is the second one's;
-	 * that may lie where data are that the first reads.  Or, where the second one has several
-	 * inputs, it reads and writes as the second does, and also reads of the first, which has
-	 * one of each, the output, as out[0], and its gradient, as dout[1]; if what lies between is
-	 * kept, it writes that to dout[0], and din only when all of dout[1] and out[0] has been
-	 * read.  *ret stays where there is none. */
-	int (*fuse)(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
-			uint32_t how, struct ff_kernel **ret, struct ff_error *err);
+	/* Optional (may be NULL): a kernel for `n` works in their order, 2 to FF_FUSE_MOST, `how`
+	 * by enum ff_fuse.  *ret stays where there is none.
+	 * Forward each is the only reader of what the one before writes.  It reads as the first
+	 * does, behind that one's inputs those that the others have beside, and writes what the
+	 * last one does to out[0], which may lie exactly where one of these does, and what lies
+	 * between, if that is kept, to out[1].
+	 * Backward each begins with a gradient that the one before ends with: that of an input of
+	 * that one, and of its own only output.
+	 * If the last one has one input, there are two, and the kernel reads as the first does,
+	 * behind that one's inputs the last one's, and writes what the first does but for din[0],
+	 * which is the last one's; that may lie where data are that the first reads.
+	 * Else it reads and writes as the last one does, and also reads of the first the output,
+	 * where its backward does, as out[0], and the output's gradient as dout[1].  What lies
+	 * before the last one, if that is kept, it writes to dout[0], and din only when all of
+	 * dout[1] and out[0] has been read.  The gradients that those between have beside, of as
+	 * many elements, it writes behind the last one's inputs' in din; these, and then dout[0],
+	 * may lie exactly where dout[1] or out[0] does. */
+	int (*fuse)(struct ff_device *dev, const struct ff_work *const *w, uint32_t n, uint32_t how,
+			struct ff_kernel **ret, struct ff_error *err);
 	/* Optional (may be NULL): if *ret says so, the kernel from now on adds the gradient of
 	 * `input` to what is at din[input], whose place nothing else that it reads or writes has;
 	 * it needs no more scratch for that. */

@@ -5,15 +5,16 @@
 
 #include "ff/work.h"
 
-/* What the kernel of one operator computes of another, `next`. */
+/* What the kernel of one operator computes of another, `next`; of more behind it, too, if each has
+ * such a kernel with the next. */
 enum ff_fusion {
 	FF_FUSION_FORWARD = 1, /* it goes before `next`, which is all that reads it */
 	FF_FUSION_KEEPS = 2,   /* likewise, but what lies between is read later */
 	FF_FUSION_AHEAD = 4,   /* backward: it reads `next`, and goes on to that one's gradient */
 	FF_FUSION_BEHIND = 8,  /* backward: it goes before `next`, whose gradient it begins with */
 };
-/* Of kernels of `op` and nodes as `next`: those that there are. */
-uint32_t ff_fusions(enum ff_op op, const struct ff_node *next);
+/* Of kernels of nodes as `n` and `next`: those that there are. */
+uint32_t ff_fusions(const struct ff_node *n, const struct ff_node *next);
 
 /* Bytes that a neighbour's kernel reads and writes more for computing `w`, too; or -1: it has a
  * kernel of its own.  By the graph alone, as if the neighbour were cut alike. */

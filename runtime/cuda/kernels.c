@@ -63,35 +63,70 @@ int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_ker
 	return make(dev, w, FF_EPILOGUE_NONE, ret, err);
 }
 
-/* As what a kernel takes `next` with it. */
+/* As what a kernel takes those with it that are behind it, in the graph's order. */
 static const struct {
+	enum ff_op next[FF_FUSE_MOST - 1];
+	uint32_t n;
 	enum ff_epilogue forward, keeps, ahead, behind;
-} epilogues[FF_OP_COUNT] = {
-		[FF_OP_RELU] = {.forward = FF_EPILOGUE_RELU, .behind = FF_EPILOGUE_RELU_SLOPE},
-		[FF_OP_GELU] = {.forward = FF_EPILOGUE_GELU,
-				.keeps = FF_EPILOGUE_GELU_KEEPS,
+} epilogues[] = {
+		{{FF_OP_RELU}, 1, .forward = FF_EPILOGUE_RELU, .behind = FF_EPILOGUE_RELU_SLOPE},
+		{{FF_OP_GELU}, 1, .forward = FF_EPILOGUE_GELU, .keeps = FF_EPILOGUE_GELU_KEEPS,
 				.ahead = FF_EPILOGUE_GELU_SLOPE},
+		{{FF_OP_ADD}, 1, .forward = FF_EPILOGUE_ADD, .behind = FF_EPILOGUE_ADD_SLOPE},
+		{{FF_OP_ADD, FF_OP_RELU}, 2, .forward = FF_EPILOGUE_ADD_RELU,
+				.behind = FF_EPILOGUE_ADD_RELU_SLOPE},
 };
 
-int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
-		uint32_t how, struct ff_kernel **ret, struct ff_error *err)
+/* Of the first of `n` nodes, whose kernel takes the others with it; none if there is none. */
+static enum ff_epilogue epilogue_of(
+		const struct ff_node *const *node, uint32_t n, enum ff_fusion way)
 {
-	bool back = w->pass == FF_BACKWARD, keeps = how & FF_FUSE_KEEPS;
-	uint32_t way = back ? FF_FUSION_AHEAD : keeps ? FF_FUSION_KEEPS : FF_FUSION_FORWARD;
-	enum ff_op op = w->node->op, other = next->node->op;
-	/* nothing else goes by element */
-	bool over = how & FF_FUSE_OVER, first = !over || op == FF_OP_ADD,
-	     second = !over || other == FF_OP_ADD;
+	uint32_t i = 0;
 
-	if (first && ff_fusions(op, next->node) & way)
-		return make(dev, w,
-				back    ? epilogues[other].ahead
-				: keeps ? epilogues[other].keeps
-					: epilogues[other].forward,
-				ret, err);
-	if (second && back && ff_fusions(other, w->node) & FF_FUSION_BEHIND)
-		return make(dev, next, epilogues[op].behind, ret, err);
-	return FF_OK;
+	for (uint32_t k = 0; k + 1 < n; k++)
+		if (!(ff_fusions(node[k], node[k + 1]) & (uint32_t)way))
+			return FF_EPILOGUE_NONE;
+	while (i < sizeof(epilogues) / sizeof(epilogues[0])) {
+		uint32_t k = 0;
+
+		while (k < epilogues[i].n && k + 1 < n && epilogues[i].next[k] == node[k + 1]->op)
+			k++;
+		if (k == epilogues[i].n && k + 1 == n)
+			break;
+		i++;
+	}
+	if (i == sizeof(epilogues) / sizeof(epilogues[0]))
+		return FF_EPILOGUE_NONE;
+	return way == FF_FUSION_FORWARD ? epilogues[i].forward
+	       : way == FF_FUSION_KEEPS ? epilogues[i].keeps
+	       : way == FF_FUSION_AHEAD ? epilogues[i].ahead
+					: epilogues[i].behind;
+}
+
+int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *const *w, uint32_t n, uint32_t how,
+		struct ff_kernel **ret, struct ff_error *err)
+{
+	const struct ff_node *node[FF_FUSE_MOST] = {NULL}, *other_way[FF_FUSE_MOST] = {NULL};
+	const struct ff_work *main = w[0];
+	bool back = main->pass == FF_BACKWARD, over = how & FF_FUSE_OVER;
+	enum ff_fusion way = back                  ? FF_FUSION_AHEAD
+			     : how & FF_FUSE_KEEPS ? FF_FUSION_KEEPS
+						   : FF_FUSION_FORWARD;
+	enum ff_epilogue e;
+
+	for (uint32_t i = 0; i < n; i++) {
+		node[i] = w[i]->node;
+		other_way[n - 1 - i] = w[i]->node;
+	}
+	e = epilogue_of(node, n, way);
+	if (back && e == FF_EPILOGUE_NONE) {
+		e = epilogue_of(other_way, n, FF_FUSION_BEHIND);
+		main = w[n - 1];
+	}
+	/* nothing but sums goes by element over all that it reads itself */
+	return e == FF_EPILOGUE_NONE || (over && main->node->op != FF_OP_ADD)
+			       ? FF_OK
+			       : make(dev, main, e, ret, err);
 }
 
 int ff_cuda_add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)

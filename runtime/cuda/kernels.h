@@ -7,8 +7,8 @@
 /* Slots of struct ff_backend. */
 int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 		struct ff_error *err);
-int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
-		uint32_t how, struct ff_kernel **ret, struct ff_error *err);
+int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *const *w, uint32_t n, uint32_t how,
+		struct ff_kernel **ret, struct ff_error *err);
 int ff_cuda_add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err);
 void ff_cuda_kernel_close(struct ff_kernel *k);
 int64_t ff_cuda_workspace(const struct ff_kernel *k);

@@ -110,7 +110,7 @@ static int give_move(struct ff_executor *x, uint32_t first, uint32_t second, str
 	if (does_more(m->transfer) || m->transfer->n_after != 1 || !j->kernel ||
 			!ff_task_computes_in(t, FF_BACKWARD) || t->node != move->node ||
 			t->micro != move->micro || j->io->din[slot] != c->source ||
-			ff_task_sum(s, t, slot) || !ff_fuse_is_ready(x, first, second))
+			ff_task_sum(s, t, slot) || !ff_fuse_is_ready(x, &first, 1, second))
 		return FF_OK;
 	if (s->buffers[ff_task_din(s, t, slot)[t->part]].last != second ||
 			(j->stream != m->stream && !is_computed(x, t, second)))

@@ -13,13 +13,13 @@
 
 uint32_t pairs_offered[2], pairs_fused[2], pairs_runs;
 
-static int counting_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
+static int counting_fuse(struct ff_device *dev, const struct ff_work *const *w, uint32_t n,
 		uint32_t how, struct ff_kernel **ret, struct ff_error *err)
 {
-	int code = chosen_backend()->kernel.fuse(dev, w, next, how, ret, err);
+	int code = chosen_backend()->kernel.fuse(dev, w, n, how, ret, err);
 
-	pairs_offered[w->pass]++;
-	pairs_fused[w->pass] += *ret != NULL;
+	pairs_offered[w[0]->pass]++;
+	pairs_fused[w[0]->pass] += *ret != NULL;
 	return code;
 }
 

@@ -17,10 +17,11 @@ static void compare_fused(struct pairs_bench *t, const struct ff_work *w,
 {
 	int64_t n = ff_region_volume(&w->out[0]);
 	size_t bytes = (size_t)(n * ff_dtype_bytes(t->type));
+	const struct ff_work *works[] = {w, next};
 	struct ff_kernel *k = NULL;
 	struct ff_error err;
 
-	RIG_OK(t->b->kernel.fuse(t->dev, w, next, keeps ? FF_FUSE_KEEPS : 0, &k, &err));
+	RIG_OK(t->b->kernel.fuse(t->dev, works, 2, keeps ? FF_FUSE_KEEPS : 0, &k, &err));
 	if (!k)
 		return;
 	io->out[0] = chosen_put(t->dev, t->stream, NULL, bytes);

@@ -71,6 +71,7 @@ static void compare_kernels(
 	struct ff_kernel_io io = {.dout = {pairs_put(t, &w->out[0], 1)}},
 			    before = {.training = true};
 	void *kept = pairs_put(t, &next->in[0], 4), *din = blank(t, &next->in[0], t->type);
+	const struct ff_work *two[] = {w, next};
 	struct ff_kernel *k = NULL;
 	struct ff_error err;
 
@@ -86,7 +87,7 @@ static void compare_kernels(
 	pairs_run(t, k, &before);
 	for (int in_place = 0; in_place < 2; in_place++) {
 		k = NULL;
-		RIG_OK(t->b->kernel.fuse(t->dev, w, next, 0, &k, &err));
+		RIG_OK(t->b->kernel.fuse(t->dev, two, 2, 0, &k, &err));
 		if (k)
 			compare_fused(t, w, k, &io, din, kept, in_place);
 	}
@@ -440,12 +441,12 @@ static bool is_of_two(const struct ff_kernel *k)
 	return i < n_of_two;
 }
 
-static int marking_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
+static int marking_fuse(struct ff_device *dev, const struct ff_work *const *w, uint32_t n,
 		uint32_t how, struct ff_kernel **ret, struct ff_error *err)
 {
-	int code = w->pass == FF_FORWARD
+	int code = w[0]->pass == FF_FORWARD
 				   ? FF_OK
-				   : chosen_backend()->kernel.fuse(dev, w, next, how, ret, err);
+				   : chosen_backend()->kernel.fuse(dev, w, n, how, ret, err);
 
 	if (*ret) {
 		ck_assert_uint_lt(n_of_two, sizeof(of_two) / sizeof(of_two[0]));

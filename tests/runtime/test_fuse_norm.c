@@ -1,5 +1,5 @@
-/* Batch norms, additions and the relus behind them, each two by one kernel: whole steps to the bit
- * as without.  SPDX-License-Identifier: Apache-2.0 */
+/* Batch norms, additions and the relus behind them, two or three by one kernel: whole steps to the
+ * bit as without.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static uint32_t add_conv(struct ff_builder *b, const char *name, int32_t channel
 	return ff_builder_add(b, FF_OP_CONV2D, name, &conv, &in, 1);
 }
 
-/* As residual networks have them: conv, norm, relu; conv, norm, and a sum with what went in; relu.
- * Some norms have no parameters. */
+/* As residual networks have them: conv, norm, relu; conv, norm, and a sum, on either side, with
+ * what went in or a norm of it; relu, or none.  Some norms have no parameters. */
 static void make_graph(struct ff_random *r, enum ff_dtype type, int32_t batch, struct ff_arena *a,
 		struct ff_graph *ret)
 {
@@ -32,7 +32,7 @@ static void make_graph(struct ff_random *r, enum ff_dtype type, int32_t batch, s
 	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR), norm = ff_attrs_preset(FF_OP_BATCH_NORM);
 	struct ff_builder *b;
 	struct ff_error err;
-	uint32_t in[2], skip;
+	uint32_t in[2], skip, side_norm = ff_random_below(r, 2), at = ff_random_below(r, 2);
 
 	norm.norm.affine = norm.norm.bias = ff_random_below(r, 3) > 0;
 	RIG_OK(ff_builder_create("norms", a, &b, &err));
@@ -43,9 +43,15 @@ static void make_graph(struct ff_random *r, enum ff_dtype type, int32_t batch, s
 	skip = in[0] = ff_builder_add(b, FF_OP_RELU, "relu0", NULL, in, 1);
 	in[0] = add_conv(b, "conv1", wide, in[0]);
 	in[0] = ff_builder_add(b, FF_OP_BATCH_NORM, "norm1", &norm, in, 1);
-	in[1] = skip;
+	in[1] = in[0];
+	if (side_norm) {
+		skip = add_conv(b, "conv2", wide, skip);
+		skip = ff_builder_add(b, FF_OP_BATCH_NORM, "norm2", &norm, &skip, 1);
+	}
+	in[at] = skip;
 	in[0] = ff_builder_add(b, FF_OP_ADD, "add1", NULL, in, 2);
-	in[0] = ff_builder_add(b, FF_OP_RELU, "relu1", NULL, in, 1);
+	if (ff_random_below(r, 4))
+		in[0] = ff_builder_add(b, FF_OP_RELU, "relu1", NULL, in, 1);
 	in[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, in, 1);
 	fc.linear.out_features = 3;
 	in[0] = ff_builder_add(b, FF_OP_LINEAR, "last", &fc, in, 1);
@@ -109,8 +115,8 @@ START_TEST(norms)
 			all[pass] += fused[pass];
 		scene_close(&s);
 	}
-	ck_assert_uint_ge(all[FF_FORWARD], scenes);
-	ck_assert_uint_ge(all[FF_BACKWARD], scenes);
+	ck_assert_uint_ge(all[FF_FORWARD], 2 * scenes);
+	ck_assert_uint_ge(all[FF_BACKWARD], 2 * scenes);
 }
 END_TEST
 

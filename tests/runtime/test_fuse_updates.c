@@ -18,10 +18,10 @@ static int counting_update(
 	return chosen_backend()->math.update(s, u, n, err);
 }
 
-static int fuse_nothing(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
+static int fuse_nothing(struct ff_device *dev, const struct ff_work *const *w, uint32_t n,
 		uint32_t how, struct ff_kernel **ret, struct ff_error *err)
 {
-	(void)dev, (void)w, (void)next, (void)how, (void)ret, (void)err;
+	(void)dev, (void)w, (void)n, (void)how, (void)ret, (void)err;
 	return FF_OK;
 }
 

@@ -1,7 +1,7 @@
 /* The one way in which kernels are declared and launched.  The tests have another file of this
  * name, with which the same kernels run on the host; so kernels use threadIdx, blockIdx,
  * blockDim, gridDim, FF_SHARED arrays, __syncthreads(), shuffles, ticket.cuh, report() of real.cuh,
- * ff_meet() and mathematics, and nothing else.
+ * ff_meet(), ff_plus() and mathematics, and nothing else.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_LAUNCH_CUH
 #define FF_CUDA_LAUNCH_CUH
@@ -45,6 +45,12 @@ static inline cudaError_t ff_launch_together(
 		return cudaLaunchCooperativeKernel(
 				(const void *)kernel, grid, block, pointers, 0, stream);
 	}(args...);
+}
+
+/* A sum that is rounded by itself, not with a product before it. */
+FF_DEVICE float ff_plus(float x, float y)
+{
+	return __fadd_rn(x, y);
 }
 
 /* All threads of all blocks come here, and see behind it what each wrote before it. */

@@ -42,6 +42,15 @@ FF_DEVICE void real_put(uint16_t *to, float x)
 		*to = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* As one kernel writes it and another one reads it. */
+template <class T> FF_DEVICE float real_rounded(float x)
+{
+	T rounded;
+
+	real_put(&rounded, x);
+	return real_get(rounded);
+}
+
 /* What a thread reads and writes at once. */
 template <class T> struct alignas(16) pack {
 	static const int n = 16 / sizeof(T);

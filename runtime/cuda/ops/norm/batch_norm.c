@@ -7,6 +7,7 @@ struct batch {
 	struct ff_batch b;
 	enum ff_dtype type; /* of x, y and what is read of weight and bias; all else is float32 */
 	bool weight, bias, need[4];
+	uint32_t n_in;
 	enum ff_epilogue epilogue;
 };
 
@@ -31,6 +32,11 @@ static int run_moments_backward(const struct ff_kernel *k, struct ff_stream *s,
 			k, err);
 }
 
+static bool is_one_of(const struct batch *e, enum ff_epilogue one, enum ff_epilogue other)
+{
+	return e->epilogue == one || e->epilogue == other;
+}
+
 static void fill(const struct batch *e, const struct ff_kernel_io *io, struct ff_batch_values *v)
 {
 	*v = (struct ff_batch_values){.x = io->in[0],
@@ -43,11 +49,15 @@ static void fill(const struct batch *e, const struct ff_kernel_io *io, struct ff
 			.dmoments = e->need[1] ? io->din[1] : NULL,
 			.dweight = e->need[2] ? io->din[2] : NULL,
 			.dbias = e->need[3] ? io->din[3] : NULL,
-			.relu = e->epilogue == FF_EPILOGUE_RELU};
-	if (e->epilogue == FF_EPILOGUE_RELU_SLOPE) {
-		v->relu_dy = io->dout[1];
+			.relu = is_one_of(e, FF_EPILOGUE_RELU, FF_EPILOGUE_ADD_RELU)};
+	if (is_one_of(e, FF_EPILOGUE_ADD, FF_EPILOGUE_ADD_RELU))
+		v->beside = io->in[e->n_in];
+	if (is_one_of(e, FF_EPILOGUE_ADD_SLOPE, FF_EPILOGUE_ADD_RELU_SLOPE))
+		v->dbeside = io->din[e->n_in];
+	if (is_one_of(e, FF_EPILOGUE_RELU_SLOPE, FF_EPILOGUE_ADD_RELU_SLOPE))
 		v->relu_y = io->out[0];
-	}
+	if (v->relu_y || v->dbeside || e->epilogue == FF_EPILOGUE_ADD_SLOPE)
+		v->behind = io->dout[1];
 }
 
 static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
@@ -86,6 +96,7 @@ static struct batch *prepare(struct ff_kernel *k, const struct ff_work *w, struc
 	ff_batch_fill(w, &e->b);
 	e->type = w->node->in_map[0].dtype;
 	e->epilogue = k->epilogue;
+	e->n_in = w->node->n_in;
 	e->weight = w->node->n_in > 2;
 	e->bias = w->node->n_in > 3;
 	for (uint32_t i = 0; i < w->node->n_in; i++)

@@ -182,6 +182,8 @@ FF_KERNEL void forward(struct ff_batch b, int64_t n, struct ff_batch_values v, T
 		x *= real_get(((const T *)v.weight)[c]);
 	if (v.bias)
 		x += real_get(((const T *)v.bias)[c]);
+	if (v.beside)
+		x = ff_plus(real_rounded<T>(x), real_get(((const T *)v.beside)[i]));
 	real_put(&y[i], v.relu ? rectify(x) : x);
 }
 
@@ -226,16 +228,22 @@ FF_DEVICE void write_sums(const struct ff_batch &b, const struct run &r,
 		write_channel(b, v, r.c, sum, m[1], m[2] / (m[0] - 1));
 }
 
-/* The gradient of the output's element `at`; through a relu, for who reads it later, rounded. */
+/* The gradient of the output's element `at`; from behind, for who reads it later, rounded.  It may
+ * take the place of what it is made of. */
 template <class T> FF_DEVICE float gradient_at(const struct ff_batch_values &v, int64_t at)
 {
 	T *dy = (T *)v.dy;
+	float d;
 
-	if (v.relu_dy)
-		real_put(&dy[at],
-				real_get(((const T *)v.relu_dy)[at]) *
-						rectify_slope(real_get(((const T *)v.relu_y)[at])));
-	return real_get(dy[at]);
+	if (!v.behind)
+		return real_get(dy[at]);
+	d = real_get(((const T *)v.behind)[at]);
+	if (v.relu_y)
+		d *= rectify_slope(real_get(((const T *)v.relu_y)[at]));
+	real_put(&dy[at], d);
+	if (v.dbeside)
+		real_put(&((T *)v.dbeside)[at], d);
+	return real_rounded<T>(d);
 }
 
 /* dy and dy (x - mean). */
@@ -270,7 +278,7 @@ FF_KERNEL void sums_of(struct ff_batch b, int64_t share, struct ff_batch_values 
 		}
 		sum = add_down(part, sum);
 	}
-	if (!v.relu_dy) {
+	if (!v.behind) {
 		if (threadIdx.y == 0 && r.c < b.channels)
 			write_sums<T>(b, r, v, sum, all);
 		return;

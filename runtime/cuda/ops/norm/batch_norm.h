@@ -27,10 +27,12 @@ struct ff_batch_values {
 	const float *moments;
 	float *mean, *variance;            /* kept */
 	float *dmoments, *dweight, *dbias; /* NULL where none are wanted */
-	/* Backward: NULL, or of a relu behind it the gradient and the output; then dy is written.
-	 */
-	const void *relu_dy, *relu_y;
-	int64_t relu; /* forward: so goes the output */
+	const void *beside;                /* forward: NULL, or what the output is added to */
+	/* Backward: NULL, or the gradient that comes from behind a relu, a sum, or both; then dy is
+	 * written.  Of the relu the output, of the sum the other one's gradient; or NULL. */
+	const void *behind, *relu_y;
+	void *dbeside;
+	int64_t relu; /* forward: so goes the output, or the sum */
 };
 cudaError_t ff_launch_batch_norm(enum ff_dtype type, const struct ff_batch *b,
 		const struct ff_batch_values *v, void *y, cudaStream_t s);
