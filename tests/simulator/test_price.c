@@ -428,7 +428,7 @@ START_TEST(by_models)
 }
 END_TEST
 
-/* A batch norm, its relu, a sum with what went in, its relu. */
+/* A batch norm, its relu, a sum with what went in, its relu; a norm, a sum of that, its relu. */
 static void residual_graph(struct ff_arena *a, struct ff_graph *ret)
 {
 	union ff_attrs x = {.input = {.rank = 4, .shape = {8, 16, 12, 12}}};
@@ -447,6 +447,9 @@ static void residual_graph(struct ff_arena *a, struct ff_graph *ret)
 	in[0] = ff_builder_add(b, FF_OP_ADD, "add", NULL, in, 2);
 	in[0] = ff_builder_add(b, FF_OP_RELU, "relu2", NULL, in, 1);
 	in[0] = ff_builder_add(b, FF_OP_RELU, "relu3", NULL, in, 1);
+	in[1] = ff_builder_add(b, FF_OP_BATCH_NORM, "norm2", NULL, in, 1);
+	in[0] = ff_builder_add(b, FF_OP_ADD, "add2", NULL, in, 2);
+	in[0] = ff_builder_add(b, FF_OP_RELU, "relu4", NULL, in, 1);
 	in[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, in, 1);
 	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
 	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
@@ -456,14 +459,15 @@ static void residual_graph(struct ff_arena *a, struct ff_graph *ret)
 /* What a neighbour's kernel computes costs what that reads and writes for it, and no launch:
  * forward nothing, as the norm, or the sum, writes what the relu would.  Backward the norm's kernel
  * reads the relu's output and writes the gradient, which its prelude reads; the sum's reads the
- * output. */
+ * output.  A sum behind a norm reads what is added, and writes that one's gradient. */
 START_TEST(fused_kernels_are_priced_as_fused)
 {
 	static const struct {
 		const char *name;
 		double passes[2]; /* over the data; -1: a kernel of its own */
 	} rows[] = {{"tanh", {-1, -1}}, {"norm", {-1, -1}}, {"relu1", {0, 2}}, {"add", {-1, -1}},
-			{"relu2", {0, 1}}, {"relu3", {-1, -1}}};
+			{"relu2", {0, 1}}, {"relu3", {-1, -1}}, {"norm2", {-1, -1}},
+			{"add2", {1, 2}}, {"relu4", {0, 1}}};
 	struct ff_device_model m;
 	struct ff_pricer *p;
 	struct ff_error err;
