@@ -34,8 +34,8 @@ int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, 
 void random_alike(struct ff_random *r, const struct ff_graph *g, uint32_t node, uint32_t n_devices,
 		const struct ff_config *config, struct ff_config *ret);
 
-/* Now and then several micro-batches, in either order, stages that ascend, values made
- * again and parameters gathered again.  `micro` gets the graph of one micro-batch, which
+/* Now and then several micro-batches, in either order, stages that ascend, values
+ * recomputed and parameters gathered again.  `micro` gets the graph of one micro-batch, which
  * the configs to come are for; `s` is a plain strategy of one. */
 int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena *a,
 		struct ff_strategy *s, struct ff_graph *micro, struct ff_error *err);

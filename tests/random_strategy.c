@@ -178,7 +178,7 @@ static void random_stages(struct ff_random *r, const struct ff_graph *g, struct 
 int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena *a,
 		struct ff_strategy *s, struct ff_graph *micro, struct ff_error *err)
 {
-	uint32_t again = ff_random_below(r, 3); /* of none, of some, of most */
+	uint32_t recomputed = ff_random_below(r, 3); /* of none, of some, of most */
 
 	if (ff_random_below(r, 2))
 		s->micro_batches = 1 + ff_random_below(r, (uint32_t)g->batch);
@@ -189,7 +189,7 @@ int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena
 		random_stages(r, g, s);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		s->recompute[i] = !ff_node_is_loss(g, i) && !ff_node_is_source(g, i) &&
-				  ff_random_below(r, 4) < 2 * again - (again == 2);
+				  ff_random_below(r, 4) < 2 * recomputed - (recomputed == 2);
 	/* some operators need all samples at once */
 	if (ff_graph_micro(g, s->micro_batches, a, micro, err) == FF_OK)
 		return FF_OK;

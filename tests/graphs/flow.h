@@ -20,7 +20,7 @@ struct flow {
 	/* Of a scattered one: where its first element would lie, were there room before the run. */
 	double *summed_at;
 	uint32_t dropped, scattered, summed_before, kinds[8], reductions[FF_REDUCE_COUNT], syncs,
-			gathers, micro_batches, again, brought_again, groups_apart, groups_cut,
+			gathers, micro_batches, recomputed, brought_again, groups_apart, groups_cut,
 			summed, types[FF_DTYPE_COUNT];
 };
 

@@ -139,7 +139,7 @@ static void run_forward(struct flow *f, uint32_t task)
 		check_input(f, task, e, t->part);
 	for (uint32_t k = 0; k + n->n_saved < n->n_out; k++)
 		touch_output(f, task, n->out + k, t->part, ff_task_out(&f->s, t, k), true);
-	f->again += t->phase == FF_PHASE_RECOMPUTE;
+	f->recomputed += t->phase == FF_PHASE_RECOMPUTE;
 }
 
 static void write_din(struct flow *f, uint32_t task, uint32_t edge)
@@ -355,7 +355,7 @@ static void visit_weights(struct flow *f, const struct ff_bucket *b, bool gather
 }
 
 /* The weights of a dropped bucket come to where who reads them in this micro-batch, forward or
- * again, looks for them. */
+ * recomputed, looks for them. */
 static void gather_dropped(struct flow *f, uint32_t task)
 {
 	const struct ff_task *t = &f->s.tasks[task];
@@ -578,7 +578,7 @@ START_TEST(everything_arrives)
 	ck_assert_uint_gt(f.scattered, 0);
 	ck_assert_uint_gt(f.summed_before, 0);
 	ck_assert_uint_gt(f.micro_batches, 0);
-	ck_assert_uint_gt(f.again, 0);
+	ck_assert_uint_gt(f.recomputed, 0);
 	ck_assert_uint_gt(f.brought_again, 0);
 	ck_assert_uint_gt(f.groups_apart, 0);
 	ck_assert_uint_gt(f.groups_cut, 0);

@@ -104,8 +104,8 @@ static void open(struct scene *x)
 }
 
 /* Moves of what `from` writes (or what lies in parameter `from`): how many, and their bytes. */
-static uint32_t moves_in(const struct scene *x, const char *from, enum ff_pass pass, bool again,
-		int64_t *bytes)
+static uint32_t moves_in(const struct scene *x, const char *from, enum ff_pass pass,
+		bool recomputed, int64_t *bytes)
 {
 	uint32_t n = 0;
 
@@ -114,7 +114,7 @@ static uint32_t moves_in(const struct scene *x, const char *from, enum ff_pass p
 		const struct ff_task *t = &x->plan.tasks[i];
 
 		if (!ff_task_moves_edge(t) || ff_task_pass(t) != pass ||
-				(t->phase == FF_PHASE_RECOMPUTE) != again ||
+				(t->phase == FF_PHASE_RECOMPUTE) != recomputed ||
 				ff_edge_source(&x->g, t->edge) != ff_graph_find(&x->g, from))
 			continue;
 		*bytes += t->move->network_bytes;
@@ -123,9 +123,9 @@ static uint32_t moves_in(const struct scene *x, const char *from, enum ff_pass p
 	return n;
 }
 
-static uint32_t moves_of(const struct scene *x, const char *from, bool again, int64_t *bytes)
+static uint32_t moves_of(const struct scene *x, const char *from, bool recomputed, int64_t *bytes)
 {
-	return moves_in(x, from, FF_FORWARD, again, bytes);
+	return moves_in(x, from, FF_FORWARD, recomputed, bytes);
 }
 
 /* The same of gradients. */
@@ -198,7 +198,7 @@ START_TEST(one_shard_for_all)
 }
 END_TEST
 
-/* What is made again is moved again once; and what backward does not read, not. */
+/* What is recomputed is moved again once; and what backward does not read, not. */
 START_TEST(made_again)
 {
 	struct scene x;

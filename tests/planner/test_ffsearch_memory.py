@@ -11,7 +11,7 @@ from searched import BASE, SHARE, conforms, main, read, refuse, run, write, writ
 
 
 def test_phases_are_searched():
-    """Memory that data parallelism does not fit in: micro-batches, values made again."""
+    """Memory that data parallelism does not fit in: micro-batches, values recomputed."""
     run("alexnet.json", *BASE, "--simulate", "data-parallel", "--report", "r.json")
     limit = max(conforms("r.json", "search-report")["memory_bytes"]) * 9 // 10
     for name, again in (("zero-1", False), ("zero-3", True)):

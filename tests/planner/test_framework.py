@@ -161,7 +161,7 @@ def test_recompute():
     more = tasks_us(theirs, "linear") - tasks_us(ours, "linear")
     sums = tasks_us(plain[1], "linear") - tasks_us(plain[0], "linear")  # gradients of biases
     again = more - sums
-    half = ours["predicted_tasks"]["linear recompute"] / 2  # 4 of the 8 squares that are computed again
+    half = ours["predicted_tasks"]["linear recompute"] / 2  # 4 of the 8 squares that are recomputed
     moved = ours["predicted_tasks"]["all-reduce recompute"]
     assert 0.9 * (half + moved) < again < 1.2 * (half + moved), (again, half, moved)
 

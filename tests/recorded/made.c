@@ -52,7 +52,7 @@ static int parse(int argc, char **argv, struct words *w, struct ff_error *err)
 			{"--order", FF_OPTION_TEXT, &w->order, "RULE", ""},
 			/* operators in so many stages */
 			{"--stages", FF_OPTION_COUNT, &w->stages, "N", ""},
-			/* what every Kth operator makes is made again */
+			/* what every Kth operator makes is recomputed */
 			{"--recompute", FF_OPTION_COUNT, &w->recompute, "K", ""},
 	};
 	const struct ff_command command = {.name = "made",
@@ -237,7 +237,7 @@ static int set_updates(const struct words *w, struct made *m, struct ff_error *e
 	return code;
 }
 
-/* Operators in their order, as many in each stage; every Kth is made again. */
+/* Operators in their order, as many in each stage; every Kth is recomputed. */
 static void set_stages(const struct words *w, struct made *m)
 {
 	const struct ff_graph *g = &m->graph;

@@ -214,7 +214,7 @@ uint32_t pairs_step_runs(struct scene *s, const struct ff_backend *b)
 }
 
 void pairs_scene(struct scene *s, struct ff_random *r, enum pairs_follower f, uint32_t layers,
-		uint32_t devices, uint32_t micro_batches, bool again)
+		uint32_t devices, uint32_t micro_batches, bool recomputed)
 {
 	struct ff_error err;
 
@@ -225,7 +225,7 @@ void pairs_scene(struct scene *s, struct ff_random *r, enum pairs_follower f, ui
 	RIG_OK(ff_graph_micro(&s->graph, micro_batches, &s->arena, &s->micro, &err));
 	RIG_OK(ff_strategy_data_parallel(&s->micro, devices, &s->arena, &s->strategy, &err));
 	s->strategy.micro_batches = micro_batches;
-	for (uint32_t i = 0; i < s->graph.n_nodes && again; i++)
+	for (uint32_t i = 0; i < s->graph.n_nodes && recomputed; i++)
 		s->strategy.recompute[i] = !ff_node_is_loss(&s->graph, i) &&
 					   !ff_node_is_source(&s->graph, i) &&
 					   !ff_node_is_parameter(&s->graph, i) &&

@@ -26,9 +26,9 @@ enum pairs_follower {
  * trains them: the layer "last" and a loss. */
 void pairs_graph(struct ff_random *r, enum ff_dtype type, int32_t batch, uint32_t n,
 		enum pairs_follower f, struct ff_arena *a, struct ff_graph *ret);
-/* Such with data parallelism over micro-batches, some operators computed `again`. */
+/* Such with data parallelism over micro-batches, some operators `recomputed`. */
 void pairs_scene(struct scene *s, struct ff_random *r, enum pairs_follower f, uint32_t layers,
-		uint32_t devices, uint32_t micro_batches, bool again);
+		uint32_t devices, uint32_t micro_batches, bool recomputed);
 
 /* Nodes that are predicted to be computed by a neighbour's kernel (ff/fusion.h), of a pass. */
 uint32_t pairs_predicted(const struct ff_graph *g, enum ff_pass pass);

@@ -73,7 +73,7 @@ static void look(struct seen *seen, const struct scene *s)
 			seen->groups_apart += t->micro > 0 && s->graph.nodes[t->node].kept_apart;
 		}
 		seen->micro_batches += t->micro > 0;
-		seen->again += t->phase == FF_PHASE_RECOMPUTE;
+		seen->recomputed += t->phase == FF_PHASE_RECOMPUTE;
 		seen->stages += ff_task_computes_in(t, FF_FORWARD) &&
 				s->strategy.stage[t->node] > 0;
 		if (!ff_task_moves_edge(t))
@@ -131,7 +131,7 @@ static const struct {
 		KIND(replicas),
 		KIND(micro_batches),
 		KIND(stages),
-		KIND(again),
+		KIND(recomputed),
 		KIND(sharded),
 		KIND(served),
 		KIND(replicated),

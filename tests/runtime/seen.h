@@ -8,13 +8,13 @@
 struct seen {
 	uint32_t move[FF_MOVE_ALL_REDUCE + 1], op[FF_OP_COUNT];
 	uint32_t accumulate, send_staged, recv_staged, straight, add, syncs;
-	uint32_t replicas;                         /* operators computed several times */
-	uint32_t micro_batches, stages, again;     /* tasks */
-	uint32_t sharded, served, replicated;      /* parameters with a config of their own */
-	uint32_t flat, scattered, dropped;         /* buckets */
-	uint32_t summed_again;                     /* scattered ones' gradients (tasks) */
-	uint32_t summed;                           /* gradients of data that are added to others */
-	uint32_t added, tied_synced, tied_brought; /* gradients of several uses, by way */
+	uint32_t replicas;                          /* operators computed several times */
+	uint32_t micro_batches, stages, recomputed; /* tasks */
+	uint32_t sharded, served, replicated;       /* parameters with a config of their own */
+	uint32_t flat, scattered, dropped;          /* buckets */
+	uint32_t summed_again;                      /* scattered ones' gradients (tasks) */
+	uint32_t summed;                            /* gradients of data that are added to others */
+	uint32_t added, tied_synced, tied_brought;  /* gradients of several uses, by way */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT];
 	uint32_t reduced[FF_REDUCE_COUNT];     /* partial results, by what makes one of them */
 	uint32_t classes, classes_and_samples; /* losses split by the one, by both */

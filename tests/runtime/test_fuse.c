@@ -145,28 +145,28 @@ START_TEST(drawn_layers)
 		struct ff_random r = {seed, i + 1000 * (uint64_t)_i, 0};
 		uint32_t layers = 1 + ff_random_below(&r, 3), devices = 1 + ff_random_below(&r, 3);
 		uint32_t micro_batches = 1 + ff_random_below(&r, 2), here;
-		bool again = ff_random_below(&r, 2);
+		bool recomputed = ff_random_below(&r, 2);
 		struct scene s;
 
-		pairs_scene(&s, &r, followers[_i].f, layers, devices, micro_batches, again);
+		pairs_scene(&s, &r, followers[_i].f, layers, devices, micro_batches, recomputed);
 		pairs_compare_steps(&s);
 		here = pairs_fused[FF_FORWARD];
 		printf("# case %u: %u devices, %u micro-batches%s%s: %u of %u\n", i, devices,
-				micro_batches, again ? ", again" : "",
+				micro_batches, recomputed ? ", recomputed" : "",
 				s.machine.overlap ? ", overlap" : "", here,
 				layers * devices * micro_batches);
-		if (pairs_has_all() && !again)
+		if (pairs_has_all() && !recomputed)
 			ck_assert_uint_eq(here, followers[_i].in_training
 								? layers * devices * micro_batches
 								: 0);
-		if (pairs_has_all() && !again) /* and so it is predicted */
+		if (pairs_has_all() && !recomputed) /* and so it is predicted */
 			ck_assert_uint_eq(here, pairs_predicted(&s.graph, FF_FORWARD) * devices *
 								micro_batches);
 		all += here;
 		most += layers * devices * micro_batches;
 		scene_close(&s);
 	}
-	printf("# %s: %u fused of %u, and what is computed again\n", followers[_i].name, all, most);
+	printf("# %s: %u fused of %u, and what is recomputed\n", followers[_i].name, all, most);
 	if (pairs_has_all() && followers[_i].in_training)
 		ck_assert_uint_ge(2 * all, most);
 	if (!followers[_i].kernels)

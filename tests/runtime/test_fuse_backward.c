@@ -225,19 +225,19 @@ START_TEST(drawn_layers)
 		struct ff_random r = {seed, i, 0};
 		uint32_t layers = 1 + ff_random_below(&r, 3), devices = 1 + ff_random_below(&r, 3);
 		uint32_t micro_batches = 1 + ff_random_below(&r, 2), pairs, free;
-		bool again = ff_random_below(&r, 2);
+		bool recomputed = ff_random_below(&r, 2);
 		struct scene s;
 
-		pairs_scene(&s, &r, PAIRS_GELU, layers, devices, micro_batches, again);
+		pairs_scene(&s, &r, PAIRS_GELU, layers, devices, micro_batches, recomputed);
 		pairs_compare_steps(&s);
 		pairs = count_pairs(&s, &b, EVERY);
 		free = count_pairs(&s, &b, ROOM);
 		printf("# case %u: %u devices, %u micro-batches%s%s: %u of %u with room, %u in "
 		       "all\n",
-				i, devices, micro_batches, again ? ", again" : "",
+				i, devices, micro_batches, recomputed ? ", recomputed" : "",
 				s.machine.overlap ? ", overlap" : "", pairs_fused[FF_BACKWARD],
 				free, pairs);
-		if (!again)
+		if (!recomputed)
 			ck_assert_uint_eq(pairs, pairs_predicted(&s.graph, FF_BACKWARD) * devices *
 								 micro_batches);
 		if (has_slope() != UNKNOWN)
@@ -289,7 +289,7 @@ enum obstacle {
 	TWO_READERS,   /* two layers read what gelu wrote */
 	PARTIAL_SUMS,  /* the layer behind is cut by what it makes */
 	CUT_OTHERWISE, /* gelu by feature, the layer behind by sample */
-	MADE_AGAIN,    /* what gelu reads, in between */
+	RECOMPUTED,    /* what gelu reads, in between */
 	OBSTACLES
 };
 
@@ -303,7 +303,7 @@ static const struct {
 		[TWO_READERS] = {"two readers", 0},
 		[PARTIAL_SUMS] = {"partial sums", 0},
 		[CUT_OTHERWISE] = {"cut otherwise", 0},
-		[MADE_AGAIN] = {"made again", 0},
+		[RECOMPUTED] = {"recomputed", 0},
 };
 
 static uint32_t add_linear(struct ff_builder *b, const char *name, int32_t features, uint32_t in)
@@ -362,7 +362,7 @@ static void open_case(struct scene *s, enum obstacle o, struct ff_random *r)
 	RIG_OK(ff_graph_micro(&s->graph, o == MICRO_BATCHES ? 2 : 1, &s->arena, &s->micro, &err));
 	RIG_OK(ff_strategy_data_parallel(&s->micro, 2, &s->arena, &s->strategy, &err));
 	s->strategy.micro_batches = o == MICRO_BATCHES ? 2 : 1;
-	s->strategy.recompute[ff_graph_find(&s->graph, "front")] = o == MADE_AGAIN;
+	s->strategy.recompute[ff_graph_find(&s->graph, "front")] = o == RECOMPUTED;
 	if (o == BY_FEATURE) {
 		cut(s, "front", 1);
 		cut(s, "behind", 2);

@@ -1,7 +1,7 @@
 /* Folding of equal micro-batches: what it leaves out changes nothing, and it does leave out.
- * Random graphs in up to 64 micro-batches, under both orders, in stages, with values made and
- * parameters gathered again; step time to the bit and memory to the byte are those of an
- * evaluator that does not fold and of a fresh lowering and simulation.
+ * Random graphs in up to 64 micro-batches, under both orders, in stages, with values
+ * recomputed and parameters gathered again; step time to the bit and memory to the byte are those
+ * of an evaluator that does not fold and of a fresh lowering and simulation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../../simulator/evaluate/home.h"
 #include "check_main.h"

@@ -1,5 +1,5 @@
 /* Micro-batches, stages and recomputation in closed form: times of a pipeline of equal
- * stages, how many micro-batches live at once, what computing again costs and saves.
+ * stages, how many micro-batches live at once, what recomputation costs and saves.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check_main.h"
 #include "ff/block.h"
@@ -341,7 +341,7 @@ START_TEST(a_v_keeps_what_1f1b_does)
 }
 END_TEST
 
-/* Every second layer's output is made again: as many more forward passes, and so many
+/* Every second layer's output is recomputed: as many more forward passes, and so many
  * shards fewer between forward and backward. */
 START_TEST(computing_again_costs_and_saves)
 {
@@ -349,21 +349,21 @@ START_TEST(computing_again_costs_and_saves)
 
 	for (uint32_t n = 3; n <= 9; n++) {
 		struct ff_schedule kept, dropped;
-		uint32_t again = 0;
+		uint32_t recomputed = 0;
 		struct chain a, b;
 		double us;
 
 		open(&a, n, 1, 1);
 		ck_assert_double_eq_tol(simulate(&a, &kept), n * (FORWARD_US + BACKWARD_US), 1e-2);
 		open(&b, n, 1, 1);
-		for (uint32_t i = 0; i + 1 < n; i += 2, again++)
+		for (uint32_t i = 0; i + 1 < n; i += 2, recomputed++)
 			b.s.recompute[layer(&b, i)] = true;
 		us = simulate(&b, &dropped);
 		ck_assert_double_eq_tol(
-				us, n * (FORWARD_US + BACKWARD_US) + again * FORWARD_US, 1e-2);
+				us, n * (FORWARD_US + BACKWARD_US) + recomputed * FORWARD_US, 1e-2);
 		/* one of them is back while its reader's backward runs */
 		ck_assert_int_le(dropped.live_bytes[0],
-				kept.live_bytes[0] - ((int64_t)again - 2) * shard);
+				kept.live_bytes[0] - ((int64_t)recomputed - 2) * shard);
 		close_chain(&a);
 		close_chain(&b);
 	}

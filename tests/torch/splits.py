@@ -86,9 +86,9 @@ def split_at_random(name, weights_seed, zoo, splits, first=0):
         split(case, strategy, devices)
 
 
-def in_phases(text, devices, micro_batches, order, stages, again):
+def in_phases(text, devices, micro_batches, order, stages, recomputed):
     """A pipeline of `stages`, each by sample over its share of the devices, where every
-    operator whose number is in `again` is computed again; parameters in parts, of which
+    operator whose number is in `recomputed` is recomputed; parameters in parts, of which
     every second is gathered again."""
     nodes = [n for n in json.loads(text)["nodes"] if n["op"] != "input"]
     group = devices // stages
@@ -106,7 +106,7 @@ def in_phases(text, devices, micro_batches, order, stages, again):
         if entry["name"] in names:
             i = names.index(entry["name"])
             entry["stage"] = i * stages // len(nodes)
-            entry["recompute"] = i in again and i + 1 < len(nodes)
+            entry["recompute"] = i in recomputed and i + 1 < len(nodes)
     for entry in weights[::2]:
         entry["recompute"] = True
     return made
@@ -118,7 +118,7 @@ PHASES = [(1, 4, "1f1b", 1, ()), (2, 2, "gpipe", 2, ()), (2, 4, "1f1b", 2, (1, 2
 
 
 def split_in_phases():
-    """Micro-batches in either order, stages, values made again."""
+    """Micro-batches in either order, stages, values recomputed."""
     nets = (("lenet", ["lenet", "--batch", "8"]),
             ("alexnet for 16x16", ["alexnet", "--batch", "8", "--set", "image=16",
                                    "--set", "fc1=45", "--set", "fc2=31"]))

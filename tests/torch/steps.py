@@ -205,10 +205,10 @@ def test_without_training():
 
     def in_micro_batches(case):
         text, known = case.path.read_text(), case.hash()
-        for devices, micro, order, stages, again in reference.shared(
+        for devices, micro, order, stages, recomputed in reference.shared(
                 [(1, 2, "gpipe", 1, ()), (2, 3, "1f1b", 2, (1, 2, 4)), (4, 2, "1f1b", 2, range(99)),
                  (3, 6, "gpipe", 3, ())]):
-            made = in_phases(text, devices, micro, order, stages, again)
+            made = in_phases(text, devices, micro, order, stages, recomputed)
             yield f"{micro} micro-batches, {order}", devices, dict(made, graph_hash=known)
         yield "3 micro-batches, by hand", 4, dict(strategies.strategy(text, 4, {
             **{n["name"]: ({}, [i % 4]) for i, n in enumerate(case.graph["nodes"])

@@ -260,7 +260,7 @@ def test_modules_cut(folder):
         return parts, sum(calls), len(calls), module.head.weight is module.words.weight
     found = planned.in_processes(work, f"{folder}/cut")
     want = [16 * 64 // 4, 16 * 48 // 4], 2, 3, True
-    tap.say(found == want, "layers are cut, stored in parts, computed again, tied", [found])
+    tap.say(found == want, "layers are cut, stored in parts, recomputed, tied", [found])
 
 
 def test_modules_turned(folder):
