@@ -14,7 +14,7 @@
 struct ff_kernel {
 	char name[96]; /* for errors: conv2d "conv1" forward */
 	struct ff_device *dev;
-	/* Of the operator that it is fused with: forward the one behind it, backward the one
+	/* Of the operators that it is fused with: forward those behind it, backward those
 	 * before. */
 	enum ff_epilogue epilogue;
 	bool declined; /* prepared, but there is nothing with that epilogue */
