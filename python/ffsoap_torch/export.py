@@ -79,10 +79,11 @@ def operator_of(how, cuts):
 
 
 def export(module, inputs, loss=None, targets=None, batch=None, behind="cross_entropy", classes_last=False,
-           name="model", below=None):
+           name="model", below=None, dtype=None):
     """The module in training mode as a graph for ffsoap.  `loss`: a function of the module's output and of
     `targets`; without it the module may return its loss, else `behind` is put behind its first output.  `below`: by name of
-    an input of integers a number that is larger, where nothing else says one."""
+    an input of integers a number that is larger, where nothing else says one.  `dtype`: float32 or bfloat16, what the
+    graph computes in, if not what the module does."""
     from . import trace
     from .rows import ROWS, RANDOM
     from .translate import IDENTITY, Translator
@@ -92,7 +93,7 @@ def export(module, inputs, loss=None, targets=None, batch=None, behind="cross_en
     def known(op):
         return op._opname in ROWS or op._opname in RANDOM or op._opname in IDENTITY
     found = trace.program(module, trace.with_batch(inputs, batch), known)
-    made = Translator(found, name, prefix, below).run().finish(LOSSES[behind], classes_last)
+    made = Translator(found, name, prefix, below).run().computes_in(dtype).finish(LOSSES[behind], classes_last)
     return Exported(made, found)
 
 
@@ -108,6 +109,8 @@ def arguments(words):
     p.add_argument("--loss", choices=sorted(LOSSES), default="cross_entropy", help="put behind the first output of "
                    "a module that returns no loss (%(default)s)")
     p.add_argument("--classes-last", action="store_true", help="classes are the output's last axis, not axis 1")
+    p.add_argument("--dtype", choices=["float32", "bfloat16"], help="what the graph computes in (as the module does; "
+                   "say bfloat16 if what trains it has autocast around it)")
     p.add_argument("--below", type=bound, action="append", default=[], metavar="INPUT=N", help="integers of an "
                    "input of which only numbers are made are below N, as steps of diffusion are")
     return p.parse_args(words)
@@ -133,7 +136,7 @@ def main(words):
         raise Refused("the factory returns (module, inputs), or (module, inputs, loss, targets)")
     name = args.factory.rpartition(":")[2]
     done = export(*made, batch=args.batch, behind=args.loss, classes_last=args.classes_last, name=name,
-                  below=dict(args.below))
+                  below=dict(args.below), dtype=args.dtype)
     done.write(args.graph, args.weights, args.map)
     for note in done.notes:
         print(f"ffsoap_torch: {note}", file=sys.stderr)

@@ -13,7 +13,7 @@ class Builder:
     translated: the module's name and the node of the exported program."""
 
     def __init__(self, name):
-        self.name, self.nodes, self.names = name, [], {}
+        self.name, self.nodes, self.names, self.dtype = name, [], {}, "float32"
         self.module, self.source, self.hint = "", None, None
         self.made, self.params = {}, {}
         self.sizes, self.lengths = {}, {}  # of a split's parts; of the axes that a reduction sums
@@ -148,7 +148,8 @@ class Builder:
         return {p for n in self.nodes for p in parameters_of(n, self.params)}
 
     def text(self):
-        head = json.dumps({"format": "ffsoap-graph", "version": 2, "name": self.name})[:-1]
+        head = {"format": "ffsoap-graph", "version": 2, "name": self.name}
+        head = json.dumps(head if self.dtype == "float32" else dict(head, dtype=self.dtype))[:-1]
         first = [n for n in self.nodes if n["op"] == "input"]
         rest = [n for n in self.nodes if n["op"] != "input"]
         return head + ', "nodes": [\n' + ",\n".join(json.dumps(n) for n in first + rest) + "\n]}\n"

@@ -1,8 +1,10 @@
 """A module in training mode as an exported program, and where in the module's text its nodes are from.
 SPDX-License-Identifier: Apache-2.0
 """
+import contextlib
 import functools
 import importlib
+import io
 import os
 import re
 import sys
@@ -71,7 +73,8 @@ def program(module, inputs, known):
     """The exported program; operators that are not `known` are decomposed, where PyTorch has a way."""
     module.train()
     try:
-        with mock.patch.object(torch.nn.modules.transformer, "_detect_is_causal_mask", told_causal):
+        with mock.patch.object(torch.nn.modules.transformer, "_detect_is_causal_mask", told_causal), \
+                contextlib.redirect_stderr(io.StringIO()):  # PyTorch prints the graph so far before it fails
             found = torch.export.export(module, inputs, strict=False)
         check_gradients(found, "module." if isinstance(module, WithLoss) else "")
         found = found.run_decompositions({})

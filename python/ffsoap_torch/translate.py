@@ -142,6 +142,17 @@ class Translator:
         """Of what the current node makes."""
         return [int(n) for n in self.node.meta["val"].shape]
 
+    def computes_in(self, dtype=None):
+        """The type of the graph, which has one; preset: bfloat16, if the module computes anything in 16 bits."""
+        made = {x.dtype for node in self.found.graph.nodes if node.op == "call_function"
+                for x in [node.meta.get("val")] if isinstance(x, torch.Tensor)}
+        if dtype is None and made & {torch.bfloat16, torch.float16}:
+            dtype = "bfloat16"
+            self.note(f"the module computes in {'bfloat16' if torch.bfloat16 in made else 'float16'}, so the graph is "
+                      "of bfloat16, and the weights that are updated are float32")
+        self.graph.dtype = dtype or "float32"
+        return self
+
     # ---- what rows ask for ----
 
     def add(self, op, inputs, **attributes):

@@ -2,6 +2,8 @@
 # what is drawn, what is refused and how it is said, the files.
 # Usage: test_exported.py models|more|draws|operators|losses|refusals|command FFRUN FFSEARCH
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -270,7 +272,47 @@ class Cells(nn.Module):
         return g
 
 
+class Series(nn.Module):
+    """The next of a series of numbers; one feature at both ends."""
+
+    def __init__(self, **options):
+        super().__init__()
+        self.lstm, self.fc = nn.LSTM(1, 6, batch_first=True, **options), nn.Linear(options.get("proj_size", 6), 1)
+        self.scale = nn.Linear(1, 1)
+
+    def forward(self, x, y):
+        return F.mse_loss(self.scale(self.fc(self.lstm(x)[0][:, -1])), y)
+
+
+class Cast(nn.Linear):
+    """Autocast inside forward; None: without."""
+
+    def __init__(self, dtype):
+        super().__init__(6, 5)
+        self.dtype = dtype
+
+    def forward(self, x):
+        with torch.autocast("cpu", self.dtype, enabled=self.dtype is not None):
+            return super().forward(x)
+
+
+def test_types():
+    x = torch.randn(4, 6)
+    for name, module, x, said in (("real numbers", Cast(None), x, None),
+                                  ("autocast", Cast(torch.bfloat16), x, "bfloat16"),
+                                  ("float16", Cast(torch.float16), x, "float16"),
+                                  ("a module of bfloat16", nn.Linear(6, 5).bfloat16(), x.bfloat16(), "bfloat16")):
+        made = export(module, x)
+        dtype = json.loads(made.graph).get("dtype", "float32")
+        tap.say(dtype == ("bfloat16" if said else "float32") and
+                [f"computes in {said}," in n for n in made.notes] == ([True] if said else []), name,
+                [dtype, made.notes])
+    made = export(nn.Linear(6, 5), torch.randn(4, 6), dtype="bfloat16")
+    tap.say(json.loads(made.graph)["dtype"] == "bfloat16" and not made.notes, "as it is said")
+
+
 def test_losses():
+    test_types()
     for name, (loss, labels) in LOSSES.items():
         torch.manual_seed(1)
         target = torch.randint(5, (4,)) if labels else torch.rand(4, 5)
@@ -280,6 +322,8 @@ def test_losses():
     torch.manual_seed(1)
     ids = torch.randint(9, (4, 5))
     compare("masks", Masked(), (ids, torch.randint(1, 6, (4,)), ids > 2))
+    torch.manual_seed(1)
+    compare("one feature", Series(), (torch.randn(4, 3, 1), torch.randn(4, 1)))
     torch.manual_seed(1)
     compare("cells", Cells(), torch.randn(4, 3, 6))
 
@@ -397,6 +441,13 @@ def test_refusals():
                                "no mean yet")):
         said = refusal(ByLoss(loss), (torch.randn(4, 6), torch.randn(4, 5)))
         tap.say(words in said, name, [said])
+    said = refusal(Series(proj_size=2), (torch.randn(4, 3, 1), torch.randn(4, 1)))
+    tap.say("projects its state (proj_size)" in said, "a state that is projected", [said])
+    said = refusal(ByLoss(lambda x, y: F.mse_loss(x, torch.ones_like(x))), (torch.randn(4, 6), torch.randn(4, 5)))
+    tap.say("numbers that are known; targets are inputs" in said, "a target that is known", [said])
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        said = refusal(Parent(REFUSED["a branch by data"][0]), (torch.randn(4, 6),))
+    tap.say("torch.export cannot export" in said and not told.getvalue(), "PyTorch prints nothing", [told.getvalue()])
     said = refusal(Numbers(), (torch.randint(5, (4, 6)),))
     tap.say("nothing says below what" in said and "input x" in said, "integers of which nothing is known", [said])
     said = refusal(Twice(), (torch.randn(4, 6),))

@@ -1,6 +1,8 @@
 """Losses.  SPDX-License-Identifier: Apache-2.0"""
 import math
 
+import torch
+
 from . import row
 from .. import Refused
 from ..layout import Value, flat, size_of, unify
@@ -17,6 +19,8 @@ def reduced(t, node, count, reduction):
 
 
 def target_of(t, x):
+    if isinstance(x, torch.Tensor):
+        raise Refused("compares with numbers that are known; targets are inputs")
     if not isinstance(x, Value) or x.node not in t.inputs:
         raise Refused("compares with what is computed; targets are inputs")
     return x

@@ -57,8 +57,8 @@ def layer(t, x, w, bias=None):
     last = x.dims[-1]
     if not last or x.axes[-1] != last or (len(x.axes) < 2):
         x = t.graph.full(x, x.canonical()) if not set(last) <= x.has() else t.graph.arranged(x, x.canonical())
-    if len(x.axes) > MAX_AXES or not last:
-        raise Refused("is of one feature")
+    if len(x.axes) > MAX_AXES:
+        raise Refused(f"is of more than {MAX_AXES} axes")
     params = {"weight": weight_of(t, w, w.shape)}
     own = isinstance(bias, Param) and len(bias.shape) == 1
     if own:

@@ -21,6 +21,8 @@ class Layers:
         # [N, T, F]
         self.x = x if batch_first else x.like(dims=[x.dims[1], x.dims[0], x.dims[2]])
         self.batch_first = batch_first
+        if len(self.params) != layers * (2 if both else 1) * (4 if has_bias else 2):
+            raise Refused("projects its state (proj_size)")
         if self.x.dims[0] != [t.batch]:
             raise Refused("takes sequences that are not one a sample")
 
