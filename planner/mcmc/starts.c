@@ -8,6 +8,7 @@
 #include "ff/clock.h"
 #include "hand/buckets.h"
 #include "hand/grid.h"
+#include "space/limits.h"
 
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
 #define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
@@ -305,6 +306,29 @@ static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff
 	return go_to_tuned(c, &start, err);
 }
 
+/* The same of data parallelism on the first node alone: over a slow network little is faster, and
+ * from all devices no change of a few operators leads there. */
+static int look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+{
+	struct ff_strategy start;
+	struct ff_error why;
+	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
+
+	if (code == FF_OK)
+		code = ff_strategy_data_parallel(
+				c->graph, c->machine->nodes[0].count, a, &start, err);
+	if (code < 0)
+		return code;
+	code = ff_space_fit_strategy(c->space, &start, false, "one node", &why);
+	if (code == FF_E_INPUT)
+		return FF_OK;
+	if (code < 0) {
+		*err = why;
+		return code;
+	}
+	return go_to_tuned(c, &start, err);
+}
+
 /* A look at the grid of strategies by hand; it is all of the space that they use. */
 static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
@@ -347,6 +371,9 @@ static int look_at_starts(struct ff_chain *c, uint32_t n, struct ff_arena *a, st
 
 	if (c->opt->known)
 		code = ff_chain_go_to(c, c->opt->known, err);
+	if (code == FF_OK && c->number == 0 && names(c) == ff_starts && c->machine->n_nodes > 1 &&
+			!ff_chain_in_hurry(c))
+		code = look_at_node(c, a, err);
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
 		if (is_due(c, i, n) && is_plain(name(c, i)))
 			code = look_at(c, i, a, err);
