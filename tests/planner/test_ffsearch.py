@@ -408,6 +408,23 @@ def test_plans_are_gone_on_from():
     refuse(2, "format", "alexnet.json", *BASE, "--proposals", "1", "--init", "alexnet.json", "-o", "x.json")
 
 
+def test_one_node_is_looked_at():
+    """Over a network of 1 Gbit/s nothing is as fast as one node by itself, and no walk leads there in so few steps."""
+    zoo("gpt2", "--batch", "32", "--set", "layers=2", "--set", "sequence=128", "-o", "net.json")
+    kind = {"name": "A100-80GB", "backend": "cuda", "flops_per_s": 19.5e12, "memory_bytes_per_s": 2039e9,
+            "memory_bytes": 8 * 10**10}
+    node = {"devices": 8, "kind": "A100-80GB", "inside": {"latency_us": 5, "bytes_per_s": 300e9},
+            "network": {"latency_us": 8, "bytes_per_s": 125e6}}
+    write("slow.json", json.dumps({"format": "ffsoap-machine", "version": 1, "name": "slow", "overlap": True,
+                                   "kinds": [kind], "nodes": [node]}))
+    run("net.json", "--machine", "slow.json", "--costs", "analytic", "--simulate", "data-parallel", "--report",
+        "one.json")
+    run("net.json", "--machine", "slow.json:8", "--costs", "analytic", "--proposals", "50", "--regular", "0", "-o",
+        "plan.json")
+    one, plan = json.loads(read("one.json")), json.loads(read("plan.json"))
+    assert plan["predicted_us"] <= one["predicted_us"], (plan["predicted_us"], one["predicted_us"])
+
+
 def test_top():
     """Other plans are of other shapes, fit, and take what is said of them."""
     p = run("alexnet.json", *BASE, "--proposals", "3000", "--top", "3", "-o", "top.json", "--report", "r.json")
