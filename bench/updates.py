@@ -42,6 +42,7 @@ class Bench:
         self.graph, self.costs, self.report = f"{base}.json", f"{base}.costs.json", f"{base}.report.json"
         self.machine = f"{base}.machine.json" if options.hosts else f"cpu{DEVICES}"
         self.plan = {s: f"{base}.{s}.json" for s in STRATEGIES}
+        self.by_hand = f"{base}.by-hand.json"  # no input of ffsearch is an output, too
         run(f"{options.build}/graphs/ffzoo", *NETWORKS[name], "-o", self.graph)
 
     def profile(self):
@@ -68,9 +69,9 @@ class Bench:
         for entry in plan["operators"]:
             if entry.pop("update", None):
                 entry.update(degrees={"axis0": len(devices)}, devices=devices)
-        with open(self.plan["by-axes"], "w", encoding="utf-8") as to:
+        with open(self.by_hand, "w", encoding="utf-8") as to:
             json.dump(plan, to)
-        return self.plan["by-axes"]
+        return self.by_hand
 
     def predict(self, strategy):
         """Microseconds, and bytes sent, of the strategy that is written."""
