@@ -11,8 +11,8 @@ build=build
 mkdir -p "$out"
 
 case $mode in
-full) conv_epochs=3 mlp_epochs=1 budget=20s goal=0.88 ;;
-short) conv_epochs=1 mlp_epochs=1 budget=5s goal=0 ;; # too short to learn much
+full) conv="--epochs 3" mlp="--epochs 1" budget=20s goal=0.88 ;;
+short) conv="--steps 100" mlp="--steps 100" budget=5s goal=0 ;; # too short to learn much
 *)
 	echo "demo: expected full or short, not $mode" >&2
 	exit 2
@@ -21,9 +21,9 @@ esac
 
 say() { printf '\n== %s\n' "$*"; }
 
-# job NAME EPOCHS RATE: one network from graph to trained weights
+# job NAME LENGTH RATE: one network from graph to trained weights
 job() {
-	name=$1 epochs=$2 rate=$3
+	name=$1 length=$2 rate=$3
 	say "$name: measure its kernels and this machine's links"
 	"$build/runtime/ffprof" "$out/$name.json" --machine cpu2 --data "$data" \
 		-o "$out/costs.json" --replace
@@ -38,8 +38,9 @@ job() {
 		--data "$data" --steps 30 --rate 1e-4 --compare --verify >"$out/$name.same.txt"
 	grep -E 'verified|losses' "$out/$name.same.txt"
 	say "$name: train the plan, and data parallelism in turns with it"
+	# word splitting is meant: an option and its value
 	"$build/runtime/ffrun" "$out/$name.json" "$out/$name.plan.json" --machine cpu2 \
-		--data "$data" --epochs "$epochs" --rate "$rate" --schedule cosine \
+		--data "$data" $length --rate "$rate" --schedule cosine \
 		--decay 5e-4 --compare --against "$out/$name.data-parallel.json" --test \
 		--report "$out/$name.run.json" --trace "$out/$name.executed.trace.json"
 }
@@ -57,9 +58,9 @@ reached() {
 	exit 1
 }
 
-job alexnet28 "$conv_epochs" 0.02
+job alexnet28 "$conv" 0.02
 reached alexnet28 "$goal"
-job mlp "$mlp_epochs" 0.02
+job mlp "$mlp" 0.02
 
 say "files"
 for name in alexnet28 mlp; do
