@@ -1,8 +1,7 @@
 #!/bin/sh
 # ffprof --device cuda on the host double: its cost files are whole, and ffsearch plans with them.
 # Their figures are those of a host and mean nothing.
-# Usage: test_prof_double.sh FFZOO FFPROF FFSEARCH BENCH_KERNELS MODULE SCHEMAS [sanitized].
-# With sanitizers ffprof over NCCL begins and stops; what it measures is known without.
+# Usage: test_prof_double.sh FFZOO FFPROF FFSEARCH BENCH_KERNELS MODULE SCHEMAS.
 # SPDX-License-Identifier: Apache-2.0
 ffzoo=$(realpath "$1")
 ffprof=$(realpath "$2")
@@ -89,15 +88,11 @@ check 'bfloat16' prof half.json --machine ./one.json -o half-costs.json
 check 'its updates' grep -q '"update_bfloat16": \[' half-costs.json
 check 'two ranks' prof tiny.json --machine ./two.json --budget 1s -o two-costs.json
 check 'are two' grep -q '"ranks": 2' two-costs.json
-nccl() { # nccl OPTION...: ffprof over NCCL, small sizes, a device each
-	env FF_NCCL=1 FF_DOUBLE_EXCLUSIVE=1 FF_DOUBLE_FOLDER="$dir" "$ffprof" least.json --machine ./two.json \
-		--device cuda --largest 4K -o nccl-costs.json "$@"
-}
-check 'two ranks over NCCL' nccl ${7:+--budget 5s}
+check 'two ranks over NCCL, small sizes, a device each' env FF_NCCL=1 FF_DOUBLE_EXCLUSIVE=1 \
+	FF_DOUBLE_FOLDER="$dir" "$ffprof" least.json --machine ./two.json --device cuda --largest 4K -o nccl-costs.json
 mv out before
 check 'over NCCL it was' grep -q '^communication: nccl 2' before
-if [ -z "${7:-}" ]; then
-	check 'its tables' python3 - <<TXT
+check 'its tables' python3 - <<TXT
 import json
 c = json.load(open("nccl-costs.json"))
 tables = {(t["kind"], t.get("one_way", False)): t for t in c["comm"]}
@@ -107,10 +102,9 @@ assert set(tables) == {(k, False) for k in ("point-to-point", "all-gather", "red
 assert all(t["ranks"] == 2 and t["bytes"] == [1024, 4096] for t in tables.values()), tables
 assert all(u > 0 for t in tables.values() for u in t["us"]) and c["link"]["bytes_per_s"] > 0, c
 TXT
-	check 'ffsearch takes it' "$ffsearch" least.json --machine ./two.json --costs nccl-costs.json \
-		--proposals 100 -o two-plan.json
-	check 'the plan says for what it is' grep -q '"communication": "nccl 2' two-plan.json
-fi
+check 'ffsearch takes it' "$ffsearch" least.json --machine ./two.json --costs nccl-costs.json \
+	--proposals 100 -o two-plan.json
+check 'the plan says for what it is' grep -q '"communication": "nccl 2' two-plan.json
 check 'over MPI it is another' told 'communication: "nccl 2' env FF_NCCL=0 "$ffprof" least.json \
 	--machine ./two.json --device cuda --largest 4K -o nccl-costs.json
 check 'kernels alone' "$kernels" mlp --batch 4 --set image=4 --set hidden=8 --device cuda
