@@ -13,7 +13,9 @@ int ff_execution_init(struct ff_execution *x, const struct ff_schedule *s, struc
 	if (new.framework) {
 		new.host_us = ff_arena_array(a, s->machine->n_devices, sizeof(double));
 		new.moved_us = ff_arena_array(a, s->graph->n_edges, sizeof(double));
-		if (!new.host_us || !new.moved_us)
+		new.done_us = ff_arena_array(a, s->machine->n_devices, sizeof(double));
+		new.turn = ff_arena_array(a, s->machine->n_devices, sizeof(uint64_t));
+		if (!new.host_us || !new.moved_us || !new.done_us || !new.turn)
 			return ff_fail_memory(err);
 	}
 	*x = new;
@@ -54,6 +56,19 @@ int ff_execution_again_us(
 	return code;
 }
 
+/* A host that times each pass of a micro-batch waits for its device between two of them.
+ * Recomputation is part of backward. */
+static void take_turns(struct ff_execution *x, const struct ff_task *t)
+{
+	uint64_t turn = 2 * (uint64_t)t->micro + (t->phase != FF_PHASE_FORWARD);
+	double *host = &x->host_us[t->device];
+
+	if (!x->framework->times_passes || !ff_task_computes_part(t) || turn == x->turn[t->device])
+		return;
+	x->turn[t->device] = turn;
+	*host = fmax(*host, x->done_us[t->device]);
+}
+
 double ff_execution_issue(struct ff_execution *x, const struct ff_task *t)
 {
 	const uint16_t *device;
@@ -64,6 +79,7 @@ double ff_execution_issue(struct ff_execution *x, const struct ff_task *t)
 	if (!x->framework)
 		return 0;
 	n = ff_task_devices(t, &device, &own);
+	take_turns(x, t);
 	us = ff_framework_issue_us(x->framework, x->schedule, t);
 	if (is_again(x, t))
 		us *= 3;
@@ -86,6 +102,8 @@ void ff_execution_done(struct ff_execution *x, const struct ff_task *t, double u
 		return;
 	if (ff_task_moves_edge(t) && ff_task_pass(t) == FF_FORWARD && t->move->network_bytes > 0)
 		x->moved_us[t->edge] = us;
+	if (!t->move)
+		x->done_us[t->device] = fmax(x->done_us[t->device], finish);
 	if (!ff_framework_awaits(x->framework, x->schedule, t))
 		return;
 	n = ff_task_devices(t, &device, &own);

@@ -11,6 +11,9 @@ struct ff_execution {
 	struct ff_pricer *pricer;
 	double *host_us;  /* by device: until when its host is busy */
 	double *moved_us; /* by edge: what its last move forward took */
+	double *done_us;  /* by device: until when it computes */
+	uint64_t *turn;   /* by device: the micro-batch and the pass that its host issues, twice the
+			   * one and the other */
 };
 
 int ff_execution_init(struct ff_execution *x, const struct ff_schedule *s, struct ff_pricer *p,

@@ -14,12 +14,13 @@ struct ff_framework {
 	 * Hosts issue tasks one after another, a device starts none before: microseconds that one
 	 * takes to issue a pass of an operator, a move or an update. */
 	double operator_us;
-	double times;   /* what kernels are told to take, for all that is in a step beside them */
-	bool waits;     /* hosts wait until messages between stages have arrived */
-	bool whole;     /* what is recomputed is recomputed up to what is kept, needed or not */
-	bool narrow;    /* gradients are kept and summed in the type that is computed in */
-	bool products;  /* attention is two products and what lies between, each a kernel */
-	bool causal;    /* what lies between is one kernel, which does not read masked scores */
+	double times; /* what kernels are told to take, for all that is in a step beside them */
+	bool waits;   /* hosts wait until messages between stages have arrived */
+	bool times_passes; /* hosts wait for their devices between passes of micro-batches */
+	bool whole;        /* what is recomputed is recomputed up to what is kept, needed or not */
+	bool narrow;       /* gradients are kept and summed in the type that is computed in */
+	bool products;     /* attention is two products and what lies between, each a kernel */
+	bool causal;       /* what lies between is one kernel, which does not read masked scores */
 	bool copies;    /* what attention's products read and make is brought in order for them */
 	bool sums;      /* a gradient of a bias is a kernel of its own */
 	bool hands_on;  /* of a sum of equal shapes, each gradient is the sum's, not a copy */

@@ -21,8 +21,9 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
  * (tensorflow_dot_based_interact, TensorFlow2/Recommendation/DLRM).
  * Of Megatron-LM, scaled, masked and softmax are one kernel (megatron/fused_kernels), dropout and
  * the sum that reads it another (bias_dropout_add_fused_train, megatron/model/transformer.py), and
- * hosts synchronize behind each message (p2p_communication.py); DeepSpeed sums gradients in
- * float16. */
+ * hosts synchronize behind each message (p2p_communication.py), and with their devices when a timer
+ * starts or stops (_Timer, megatron/global_vars.py @ 00ac56a), as around each pass of a micro-batch
+ * (forward_step and backward_step, megatron/schedules.py); DeepSpeed sums gradients in float16. */
 static const struct ff_framework rows[] = {
 		{.name = "pytorch",
 				.summary = "eager PyTorch",
@@ -55,8 +56,9 @@ static const struct ff_framework rows[] = {
 				.loss = {18, 22}},
 		{.name = "megatron",
 				.summary = "Megatron-DeepSpeed",
-				.operator_us = 75,
+				.operator_us = 73,
 				.waits = true,
+				.times_passes = true,
 				.whole = true,
 				.narrow = true,
 				.products = true,

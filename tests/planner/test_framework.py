@@ -71,6 +71,18 @@ def test_waits():
     assert apart[0] > 1.02 * apart[1], apart
 
 
+def test_times_passes():
+    """Megatron's hosts time each pass of a micro-batch: they issue no backward before the loss is there, so that no
+    host hides what that takes."""
+    gpt("gpt.json", vocabulary=51200)
+    for strategy in ("single", "megatron:1,1,1,4"):
+        late, later = (simulate("gpt.json", strategy, f"megatron:{us}")[0] for us in (1000, 2000))
+        tasks = (later["predicted_us"] - late["predicted_us"]) / 1000
+        shown = late["predicted_us"] - 1000 * tasks
+        loss = tasks_us(late, "softmax_cross_entropy forward")
+        assert loss > 1000 and 0.95 * loss < shown < 1.5 * loss, (strategy, shown, loss)
+
+
 def tasks_us(plan, *names):
     return sum(us for name, us in plan["predicted_tasks"].items() if name.startswith(names))
 
