@@ -55,7 +55,8 @@ int ff_job_limit(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
-/* --init pipeline-N or megatron:T,D,P,M, which the search would leave out where they cannot be. */
+/* --init pipeline-N, tables-N or megatron:T,D,P,M, which the search would leave out where they
+ * cannot be. */
 int ff_job_check_starts(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_strategy s;
@@ -63,9 +64,10 @@ int ff_job_check_starts(struct ff_job *j, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < j->opt.init.n && code == FF_OK; i++) {
-		uint32_t stages;
+		uint32_t n;
 
-		if (!ff_is_pipeline(j->starts[i], &stages) && !ff_is_megatron(j->starts[i]))
+		if (!ff_is_pipeline(j->starts[i], &n) && !ff_is_tables(j->starts[i], &n) &&
+				!ff_is_megatron(j->starts[i]))
 			continue;
 		code = ff_init_strategy(j->starts[i], j->tools.space, &j->in.graph, &j->in.machine,
 				j->opt.seed, &j->arena, &s, &why);

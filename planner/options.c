@@ -45,12 +45,12 @@ const struct ff_command ff_job_command = {
 
 bool ff_job_is_start(const char *name)
 {
-	uint32_t stages;
+	uint32_t n;
 
 	for (uint32_t i = 0; ff_starts[i]; i++)
 		if (!strcmp(name, ff_starts[i]))
 			return true;
-	return ff_is_pipeline(name, &stages) || ff_is_megatron(name);
+	return ff_is_pipeline(name, &n) || ff_is_tables(name, &n) || ff_is_megatron(name);
 }
 
 static const char *near_start(struct ff_nearest *near, const char *name)
@@ -205,7 +205,8 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 			return ff_fail(err, FF_E_INPUT,
 					"option --init: expected data-parallel, single, expert, "
 					"random, elimination, pipeline, pipeline-N, zero-1, "
-					"zero-2, zero-3, frugal, megatron or the file of a plan, "
+					"zero-2, zero-3, frugal, megatron, tables, tables-N or the "
+					"file of a plan, "
 					"not "
 					"\"%.100s\"%s",
 					j->starts[i], near_start(&near, j->starts[i]));
@@ -401,10 +402,11 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"number of devices, or from data-parallel, expert, single, "
 					"random, "
 					"elimination, pipeline, pipeline-N (N stages), zero-1, "
-					"zero-2, zero-3, frugal or megatron (what saves memory); "
+					"zero-2, zero-3, frugal or megatron (what saves memory), "
+					"tables or tables-N (of vectors, in N parts by column); "
 					"may be "
 					"repeated "
-					"(preset: all but pipeline-N)",
+					"(preset: all but pipeline-N and tables-N)",
 					.words = ff_starts},
 			{"--jobs", FF_OPTION_COUNT, &o->jobs, "N",
 					"walk in so many threads, which share the best (preset 1)"},

@@ -45,9 +45,11 @@ extern const char *const ff_starts[];
 /* Starting points by name: "data-parallel", "single", "expert", "random"; "pipeline-N",
  * N stages of about equal work, each data-parallel on its share of the devices, with as
  * many micro-batches as the space allows up to 4 N, 1F1B; "frugal", data-parallel with
- * whatever saves memory. */
-/* Whether `name` is pipeline-N. */
+ * whatever saves memory; "tables-N", tables cut by column over N neighbours, by row or by sample
+ * over such groups of devices, and all else by sample. */
+/* Whether `name` is pipeline-N, or tables-N. */
 bool ff_is_pipeline(const char *name, uint32_t *stages);
+bool ff_is_tables(const char *name, uint32_t *columns);
 int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
 		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);
@@ -69,8 +71,8 @@ struct ff_search_options {
 	 * each operator. */
 	double beta;
 	int64_t bucket_bytes; /* of the starts, and so of all; 0: the preset */
-	/* NULL-terminated names for ff_init_strategy, "elimination" or "pipeline"
-	 * (the best of 2, 4, ... stages); NULL: all of ff_starts. */
+	/* NULL-terminated names for ff_init_strategy, "elimination", "pipeline" or "tables"
+	 * (the best of 2, 4, ... stages or columns); NULL: all of ff_starts. */
 	const char *const *starts;
 	const struct ff_strategy *given; /* n_given more, that are walked before those */
 	uint32_t n_given;

@@ -6,6 +6,7 @@
 #include "megatron.h"
 #include "space/limits.h"
 #include "stage_cuts.h"
+#include "tables.h"
 
 enum start {
 	DATA_PARALLEL,
@@ -19,6 +20,7 @@ enum start {
 	ZERO_3,
 	FRUGAL,
 	MEGATRON,
+	TABLES,
 	STARTS
 };
 
@@ -34,6 +36,7 @@ const char *const ff_starts[] = {
 		[ZERO_3] = "zero-3",
 		[FRUGAL] = "frugal",
 		[MEGATRON] = "megatron",
+		[TABLES] = "tables",
 		[STARTS] = NULL,
 };
 
@@ -143,20 +146,31 @@ static void fill_random(const struct ff_space *s, const struct ff_graph *g, uint
 			ff_space_draw(s, i, &random, &ret->config[i]);
 }
 
-bool ff_is_pipeline(const char *name, uint32_t *stages)
+/* `prefix` and a number of devices. */
+static bool is_numbered(const char *prefix, const char *name, uint32_t *ret)
 {
-	static const char prefix[] = "pipeline-";
+	const size_t length = strlen(prefix);
 	char *end;
 	long n;
 
-	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+	if (strncmp(name, prefix, length) != 0)
 		return false;
-	name += sizeof(prefix) - 1;
+	name += length;
 	n = strtol(name, &end, 10);
 	if (*name < '0' || *name > '9' || *end || n < 1 || n > FF_MAX_DEVICES)
 		return false;
-	*stages = (uint32_t)n;
+	*ret = (uint32_t)n;
 	return true;
+}
+
+bool ff_is_pipeline(const char *name, uint32_t *stages)
+{
+	return is_numbered("pipeline-", name, stages);
+}
+
+bool ff_is_tables(const char *name, uint32_t *columns)
+{
+	return is_numbered("tables-", name, columns);
 }
 
 /* Whatever the limits of the space. */
@@ -166,7 +180,7 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 {
 	struct ff_strategy made;
 	struct ff_megatron hand;
-	uint32_t which = 0, stages;
+	uint32_t which = 0, stages, columns;
 	int code;
 
 	if (ff_is_pipeline(name, &stages)) {
@@ -175,6 +189,8 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 					stages, m->n_devices);
 		return ff_start_pipeline(s, g, m, stages, a, ret, err);
 	}
+	if (ff_is_tables(name, &columns))
+		return ff_start_tables(g, m, columns, a, ret, err);
 	if (ff_is_megatron(name)) {
 		code = ff_megatron_parse(name, &hand, err);
 		return code == FF_OK ? ff_start_megatron(&hand, g, m, a, ret, err) : code;
@@ -199,7 +215,7 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 		return ff_fail(err, FF_E_INPUT,
 				"unknown starting strategy '%s': expected data-parallel, single, "
 				"expert, random, zero-1, zero-2, zero-3, frugal, "
-				"pipeline-N or "
+				"pipeline-N, tables-N or "
 				"megatron:T,D,P,M",
 				name);
 	}

@@ -8,6 +8,7 @@
 #include "ff/clock.h"
 #include "hand/buckets.h"
 #include "hand/grid.h"
+#include "hand/tables.h"
 #include "space/limits.h"
 
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
@@ -72,20 +73,36 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
 	return ff_chain_go_to(c, s, err);
 }
 
-/* The best of pipelines of 2, 4, 8 and so on stages. */
-static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
+/* Starts of which there is one for each number of stages, or of columns: the best of least, twice
+ * that, and so on. */
+static const struct family {
+	const char *name;
+	uint32_t least, most;
+	bool micro; /* there have to be micro-batches */
+} families[] = {{"pipeline", 2, MOST_STAGES, true}, {"tables", 1, FF_MAX_DEVICES, false}};
+
+static const struct family *find_family(const char *called)
+{
+	for (uint32_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+		if (!strcmp(called, families[i].name))
+			return &families[i];
+	return NULL;
+}
+
+static int find_best(struct ff_chain *c, const struct family *of, struct ff_arena *a,
+		struct ff_strategy *ret, bool *found, struct ff_error *err)
 {
 	struct ff_evaluation best = {.step_us = INFINITY, .over_bytes = INT64_MAX};
-	struct ff_strategy s, kept;
+	struct ff_strategy s;
 	struct ff_error why;
 	char text[32];
 	int code = FF_OK;
 
 	*found = false;
-	for (uint32_t n = 2; n <= c->machine->n_devices && n <= MOST_STAGES; n *= 2) {
-		if (c->space->n_micro < 2 || ff_chain_in_hurry(c))
+	for (uint32_t n = of->least; n <= c->machine->n_devices && n <= of->most; n *= 2) {
+		if ((of->micro && c->space->n_micro < 2) || ff_chain_in_hurry(c))
 			break;
-		snprintf(text, sizeof(text), "pipeline-%u", n);
+		snprintf(text, sizeof(text), "%s-%u", of->name, n);
 		code = ff_init_strategy(
 				text, c->space, c->graph, c->machine, c->opt->seed, a, &s, &why);
 		if (code == FF_E_INPUT) {
@@ -101,10 +118,19 @@ static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, s
 		if (*found && ff_how_much_worse(best, c->at) >= 0)
 			continue;
 		*found = true;
-		kept = s;
+		*ret = s;
 		best = c->at;
 	}
-	return *found ? go_to(c, &kept, err) : code;
+	return code;
+}
+
+static int start_best(struct ff_chain *c, const struct family *of, struct ff_arena *a, bool *found,
+		struct ff_error *err)
+{
+	struct ff_strategy s;
+	int code = find_best(c, of, a, &s, found, err);
+
+	return code == FF_OK && *found ? go_to(c, &s, err) : code;
 }
 
 static bool saves_memory(const char *called)
@@ -216,8 +242,8 @@ static int start_from(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool *
 	*found = true;
 	if (given(c, i))
 		return ff_chain_go_to(c, given(c, i), err);
-	if (!strcmp(called, "pipeline"))
-		return start_pipeline(c, a, found, err);
+	if (find_family(called))
+		return start_best(c, find_family(called), a, found, err);
 	if (!strcmp(called, "megatron"))
 		return start_grid(c, a, found, err);
 	*found = !saves_memory(called) || is_tight(c);
@@ -243,6 +269,8 @@ static bool is_mine(const struct ff_chain *c, uint32_t i, uint32_t n)
  * once more. */
 static bool is_due(const struct ff_chain *c, uint32_t i, uint32_t n)
 {
+	if (!strcmp(name(c, i), "tables") && !ff_tables_matter(c->graph))
+		return false;
 	if (c->run.n > 1 && n > 1 && !strcmp(name(c, i), "elimination"))
 		return false;
 	return is_mine(c, i, n);
@@ -251,8 +279,8 @@ static bool is_due(const struct ff_chain *c, uint32_t i, uint32_t n)
 /* Whether a start is one strategy, made at once. */
 static bool is_plain(const char *called)
 {
-	return !saves_memory(called) && strcmp(called, "elimination") != 0 &&
-	       strcmp(called, "pipeline") != 0 && strcmp(called, "random") != 0;
+	return !saves_memory(called) && !find_family(called) &&
+	       strcmp(called, "elimination") != 0 && strcmp(called, "random") != 0;
 }
 
 /* Makes a start current, with the buckets that are best for it. */
@@ -329,6 +357,16 @@ static int look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 	return go_to_tuned(c, &start, err);
 }
 
+/* The same of tables, with the number of columns that is best. */
+static int look_at_tables(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+{
+	struct ff_strategy s;
+	bool found;
+	int code = find_best(c, find_family("tables"), a, &s, &found, err);
+
+	return code == FF_OK && found ? go_to_tuned(c, &s, err) : code;
+}
+
 /* A look at the grid of strategies by hand; it is all of the space that they use. */
 static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
@@ -377,6 +415,9 @@ static int look_at_starts(struct ff_chain *c, uint32_t n, struct ff_arena *a, st
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
 		if (is_due(c, i, n) && is_plain(name(c, i)))
 			code = look_at(c, i, a, err);
+	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
+		if (is_due(c, i, n) && !strcmp(name(c, i), "tables"))
+			code = look_at_tables(c, a, err);
 	c->notes.slow = is_slow(c);
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
 		if (is_due(c, i, n) && !strcmp(name(c, i), "megatron"))

@@ -40,6 +40,27 @@ def test_phases_are_searched():
                "-o", "x.json", "--init", *start)
 
 
+def test_tables_begin_a_search():
+    """Tables that fit no device: a search is no worse, however short, than the best number of columns, any seed."""
+    zoo("dlrm_terabyte", "--batch", "16384", "-o", "tables.json")
+    at = ["tables.json", "--machine", "dgx-a100-40:8", "--costs", "analytic", "--optimizer", "sgd"]
+    least = float("inf")
+    for columns in (64, 32, 16, 1)[::SHARE]:
+        run(*at, "--simulate", f"tables-{columns}", "--report", "r.json")
+        report = conforms("r.json", "search-report")
+        assert report["fits"], columns
+        least = min(least, report["predicted_us"])
+    for seed in (0, 1)[::SHARE]:
+        run(*at, "--proposals", "20", "--seed", str(seed), "-o", "plan.json", "--report", "r.json")
+        report = conforms("r.json", "search-report")
+        assert report["predicted_us"] <= 1.0001 * least, (seed, report["predicted_us"], least)
+    refuse(2, "tables-128: expected a divisor of the 64 devices", *at, "--simulate", "tables-128")
+    refuse(2, "option --init: tables-3", *at, "--proposals", "1", "--init", "tables-3", "-o", "x.json")
+    # few of what alexnet trains are looked up: none
+    refuse(2, "alexnet looks up no tables", "alexnet.json", *BASE, "--simulate", "tables-2")
+    run("alexnet.json", *BASE, "--proposals", "1", "--init", "tables", "-o", "plan.json")
+
+
 def test_zero_1_costs_what_data_parallelism_does():
     """The same bytes, in as many messages, and updates as many times shorter as there are devices."""
     zoo("gpt2", "--batch", "64", "--set", "layers=4", "--set", "dtype=bfloat16", "-o", "gpt.json")

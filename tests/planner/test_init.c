@@ -3,6 +3,7 @@
 
 #include "ff/zoo.h"
 #include "fixture.h"
+#include "hand/tables.h"
 
 static struct ff_arena arena;
 
@@ -154,6 +155,81 @@ START_TEST(test_expert_light_layer)
 }
 END_TEST
 
+static void check_degrees(const struct ff_graph *g, const struct ff_strategy *s, const char *node,
+		const char *dim, uint32_t a, const char *other, uint32_t b)
+{
+	uint32_t i = ff_graph_find(g, node), found = 0;
+
+	ck_assert_msg(i != FF_NONE, "%s", node);
+	ck_assert_uint_eq(s->config[i].n_parts, a * b);
+	for (uint32_t d = 0; d < g->nodes[i].n_dims; d++) {
+		const char *name = g->nodes[i].dim[d].name;
+
+		if (strcmp(name, dim) != 0 && strcmp(name, other) != 0)
+			continue;
+		found++;
+		ck_assert_msg(s->config[i].degree[d] == (strcmp(name, dim) ? b : a), "%s: %s", node,
+				name);
+	}
+	ck_assert_uint_eq(found, 2);
+}
+
+/* Large tables are cut by column and row, small ones by column and sample, what joins their vectors
+ * with them; all else by sample. */
+START_TEST(test_tables)
+{
+	struct ff_machine m = fixture_devices(16, &arena);
+	struct ff_graph g = zoo("dlrm", 64), mlp = fixture_mlp(4, 8, 8, 2, &arena);
+	struct ff_strategy s = init("tables-8", &g, &m, 0);
+
+	check_degrees(&g, &s, "table2", "feature", 8, "vocabulary", 2);
+	check_degrees(&g, &s, "table5", "feature", 8, "sample", 2);
+	check_degrees(&g, &s, "vectors", "axis2", 8, "sample", 2);
+	ck_assert_uint_eq(only_degree(&g, &s, "products", "sample"), 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "top0", "sample"), 16);
+	s = init("tables-1", &g, &m, 0);
+	ck_assert_uint_eq(only_degree(&g, &s, "table2", "vocabulary"), 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "table5", "sample"), 16);
+	ck_assert(ff_tables_matter(&g));
+	ck_assert(!ff_tables_matter(&mlp));
+}
+END_TEST
+
+START_TEST(test_tables_that_are_none)
+{
+	static const struct {
+		const char *net, *name, *why;
+	} cases[] = {{"dlrm", "tables-32", "divisor of the 48 devices"},
+			{"dlrm", "tables-48", "at most the 16 columns"},
+			{"lenet", "tables-2", "looks up no tables"}};
+	struct ff_machine m = fixture_devices(48, &arena);
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct ff_graph g = zoo(cases[i].net, 96);
+		struct ff_error err = {0};
+		struct ff_space *space;
+		struct ff_strategy s;
+
+		CHECK_OK(ff_space_create(&g, &m, &space, &err));
+		ck_assert_int_eq(
+				ff_init_strategy(cases[i].name, space, &g, &m, 0, &arena, &s, &err),
+				FF_E_INPUT);
+		ck_assert_msg(strstr(err.text, cases[i].why), "%s", err.text);
+		ff_space_destroy(space);
+	}
+	for (uint32_t n = 1; n <= 16; n++) {
+		struct ff_graph g = zoo("dlrm", 96);
+
+		if (48 % n == 0) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "tables-%u", n);
+			init(name, &g, &m, 0);
+		}
+	}
+}
+END_TEST
+
 START_TEST(test_single)
 {
 	struct ff_graph g = zoo("lenet", 64);
@@ -217,6 +293,8 @@ static Suite *suite(void)
 	tcase_add_test(c, test_expert_alexnet);
 	tcase_add_test(c, test_expert_follows);
 	tcase_add_test(c, test_expert_light_layer);
+	tcase_add_test(c, test_tables);
+	tcase_add_test(c, test_tables_that_are_none);
 	tcase_add_test(c, test_single);
 	tcase_add_test(c, test_random_by_seed);
 	tcase_add_test(c, test_unknown_name);

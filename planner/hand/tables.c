@@ -1,0 +1,170 @@
+/* Tables of vectors are most of a recommendation model, and too large for one device.  People cut
+ * them by column, so that every device has the same share of bytes and of look-ups, and by row
+ * where that is not enough (Mudigere et al., "Software-Hardware Co-design for Fast and Scalable
+ * Training of Deep Learning Recommendation Models", ISCA 2022).  What joins the vectors is cut
+ * alike, so that one message moves them all to where the samples are.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tables.h"
+
+#include "space/carry_config.h"
+#include "space/space.h"
+
+static bool is_table(const struct ff_graph *g, uint32_t node)
+{
+	return ff_node_needs_config(g, node) && ff_op_flags_of(g, node) & FF_OP_LOOKUP &&
+	       g->nodes[node].n_in > g->nodes[node].n_data;
+}
+
+static int64_t elements(uint32_t rank, const int32_t *shape)
+{
+	int64_t n = 1;
+
+	for (uint32_t i = 0; i < rank; i++)
+		n *= shape[i];
+	return n;
+}
+
+/* Of the table that `node` looks up. */
+static int64_t table_elements(const struct ff_graph *g, uint32_t node)
+{
+	const struct ff_operand *table = &g->nodes[node].in_map[g->nodes[node].n_data];
+
+	return elements(table->rank, table->shape);
+}
+
+bool ff_tables_matter(const struct ff_graph *g)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		uint32_t edge = g->nodes[i].in + g->nodes[i].n_data;
+
+		if (is_table(g, i) && g->uses[g->values[g->edges[edge].value].first_use] == edge)
+			sum += table_elements(g, i);
+	}
+	return sum > ff_graph_parameters(g) / 2;
+}
+
+/* The first dim with that label, or FF_NONE. */
+static uint32_t dim_labelled(const struct ff_node *n, enum ff_label label)
+{
+	for (uint32_t i = 0; i < n->n_dims; i++)
+		if (n->dim[i].label == label)
+			return i;
+	return FF_NONE;
+}
+
+/* Dim `column` of a node in up to `columns` parts, which divide them, on neighbours; `other` in as
+ * many as there are devices for. */
+static void cut(const struct ff_node *n, uint32_t column, uint32_t columns, uint32_t other,
+		uint32_t n_devices, struct ff_config *ret)
+{
+	uint16_t degree[FF_MAX_DIMS] = {0};
+	struct ff_view view = {0};
+	uint32_t by = 1, rest;
+
+	for (uint32_t i = 0; i < n->n_dims; i++)
+		degree[i] = 1;
+	for (uint32_t i = 2; column != FF_NONE && i <= columns; i++)
+		by = columns % i == 0 && (uint32_t)n->dim[column].extent >= i ? i : by;
+	if (by > 1) {
+		degree[column] = (uint16_t)by;
+		view.stride[column] = 1;
+	}
+	rest = n_devices / by;
+	if (other != FF_NONE && rest > (uint32_t)n->dim[other].extent)
+		rest = (uint32_t)n->dim[other].extent;
+	if (other != FF_NONE && rest > 1) {
+		degree[other] = (uint16_t)rest;
+		view.stride[other] = by;
+	}
+	ff_view_config(n->n_dims, degree, &view, ret);
+}
+
+/* Rows are cut where a table has more elements than what is looked up in it: partial vectors are
+ * less to move then than the gradients of a table that several devices have. */
+static uint32_t other_dim(const struct ff_graph *g, uint32_t node)
+{
+	const struct ff_node *n = &g->nodes[node];
+	const struct ff_value *out = &g->values[n->out];
+	bool heavy = table_elements(g, node) > elements(out->rank, out->shape);
+
+	return heavy ? dim_labelled(n, FF_DIM_REDUCTION) : ff_node_sample_dim(n);
+}
+
+/* `column` is, by node, the dim of columns.  The one of a node without parameters that has, of some
+ * input, the columns as they are; FF_NONE: there is none. */
+static uint32_t follow(const struct ff_graph *g, uint32_t node, const uint32_t *column)
+{
+	const struct ff_node *n = &g->nodes[node];
+
+	if (n->n_in > n->n_data || ff_node_is_loss(g, node))
+		return FF_NONE;
+	for (uint32_t k = 0; k < ff_node_inputs(n); k++) {
+		const struct ff_value *v = &g->values[g->edges[n->in + k].value];
+		const struct ff_node *from = &g->nodes[v->producer];
+		const struct ff_operand *in = &n->in_map[k], *out = &from->out_map[v->port];
+
+		for (uint32_t i = 0; column[v->producer] != FF_NONE && i < out->rank; i++) {
+			uint32_t d = in->axis[i].n_terms == 1 ? (uint32_t)in->axis[i].term[0].dim
+							      : FF_NONE;
+
+			if (out->axis[i].n_terms != 1 || d == FF_NONE ||
+					(uint32_t)out->axis[i].term[0].dim != column[v->producer])
+				continue;
+			if (n->dim[d].label != FF_DIM_REDUCTION &&
+					n->dim[d].extent == from->dim[column[v->producer]].extent)
+				return d;
+		}
+	}
+	return FF_NONE;
+}
+
+/* By node, the dim of columns of tables and of what follows them; the most columns of a table. */
+static int32_t find_columns(const struct ff_graph *g, uint32_t *column)
+{
+	int32_t most = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *n = &g->nodes[i];
+
+		column[i] = FF_NONE;
+		if (is_table(g, i))
+			column[i] = dim_labelled(n, FF_DIM_PARAMETER);
+		else if (ff_node_needs_config(g, i))
+			column[i] = follow(g, i, column);
+		if (is_table(g, i) && column[i] != FF_NONE && n->dim[column[i]].extent > most)
+			most = n->dim[column[i]].extent;
+	}
+	return most;
+}
+
+int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, uint32_t columns,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
+{
+	uint32_t *column = ff_arena_array(a, g->n_nodes, sizeof(*column));
+	struct ff_strategy s;
+	int32_t most;
+	int code = column ? ff_strategy_create(g, a, &s, err) : ff_fail_memory(err);
+
+	if (code < 0)
+		return code;
+	most = find_columns(g, column);
+	if (!most)
+		return ff_fail(err, FF_E_INPUT,
+				"tables-%u: graph %s looks up no tables: expected one that does",
+				columns, g->name);
+	if (m->n_devices % columns || columns > (uint32_t)most)
+		return ff_fail(err, FF_E_INPUT,
+				"tables-%u: expected a divisor of the %u devices, and at most the "
+				"%d columns of a table",
+				columns, m->n_devices, most);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_needs_config(g, i))
+			cut(&g->nodes[i], column[i], columns,
+					is_table(g, i) ? other_dim(g, i)
+						       : ff_node_sample_dim(&g->nodes[i]),
+					m->n_devices, &s.config[i]);
+	*ret = s;
+	return FF_OK;
+}
