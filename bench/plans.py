@@ -3,13 +3,15 @@
 fits, and the lower bound.
 
 usage: bench/plans.py [--build build] [--networks gpt2_xl,llama,...] [--devices 8,64,256,1024]
-                      [--machines A100,H100] [--budget 60s] [--seeds 3] [--hand 600] [--json FILE] [--svg FOLDER]
+                      [--machines A100,H100] [--budget 60s | --proposals N] [--seeds 3] [--hand 600]
+                      [--json FILE] [--svg FOLDER]
 
 One line for each network, number of devices and kind of GPU, in Markdown: the step of the search's plan, least and
 most of the seeds, and by how much these differ; the best of the grid by hand (ffsearch --simulate megatron), and
 which it is, where that is found in --hand seconds (0: it is not sought); data parallelism with its best buckets, or
 what it comes to where that does not fit; the bound, and the gap between it and the plan; the longest until a search
-had a plan that fits; the most memory that one took. A search that is slower than the best by hand is marked with "!",
+had a plan that fits; the most processor time and memory that one took. With --proposals budgets are that many, so
+that a machine that others use, too, finds the same plans. A search that is slower than the best by hand is marked with "!",
 one that finds nothing says so.
 Networks are ffzoo's, with as many samples a device as their row below says, bfloat16 and AdamW where that is
 usual. Costs are by models of devices, collectives in stages.  A search may use 4 GiB.
@@ -52,7 +54,7 @@ def limit_memory():
 
 
 def search(command, report):
-    """Report, the sentence of an error, and the most bytes that it took."""
+    """Report, the sentence of an error, and what it used."""
     with tempfile.TemporaryFile("w+") as said:
         with subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=said,
                               preexec_fn=limit_memory) as child:
@@ -61,7 +63,7 @@ def search(command, report):
         said.seek(0)
         error = said.read().strip()
     found = load(report) if child.returncode == 0 else None
-    return found, error, used.ru_maxrss * 1024
+    return found, error, used
 
 
 def by_hand(base, folder, seconds):
@@ -86,12 +88,15 @@ def measure(args, folder, network, devices, kind):
     run(f"{args.build}/graphs/ffzoo", network, "--batch", samples * devices, *settings, "-o", graph)
     base = [f"{args.build}/planner/ffsearch", graph, "--machine", f"{MACHINES[kind]}:{devices // 8}", "--costs",
             "analytic", "--by-nodes", "--optimizer", optimizer]
-    row = {"network": network, "devices": devices, "machine": kind, "seeds_us": [], "first_s": 0, "bytes": 0}
+    budget = ["--proposals", args.proposals] if args.proposals else ["--budget", args.budget]
+    row = {"network": network, "devices": devices, "machine": kind, "seeds_us": [], "first_s": 0, "cpu_s": 0,
+           "bytes": 0}
     for seed in range(args.seeds):
         report = f"{folder}/report.json"
-        found, error, used = search([*base, "--budget", args.budget, "--seed", seed, "-o", f"{folder}/plan.json",
-                                     "--report", report], report)
-        row["bytes"] = max(row["bytes"], used)
+        found, error, used = search([*base, *budget, "--seed", seed, "-o", f"{folder}/plan.json", "--report", report],
+                                    report)
+        row["bytes"] = max(row["bytes"], used.ru_maxrss * 1024)
+        row["cpu_s"] = max(row["cpu_s"], used.ru_utime + used.ru_stime)
         if not found:
             row["error"] = error
             continue
@@ -118,7 +123,7 @@ def show(row):
     dp = f"{text(row['baseline_us'])} ({row['baseline']})" if row.get("baseline_fits") else "-"
     print(f"| {row['network']} | {row['devices']} {row['machine']} | {plan} | {spread} | "
           f"{text(row['hand_us'])} ({row['hand']}) | {dp} | {text(bound)} | {gap} | {row['first_s']:.1f} | "
-          f"{row['bytes'] / 2**30:.1f} |", flush=True)
+          f"{row['cpu_s']:.1f} | {row['bytes'] / 2**30:.1f} |", flush=True)
 
 
 def draw(rows, folder):
@@ -145,6 +150,7 @@ def main():
     parser.add_argument("--devices", default="8,64,256,1024")
     parser.add_argument("--machines", default="A100,H100")
     parser.add_argument("--budget", default="60s")
+    parser.add_argument("--proposals", type=int, help="of a search, instead of a time")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--hand", type=float, default=600)
     parser.add_argument("--json")
@@ -155,8 +161,8 @@ def main():
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join([*NETWORKS, *MACHINES])}")
     rows = []
     print("| network | devices | plan, ms | spread, % | best by hand, ms | data parallelism, ms | bound, ms | gap, % | "
-          "first, s | GiB |")
-    print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
+          "first, s | processor, s | GiB |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
     from_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for network in args.networks.split(","):
