@@ -64,9 +64,10 @@ int ff_job_check_starts(struct ff_job *j, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < j->opt.init.n && code == FF_OK; i++) {
+		struct ff_tables tables;
 		uint32_t n;
 
-		if (!ff_is_pipeline(j->starts[i], &n) && !ff_is_tables(j->starts[i], &n) &&
+		if (!ff_is_pipeline(j->starts[i], &n) && !ff_is_tables(j->starts[i], &tables) &&
 				!ff_is_megatron(j->starts[i]))
 			continue;
 		code = ff_init_strategy(j->starts[i], j->tools.space, &j->in.graph, &j->in.machine,

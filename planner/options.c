@@ -45,12 +45,13 @@ const struct ff_command ff_job_command = {
 
 bool ff_job_is_start(const char *name)
 {
+	struct ff_tables tables;
 	uint32_t n;
 
 	for (uint32_t i = 0; ff_starts[i]; i++)
 		if (!strcmp(name, ff_starts[i]))
 			return true;
-	return ff_is_pipeline(name, &n) || ff_is_tables(name, &n) || ff_is_megatron(name);
+	return ff_is_pipeline(name, &n) || ff_is_tables(name, &tables) || ff_is_megatron(name);
 }
 
 static const char *near_start(struct ff_nearest *near, const char *name)

@@ -47,9 +47,14 @@ extern const char *const ff_starts[];
  * many micro-batches as the space allows up to 4 N, 1F1B; "frugal", data-parallel with
  * whatever saves memory; "tables-N", tables cut by column over N neighbours, by row or by sample
  * over such groups of devices, and all else by sample. */
-/* Whether `name` is pipeline-N, or tables-N. */
+/* Whether `name` is pipeline-N; or tables-N, perhaps with ",replicas" behind it: what would be cut
+ * by row is the same in all groups. */
+struct ff_tables {
+	uint32_t columns;
+	bool replicas;
+};
 bool ff_is_pipeline(const char *name, uint32_t *stages);
-bool ff_is_tables(const char *name, uint32_t *columns);
+bool ff_is_tables(const char *name, struct ff_tables *ret);
 int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
 		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);

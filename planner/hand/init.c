@@ -146,31 +146,36 @@ static void fill_random(const struct ff_space *s, const struct ff_graph *g, uint
 			ff_space_draw(s, i, &random, &ret->config[i]);
 }
 
-/* `prefix` and a number of devices. */
-static bool is_numbered(const char *prefix, const char *name, uint32_t *ret)
+/* `prefix` and a number of devices; what follows them, or NULL. */
+static const char *parse_numbered(const char *prefix, const char *name, uint32_t *ret)
 {
 	const size_t length = strlen(prefix);
 	char *end;
 	long n;
 
 	if (strncmp(name, prefix, length) != 0)
-		return false;
+		return NULL;
 	name += length;
 	n = strtol(name, &end, 10);
-	if (*name < '0' || *name > '9' || *end || n < 1 || n > FF_MAX_DEVICES)
-		return false;
+	if (*name < '0' || *name > '9' || n < 1 || n > FF_MAX_DEVICES)
+		return NULL;
 	*ret = (uint32_t)n;
-	return true;
+	return end;
 }
 
 bool ff_is_pipeline(const char *name, uint32_t *stages)
 {
-	return is_numbered("pipeline-", name, stages);
+	const char *rest = parse_numbered("pipeline-", name, stages);
+
+	return rest && !*rest;
 }
 
-bool ff_is_tables(const char *name, uint32_t *columns)
+bool ff_is_tables(const char *name, struct ff_tables *ret)
 {
-	return is_numbered("tables-", name, columns);
+	const char *rest = parse_numbered("tables-", name, &ret->columns);
+
+	ret->replicas = rest && *rest;
+	return rest && (!*rest || !strcmp(rest, ",replicas"));
 }
 
 /* Whatever the limits of the space. */
@@ -180,7 +185,8 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 {
 	struct ff_strategy made;
 	struct ff_megatron hand;
-	uint32_t which = 0, stages, columns;
+	uint32_t which = 0, stages;
+	struct ff_tables tables;
 	int code;
 
 	if (ff_is_pipeline(name, &stages)) {
@@ -189,8 +195,10 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 					stages, m->n_devices);
 		return ff_start_pipeline(s, g, m, stages, a, ret, err);
 	}
-	if (ff_is_tables(name, &columns))
-		return ff_start_tables(g, m, columns, a, ret, err);
+	if (ff_is_tables(name, &tables) && tables.replicas && !(s->what & FF_SPACE_REPLICAS))
+		return ff_fail(err, FF_E_INPUT, "%s: the space has no replicas", name);
+	if (ff_is_tables(name, &tables))
+		return ff_start_tables(g, m, &tables, a, ret, err);
 	if (ff_is_megatron(name)) {
 		code = ff_megatron_parse(name, &hand, err);
 		return code == FF_OK ? ff_start_megatron(&hand, g, m, a, ret, err) : code;

@@ -1,9 +1,10 @@
 /* Tables of vectors are most of a recommendation model, and too large for one device.  People cut
  * them by column, so that every device has the same share of bytes and of look-ups, and by row
  * where that is not enough (Mudigere et al., "Software-Hardware Co-design for Fast and Scalable
- * Training of Deep Learning Recommendation Models", ISCA 2022).  What joins the vectors is cut
- * alike, so that one message moves them all to where the samples are.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Training of Deep Learning Recommendation Models", ISCA 2022).  Where there is memory, groups of
+ * devices may have the same columns instead: each looks up all ids and has the whole gradient, so
+ * that no partial vectors are added.  What joins the vectors is cut alike, so that one message
+ * moves them all to where the samples are. SPDX-License-Identifier: Apache-2.0 */
 #include "tables.h"
 
 #include "space/carry_config.h"
@@ -55,8 +56,8 @@ static uint32_t dim_labelled(const struct ff_node *n, enum ff_label label)
 }
 
 /* Dim `column` of a node in up to `columns` parts, which divide them, on neighbours; `other` in as
- * many as there are devices for. */
-static void cut(const struct ff_node *n, uint32_t column, uint32_t columns, uint32_t other,
+ * many as there are devices for, or, FF_NONE, replicas if that is asked for. */
+static void cut(const struct ff_node *n, uint32_t column, const struct ff_tables *t, uint32_t other,
 		uint32_t n_devices, struct ff_config *ret)
 {
 	uint16_t degree[FF_MAX_DIMS] = {0};
@@ -65,8 +66,8 @@ static void cut(const struct ff_node *n, uint32_t column, uint32_t columns, uint
 
 	for (uint32_t i = 0; i < n->n_dims; i++)
 		degree[i] = 1;
-	for (uint32_t i = 2; column != FF_NONE && i <= columns; i++)
-		by = columns % i == 0 && (uint32_t)n->dim[column].extent >= i ? i : by;
+	for (uint32_t i = 2; column != FF_NONE && i <= t->columns; i++)
+		by = t->columns % i == 0 && (uint32_t)n->dim[column].extent >= i ? i : by;
 	if (by > 1) {
 		degree[column] = (uint16_t)by;
 		view.stride[column] = 1;
@@ -79,17 +80,24 @@ static void cut(const struct ff_node *n, uint32_t column, uint32_t columns, uint
 		view.stride[other] = by;
 	}
 	ff_view_config(n->n_dims, degree, &view, ret);
+	if (other == FF_NONE && t->replicas && rest > 1) {
+		ret->replicas = (uint16_t)rest;
+		ret->n_parts *= rest;
+		ret->replica_stride = (uint16_t)by;
+	}
 }
 
 /* Rows are cut where a table has more elements than what is looked up in it: partial vectors are
- * less to move then than the gradients of a table that several devices have. */
-static uint32_t other_dim(const struct ff_graph *g, uint32_t node)
+ * less to move then than the gradients of a table that several devices have.  FF_NONE: replicas
+ * instead. */
+static uint32_t other_dim(const struct ff_graph *g, uint32_t node, bool replicas)
 {
 	const struct ff_node *n = &g->nodes[node];
 	const struct ff_value *out = &g->values[n->out];
-	bool heavy = table_elements(g, node) > elements(out->rank, out->shape);
 
-	return heavy ? dim_labelled(n, FF_DIM_REDUCTION) : ff_node_sample_dim(n);
+	if (!is_table(g, node) || table_elements(g, node) <= elements(out->rank, out->shape))
+		return ff_node_sample_dim(n);
+	return replicas ? FF_NONE : dim_labelled(n, FF_DIM_REDUCTION);
 }
 
 /* `column` is, by node, the dim of columns.  The one of a node without parameters that has, of some
@@ -139,7 +147,7 @@ static int32_t find_columns(const struct ff_graph *g, uint32_t *column)
 	return most;
 }
 
-int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, uint32_t columns,
+int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, const struct ff_tables *t,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
 {
 	uint32_t *column = ff_arena_array(a, g->n_nodes, sizeof(*column));
@@ -153,18 +161,21 @@ int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, uint32
 	if (!most)
 		return ff_fail(err, FF_E_INPUT,
 				"tables-%u: graph %s looks up no tables: expected one that does",
-				columns, g->name);
-	if (m->n_devices % columns || columns > (uint32_t)most)
+				t->columns, g->name);
+	if (m->n_devices % t->columns || t->columns > (uint32_t)most)
 		return ff_fail(err, FF_E_INPUT,
 				"tables-%u: expected a divisor of the %u devices, and at most the "
 				"%d columns of a table",
-				columns, m->n_devices, most);
+				t->columns, m->n_devices, most);
+	if (t->replicas && t->columns == m->n_devices)
+		return ff_fail(err, FF_E_INPUT,
+				"tables-%u,replicas: all %u devices have columns of their own: "
+				"expected fewer columns",
+				t->columns, m->n_devices);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_node_needs_config(g, i))
-			cut(&g->nodes[i], column[i], columns,
-					is_table(g, i) ? other_dim(g, i)
-						       : ff_node_sample_dim(&g->nodes[i]),
-					m->n_devices, &s.config[i]);
+			cut(&g->nodes[i], column[i], t, other_dim(g, i, t->replicas), m->n_devices,
+					&s.config[i]);
 	*ret = s;
 	return FF_OK;
 }

@@ -8,9 +8,9 @@
 /* Whether tables are most of what `g` trains: elsewhere how they are cut decides little. */
 bool ff_tables_matter(const struct ff_graph *g);
 
-/* FF_E_INPUT where `columns` does not divide the devices, or no table has as many.  All memory from
- * `a`. */
-int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, uint32_t columns,
+/* FF_E_INPUT where that many columns do not divide the devices, or no table has as many, or there
+ * is nothing to replicate.  All memory from `a`. */
+int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, const struct ff_tables *t,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err);
 
 #endif

@@ -74,12 +74,15 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
 }
 
 /* Starts of which there is one for each number of stages, or of columns: the best of least, twice
- * that, and so on. */
+ * that, and so on, each with these words behind it. */
+#define MOST_WORDS 2
 static const struct family {
 	const char *name;
 	uint32_t least, most;
 	bool micro; /* there have to be micro-batches */
-} families[] = {{"pipeline", 2, MOST_STAGES, true}, {"tables", 1, FF_MAX_DEVICES, false}};
+	const char *words[MOST_WORDS];
+} families[] = {{"pipeline", 2, MOST_STAGES, true, {""}},
+		{"tables", 1, FF_MAX_DEVICES, false, {"", ",replicas"}}};
 
 static const struct family *find_family(const char *called)
 {
@@ -89,38 +92,48 @@ static const struct family *find_family(const char *called)
 	return NULL;
 }
 
+/* Of a family the best so far. */
+struct member {
+	struct ff_strategy strategy;
+	struct ff_evaluation at;
+	bool found;
+};
+
+static int try_member(struct ff_chain *c, const char *called, struct ff_arena *a,
+		struct member *best, struct ff_error *err)
+{
+	struct ff_strategy s;
+	struct ff_error why;
+	int code = ff_init_strategy(
+			called, c->space, c->graph, c->machine, c->opt->seed, a, &s, &why);
+
+	if (code == FF_E_INPUT)
+		return FF_OK; /* limits of the space rule it out */
+	if (code < 0)
+		*err = why;
+	else
+		code = go_to(c, &s, err);
+	if (code == FF_OK && (!best->found || ff_how_much_worse(best->at, c->at) < 0))
+		*best = (struct member){s, c->at, true};
+	return code;
+}
+
 static int find_best(struct ff_chain *c, const struct family *of, struct ff_arena *a,
 		struct ff_strategy *ret, bool *found, struct ff_error *err)
 {
-	struct ff_evaluation best = {.step_us = INFINITY, .over_bytes = INT64_MAX};
-	struct ff_strategy s;
-	struct ff_error why;
+	struct member best = {.found = false};
 	char text[32];
 	int code = FF_OK;
 
-	*found = false;
-	for (uint32_t n = of->least; n <= c->machine->n_devices && n <= of->most; n *= 2) {
-		if ((of->micro && c->space->n_micro < 2) || ff_chain_in_hurry(c))
-			break;
-		snprintf(text, sizeof(text), "%s-%u", of->name, n);
-		code = ff_init_strategy(
-				text, c->space, c->graph, c->machine, c->opt->seed, a, &s, &why);
-		if (code == FF_E_INPUT) {
-			code = FF_OK; /* limits of the space rule it out */
-			continue;
+	for (uint32_t n = of->least; n <= c->machine->n_devices && n <= of->most; n *= 2)
+		for (uint32_t i = 0; i < MOST_WORDS && of->words[i] && code == FF_OK; i++) {
+			if ((of->micro && c->space->n_micro < 2) || ff_chain_in_hurry(c))
+				break;
+			snprintf(text, sizeof(text), "%s-%u%s", of->name, n, of->words[i]);
+			code = try_member(c, text, a, &best, err);
 		}
-		if (code < 0)
-			*err = why;
-		else
-			code = go_to(c, &s, err);
-		if (code < 0)
-			return code;
-		if (*found && ff_how_much_worse(best, c->at) >= 0)
-			continue;
-		*found = true;
-		*ret = s;
-		best = c->at;
-	}
+	*found = best.found;
+	*ret = best.strategy;
 	return code;
 }
 

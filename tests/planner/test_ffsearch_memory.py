@@ -45,16 +45,19 @@ def test_tables_begin_a_search():
     zoo("dlrm_terabyte", "--batch", "16384", "-o", "tables.json")
     at = ["tables.json", "--machine", "dgx-a100-40:8", "--costs", "analytic", "--optimizer", "sgd"]
     least = float("inf")
-    for columns in (64, 32, 16, 1)[::SHARE]:
-        run(*at, "--simulate", f"tables-{columns}", "--report", "r.json")
+    for name in ("tables-64", "tables-32", "tables-32,replicas", "tables-1")[::SHARE]:
+        run(*at, "--simulate", name, "--report", "r.json")
         report = conforms("r.json", "search-report")
-        assert report["fits"], columns
+        assert report["fits"], name
         least = min(least, report["predicted_us"])
     for seed in (0, 1)[::SHARE]:
         run(*at, "--proposals", "20", "--seed", str(seed), "-o", "plan.json", "--report", "r.json")
         report = conforms("r.json", "search-report")
         assert report["predicted_us"] <= 1.0001 * least, (seed, report["predicted_us"], least)
     refuse(2, "tables-128: expected a divisor of the 64 devices", *at, "--simulate", "tables-128")
+    refuse(2, "all 64 devices have columns of their own", *at, "--simulate", "tables-64,replicas")
+    refuse(2, "the space has no replicas", *at, "--space", "none", "--proposals", "1", "--init", "tables-8,replicas",
+           "-o", "x.json")
     refuse(2, "option --init: tables-3", *at, "--proposals", "1", "--init", "tables-3", "-o", "x.json")
     # few of what alexnet trains are looked up: none
     refuse(2, "alexnet looks up no tables", "alexnet.json", *BASE, "--simulate", "tables-2")

@@ -34,6 +34,7 @@ static struct ff_strategy init(const char *name, const struct ff_graph *g,
 	struct ff_space *space;
 
 	CHECK_OK(ff_space_create(g, m, &space, &err));
+	ff_space_allow(space, FF_SPACE_ALL);
 	CHECK_OK(ff_init_strategy(name, space, g, m, seed, &arena, &s, &err));
 	ff_space_destroy(space);
 	CHECK_OK(ff_strategy_check(g, &s, m->n_devices, &err));
@@ -190,6 +191,10 @@ START_TEST(test_tables)
 	s = init("tables-1", &g, &m, 0);
 	ck_assert_uint_eq(only_degree(&g, &s, "table2", "vocabulary"), 16);
 	ck_assert_uint_eq(only_degree(&g, &s, "table5", "sample"), 16);
+	s = init("tables-8,replicas", &g, &m, 0);
+	ck_assert_uint_eq(s.config[ff_graph_find(&g, "table2")].replicas, 2);
+	ck_assert_uint_eq(s.config[ff_graph_find(&g, "table2")].n_parts, 16);
+	check_degrees(&g, &s, "table5", "feature", 8, "sample", 2);
 	ck_assert(ff_tables_matter(&g));
 	ck_assert(!ff_tables_matter(&mlp));
 }
@@ -201,10 +206,11 @@ START_TEST(test_tables_that_are_none)
 		const char *net, *name, *why;
 	} cases[] = {{"dlrm", "tables-32", "divisor of the 48 devices"},
 			{"dlrm", "tables-48", "at most the 16 columns"},
+			{"dlrm", "tables-2,copies", "unknown starting strategy"},
 			{"lenet", "tables-2", "looks up no tables"}};
 	struct ff_machine m = fixture_devices(48, &arena);
 
-	for (uint32_t i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ff_graph g = zoo(cases[i].net, 96);
 		struct ff_error err = {0};
 		struct ff_space *space;
