@@ -10,9 +10,9 @@ One line for each network, number of devices and kind of GPU, in Markdown: the s
 most of the seeds, and by how much these differ; the best of the grid by hand (ffsearch --simulate megatron), and
 which it is, where that is found in --hand seconds (0: it is not sought); data parallelism with its best buckets, or
 what it comes to where that does not fit; the bound, and the gap between it and the plan; the longest until a search
-had a plan that fits; the most processor time and memory that one took. With --proposals budgets are that many, so
-that a machine that others use, too, finds the same plans. A search that is slower than the best by hand is marked with "!",
-one that finds nothing says so.
+had a plan that fits; the most processor time and memory that one took. A search that is slower than the best by hand
+is marked with "!", one that finds nothing says so. With --proposals budgets are that many: plans are then the same
+whatever else runs.
 Networks are ffzoo's, with as many samples a device as their row below says, bfloat16 and AdamW where that is
 usual. Costs are by models of devices, collectives in stages.  A search may use 4 GiB.
 
