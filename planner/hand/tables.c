@@ -33,16 +33,25 @@ static int64_t table_elements(const struct ff_graph *g, uint32_t node)
 	return elements(table->rank, table->shape);
 }
 
+/* Whether nobody reads the table that is at `edge` but to look up: a product of all its words would
+ * have a say in how it is cut. */
+static bool is_looked_up_alone(const struct ff_graph *g, uint32_t edge)
+{
+	const struct ff_value *v = &g->values[g->edges[edge].value];
+
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		if (!is_table(g, g->edges[g->uses[v->first_use + u]].node))
+			return false;
+	return g->uses[v->first_use] == edge; /* counted once */
+}
+
 bool ff_tables_matter(const struct ff_graph *g)
 {
 	int64_t sum = 0;
 
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		uint32_t edge = g->nodes[i].in + g->nodes[i].n_data;
-
-		if (is_table(g, i) && g->uses[g->values[g->edges[edge].value].first_use] == edge)
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (is_table(g, i) && is_looked_up_alone(g, g->nodes[i].in + g->nodes[i].n_data))
 			sum += table_elements(g, i);
-	}
 	return sum > ff_graph_parameters(g) / 2;
 }
 

@@ -5,7 +5,8 @@
 
 #include "ff/search.h"
 
-/* Whether tables are most of what `g` trains: elsewhere how they are cut decides little. */
+/* Whether tables that are looked up alone are most of what `g` trains: elsewhere how they are cut
+ * decides little. */
 bool ff_tables_matter(const struct ff_graph *g);
 
 /* FF_E_INPUT where that many columns do not divide the devices, or no table has as many, or there

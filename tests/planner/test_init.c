@@ -182,6 +182,9 @@ START_TEST(test_tables)
 	struct ff_machine m = fixture_devices(16, &arena);
 	struct ff_graph g = zoo("dlrm", 64), mlp = fixture_mlp(4, 8, 8, 2, &arena);
 	struct ff_strategy s = init("tables-8", &g, &m, 0);
+	static const char *const one_layer[] = {"layers=1"};
+	struct ff_error err = {0};
+	struct ff_graph gpt;
 
 	check_degrees(&g, &s, "table2", "feature", 8, "vocabulary", 2);
 	check_degrees(&g, &s, "table5", "feature", 8, "sample", 2);
@@ -197,6 +200,8 @@ START_TEST(test_tables)
 	check_degrees(&g, &s, "table5", "feature", 8, "sample", 2);
 	ck_assert(ff_tables_matter(&g));
 	ck_assert(!ff_tables_matter(&mlp));
+	CHECK_OK(ff_zoo_build("gpt2", 4, one_layer, 1, &arena, &gpt, &err));
+	ck_assert(!ff_tables_matter(&gpt)); /* a product has the same weights */
 }
 END_TEST
 
