@@ -152,7 +152,7 @@ void ff_trial_destroy(struct ff_trial *e)
 void ff_trial_conclude(struct ff_trial *e, double step_us, struct ff_evaluation *ret)
 {
 	ret->step_us = e->early.next_us = step_us;
-	ff_account_over(e, ret);
+	ff_account_over(e, INT64_MAX, ret);
 }
 
 /* ---- strategies ---- */
@@ -399,7 +399,7 @@ static int prepare(struct ff_trial *e, struct ff_most most, struct ff_error *err
 }
 
 /* The proposal, which is in place, is moved in the account. */
-static void account_proposal(struct ff_trial *e, struct ff_evaluation *ret)
+static void account_proposal(struct ff_trial *e, struct ff_most most, struct ff_evaluation *ret)
 {
 	ff_place_exchange(e);
 	ff_columns_note(e, true);
@@ -408,7 +408,7 @@ static void account_proposal(struct ff_trial *e, struct ff_evaluation *ret)
 	account_touched(e, 1);
 	ff_columns_note(e, false);
 	e->proposal.accounted = true;
-	ff_account_over(e, ret);
+	ff_account_over(e, most.over_bytes, ret);
 }
 
 /* Whether it lacks more than it may; it is in the account. */
@@ -450,7 +450,7 @@ static int check_memory(struct ff_trial *e, struct ff_most most, bool *lacks,
 		code = ff_updates_find(e, err);
 	if (code < 0)
 		return code;
-	account_proposal(e, ret);
+	account_proposal(e, most, ret);
 	*lacks = lacks_more(e, most, ret);
 	return FF_OK;
 }
@@ -474,7 +474,7 @@ static int look_at(struct ff_trial *e, struct ff_most most, bool *lacks, struct 
 		return code;
 	code = time_changes(e, most, ret, err);
 	if (code == FF_OK && !ff_is_rejected(e) && !e->proposal.accounted) {
-		account_proposal(e, ret);
+		account_proposal(e, most, ret);
 		*lacks = lacks_more(e, most, ret);
 	}
 	return code;

@@ -52,7 +52,7 @@ struct ff_snapshots {
 struct ff_tally {
 	bool has_kept;    /* some operator keeps something from step to step */
 	bool has_scratch; /* some parameter has several readers */
-	int64_t *pinned, *peak;
+	int64_t *pinned;
 	int64_t *bundle;      /* by device: what comes and goes together */
 	uint32_t first, last; /* devices of the bundle; first > last: there are none */
 	struct ff_noted {

@@ -27,8 +27,7 @@ int ff_account_create(struct ff_trial *e, struct ff_error *err)
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
 		e->tally.has_kept = e->tally.has_kept || e->g->nodes[i].n_kept > 0;
 	e->tally.pinned = ff_arena_array(a, devices, sizeof(*e->tally.pinned));
-	e->tally.peak = ff_arena_array(a, devices, sizeof(*e->tally.peak));
-	return e->tally.pinned && e->tally.peak ? ff_columns_create(e, err) : ff_fail_memory(err);
+	return e->tally.pinned ? ff_columns_create(e, err) : ff_fail_memory(err);
 }
 
 /* The first step of run `r` that has no row: when it has been gone through twice. */
@@ -556,18 +555,20 @@ static void count_pinned(struct ff_trial *e)
 	ff_updates_count(e, e->tally.pinned);
 }
 
-void ff_account_over(struct ff_trial *e, struct ff_evaluation *ret)
+void ff_account_over(struct ff_trial *e, int64_t most_bytes, struct ff_evaluation *ret)
 {
-	uint32_t n = e->m->n_devices;
+	int64_t peak = 0;
 
 	count_pinned(e);
-	ff_columns_peak(e, e->tally.peak);
 	ret->tight = false;
 	ret->over_bytes = 0;
 	ret->spare_bytes = INT64_MAX;
-	for (uint32_t d = 0; d < n; d++) {
-		int64_t most = e->tally.pinned[d] + e->tally.peak[d], spare = e->limit[d] - most;
+	for (uint32_t d = 0; d < e->m->n_devices && ret->over_bytes <= most_bytes; d++) {
+		int64_t most, spare;
 
+		peak = ff_columns_peak(e, d, peak);
+		most = e->tally.pinned[d] + peak;
+		spare = e->limit[d] - most;
 		ret->over_bytes = ff_sat_add(ret->over_bytes, spare < 0 ? -spare : 0);
 		ret->spare_bytes = spare < ret->spare_bytes ? spare : ret->spare_bytes;
 		ret->tight = ret->tight || most > e->limit[d] / 2;

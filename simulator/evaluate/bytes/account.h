@@ -11,7 +11,8 @@ int ff_account_reset(struct ff_trial *e, struct ff_error *err);
 /* Adds (sign 1) or takes away (-1) all buffers of one value: its shards, their
  * gradients, what was moved of either, and stages. */
 void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign);
-/* What devices lack and have left, and whether some device is more than half full. */
-void ff_account_over(struct ff_trial *e, struct ff_evaluation *ret);
+/* What devices lack and have left, and whether some device is more than half full.  Of what lacks
+ * more than `most_bytes` it is known that it does, and no more. */
+void ff_account_over(struct ff_trial *e, int64_t most_bytes, struct ff_evaluation *ret);
 
 #endif

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SIDE_BY_SIDE 4
+#define WORTH_ROWS 8         /* for each of these */
 #define MOST_NOTED (1 << 18) /* changes of a proposal that are noted: more are counted again */
 
 int ff_columns_create(struct ff_trial *e, struct ff_error *err)
@@ -147,13 +149,39 @@ struct lives {
 	int64_t live, peak;
 };
 
-static struct lives sum_rows(const int64_t *change_bytes, uint32_t n, struct lives x)
+/* One row after another. */
+static struct lives sum_each(const int64_t *change_bytes, uint32_t n, struct lives x)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		x.live += change_bytes[i];
 		x.peak = x.live > x.peak ? x.live : x.peak;
 	}
 	return x;
+}
+
+/* Each sum waits for the one before it, so four parts are summed side by side. */
+static struct lives sum_rows(const int64_t *change_bytes, uint32_t n, struct lives x)
+{
+	uint32_t each = n / SIDE_BY_SIDE;
+	const int64_t *at[SIDE_BY_SIDE];
+	struct lives part[SIDE_BY_SIDE] = {{0}};
+
+	if (each < WORTH_ROWS)
+		return sum_each(change_bytes, n, x);
+	for (uint32_t k = 0; k < SIDE_BY_SIDE; k++) {
+		at[k] = change_bytes + k * each;
+		part[k].peak = INT64_MIN;
+	}
+	for (uint32_t i = 0; i < each; i++)
+		for (uint32_t k = 0; k < SIDE_BY_SIDE; k++)
+			part[k] = sum_each(at[k] + i, 1, part[k]);
+	for (uint32_t k = 0; k < SIDE_BY_SIDE; k++) {
+		int64_t peak = x.live + part[k].peak;
+
+		x.peak = peak > x.peak ? peak : x.peak;
+		x.live += part[k].live;
+	}
+	return sum_each(change_bytes + SIDE_BY_SIDE * each, n - SIDE_BY_SIDE * each, x);
 }
 
 /* What lives grows or shrinks by the same each time: of those without rows the last has the
@@ -186,19 +214,16 @@ static int64_t peak_of(const struct ff_order *f, const int64_t *change_bytes)
 	return sum_rows(change_bytes + row, f->account.n_rows - row, x).peak;
 }
 
-void ff_columns_peak(const struct ff_trial *e, int64_t *peak)
+int64_t ff_columns_peak(const struct ff_trial *e, uint32_t device, int64_t before)
 {
 	const struct ff_account *a = &e->order.account;
+	const int64_t *more = column(a, device);
 
-	memset(a->sum, 0, a->n_rows * sizeof(*a->sum));
-	for (uint32_t d = 0; d < e->m->n_devices; d++) {
-		const int64_t *more = column(a, d);
-
-		peak[d] = d ? peak[d - 1] : 0;
-		if (!a->n_set[d])
-			continue;
-		for (uint32_t i = 0; i < a->n_rows; i++)
-			a->sum[i] += more[i];
-		peak[d] = peak_of(&e->order, a->sum);
-	}
+	if (!device)
+		memset(a->sum, 0, a->n_rows * sizeof(*a->sum));
+	if (!a->n_set[device])
+		return before;
+	for (uint32_t i = 0; i < a->n_rows; i++)
+		a->sum[i] += more[i];
+	return peak_of(&e->order, a->sum);
 }

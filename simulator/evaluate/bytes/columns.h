@@ -19,7 +19,8 @@ void ff_columns_add_row(struct ff_trial *e, uint32_t device, uint32_t n, int64_t
  * it is too much to have been noted. */
 void ff_columns_note(struct ff_trial *e, bool on);
 bool ff_columns_undo(struct ff_trial *e);
-/* The most that lives on each device at once. */
-void ff_columns_peak(const struct ff_trial *e, int64_t *peak);
+/* The most that lives on a device at once, which are asked for one after another from the first on;
+ * `before`: of the one before it. */
+int64_t ff_columns_peak(const struct ff_trial *e, uint32_t device, int64_t before);
 
 #endif
