@@ -20,6 +20,7 @@
 #define LEAP_EVERY_TIGHT 64.0
 #define LEAP_EVERY_LEAST 16.0
 #define LEAP_FORGETS 16
+#define SURE_AFTER 0.125  /* of a start's walk, it is known where it leads */
 #define RUN_PER_NODE 5000 /* proposals for each operator, from one restart to the next */
 
 static void mark_changed(struct ff_chain *c, uint32_t node)
@@ -429,6 +430,16 @@ static double phase_done(const struct ff_chain *c)
 	return done;
 }
 
+/* Whether a start that lacks memory would lack some at the end of its walk still, if it went on as
+ * so far: there is a plan that fits, and rounds from that lead further. */
+static bool leads_nowhere(const struct ff_chain *c, double done)
+{
+	double gained = (double)(c->run.lacked_bytes - c->at.over_bytes);
+
+	return c->run.lacked_bytes && done >= SURE_AFTER &&
+	       gained < done * (double)c->run.lacked_bytes;
+}
+
 /* Walks one start or round from beta `hot` to `cold`. */
 int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error *err)
 {
@@ -436,7 +447,7 @@ int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error
 
 	c->run.beta = hot;
 	c->run.phase_from = c->proposals;
-	while (!ff_chain_out_of_budget(c) && done < 1) {
+	while (!ff_chain_out_of_budget(c) && done < 1 && !leads_nowhere(c, done)) {
 		int code = step(c, err);
 
 		if (code < 0)

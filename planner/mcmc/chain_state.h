@@ -47,6 +47,7 @@ struct ff_chain_run {
 	double next_exchange;              /* share of the budget */
 	double share_from, share;          /* of the budget: the current start's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
+	int64_t lacked_bytes; /* by the start that is walked, beside a plan that fits; 0: none */
 	double beta;
 	double leap_every; /* proposals, from one of other phases to the next */
 	bool reorders;     /* orders are walked, too */

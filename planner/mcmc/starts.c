@@ -462,9 +462,20 @@ static void share_out(struct ff_chain *c, uint32_t n_due)
 				      (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_all;
 }
 
+static int walk_start(struct ff_chain *c, struct ff_error *err)
+{
+	double beta = ff_chain_beta(c);
+	int code;
+
+	c->run.lacked_bytes = c->best.at.fits ? c->at.over_bytes : 0;
+	code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
+	c->run.lacked_bytes = 0;
+	return code;
+}
+
 static int walk_starts(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
-	double beta = ff_chain_beta(c), from = ff_chain_budget_done(c);
+	double from = ff_chain_budget_done(c);
 	uint32_t n = count(c), n_due = 0, n_done = 0;
 	bool any = false, found;
 	int code = FF_OK;
@@ -486,7 +497,7 @@ static int walk_starts(struct ff_chain *c, struct ff_arena *a, struct ff_error *
 		c->run.share_from = from + n_done * c->run.share;
 		n_done += found || !saves_memory(name(c, i));
 		if (code == FF_OK && found && c->frame->proposer.n_all > 0)
-			code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
+			code = walk_start(c, err);
 		if (code < 0)
 			return code;
 	}
