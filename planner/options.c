@@ -206,8 +206,8 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 			return ff_fail(err, FF_E_INPUT,
 					"option --init: expected data-parallel, single, expert, "
 					"random, elimination, pipeline, pipeline-N, zero-1, "
-					"zero-2, zero-3, frugal, megatron, tables, tables-N or the "
-					"file of a plan, "
+					"zero-2, zero-3, these with -hybrid, frugal, megatron, "
+					"tables, tables-N or the file of a plan, "
 					"not "
 					"\"%.100s\"%s",
 					j->starts[i], near_start(&near, j->starts[i]));
@@ -403,8 +403,9 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"number of devices, or from data-parallel, expert, single, "
 					"random, "
 					"elimination, pipeline, pipeline-N (N stages), zero-1, "
-					"zero-2, zero-3, frugal or megatron (what saves memory), "
-					"tables or tables-N (of vectors, in N parts by column); "
+					"zero-2, zero-3, these with -hybrid (cut over a node's "
+					"devices), frugal or megatron (what saves memory), tables "
+					"or tables-N (of vectors, in N parts by column); "
 					"may be "
 					"repeated "
 					"(preset: all but pipeline-N and tables-N)",
@@ -420,7 +421,8 @@ int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, st
 					"degrees of tensor, data and "
 					"pipeline parallelism and micro-batches, with any of "
 					"zero-1, zero-2, zero-3, recompute, recompute=light, "
-					"recompute=N, interleave=V, zb-h1, zb-v, sequence, experts "
+					"recompute=N, interleave=V, zb-h1, zb-v, hybrid, sequence, "
+					"experts "
 					"and "
 					"even behind them",
 					.words = ff_starts},

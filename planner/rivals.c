@@ -52,8 +52,9 @@ static bool has_row(const struct ff_summary *s, const char *name)
 
 int ff_job_find_rivals(struct ff_job *j, struct ff_error *err)
 {
-	static const char *const names[] = {"zero-1", "zero-3"};
+	static const char *const names[] = {"zero-1", "zero-3", "zero-3-hybrid"};
 	struct ff_summary *s = &j->summary;
+	uint32_t n = ff_machine_shards(&j->in.machine, 1) ? 3 : 2;
 	int code = FF_OK;
 	bool made;
 
@@ -62,7 +63,7 @@ int ff_job_find_rivals(struct ff_job *j, struct ff_error *err)
 	s->rivals[s->n_rivals++] = ff_rival_of("data-parallel", &s->data_parallel);
 	if (s->baseline != &s->data_parallel)
 		s->rivals[s->n_rivals++] = ff_rival_of(s->baseline_name, s->baseline);
-	for (uint32_t i = 0; i < 2 && code == FF_OK && has_time(j, RIVALS_SHARE); i++)
+	for (uint32_t i = 0; i < n && code == FF_OK && has_time(j, RIVALS_SHARE); i++)
 		if (!has_row(s, names[i]))
 			code = add_rival(j, names[i], &made, err);
 	return code;
@@ -135,9 +136,10 @@ static int try_degrees(struct ff_job *j, const struct degrees *d, bool *made, st
 	for (int i = 0; i < ALL && !*made && code == FF_OK; i++) {
 		if ((i & NOT_AGAIN && !shape->n_again) || (i & OTHER_MICRO && micro[0] == micro[1]))
 			continue;
-		snprintf(j->nearest_name, sizeof(j->nearest_name), "megatron:%u,%u,%u,%u%s%s%s%s",
+		snprintf(j->nearest_name, sizeof(j->nearest_name), "megatron:%u,%u,%u,%u%s%s%s%s%s",
 				d->tensor, d->data, d->pipeline, micro[!!(i & OTHER_MICRO)],
-				updates, shape->n_again && !(i & NOT_AGAIN) ? ",recompute" : "",
+				updates, shape->n_flat && shape->shards ? ",hybrid" : "",
+				shape->n_again && !(i & NOT_AGAIN) ? ",recompute" : "",
 				d->pipeline > 1 ? order : "", i & NO_EXPERTS ? "" : ",experts");
 		if (has_row(&j->summary, j->nearest_name))
 			*made = true;

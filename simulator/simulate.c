@@ -53,16 +53,18 @@ static int64_t due_bytes(const struct ff_schedule *s, const struct ff_task *t)
 static double sync_us(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p)
 {
 	const struct ff_bucket *b = &s->buckets[t->bucket];
+	const struct ff_runs x = {b->n_devices, b->runs, b->device, b->bytes};
 
 	if (b->averaged)
 		return ff_price_average(
 				p, b->n_devices, b->device, b->bytes, s->travel.average_every);
 	if (t->bucket == s->clip)
 		return ff_price_sync(p, b->n_devices, b->device, b->bytes);
-	if (b->scattered && ff_task_pass(t) == FF_BACKWARD && t->micro > 0)
-		return ff_price_flat_added(p, s->graph, b->n_devices, b->device, b->bytes);
+	if (b->flat && ff_task_pass(t) == FF_FORWARD)
+		return ff_price_gather(p, &x);
 	if (b->flat)
-		return ff_price_flat(p, t->move->kind, b->n_devices, b->device, b->bytes);
+		return ff_price_scatter(p, s->graph, &x, b->scattered && t->micro > 0,
+				ff_bucket_crosses(b, t->micro, s->strategy->micro_batches));
 	return ff_price_bucket(p, b->n_devices, b->device, b->bytes);
 }
 

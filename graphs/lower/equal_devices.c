@@ -91,6 +91,7 @@ static void mix_bucket(struct history *h, const struct ff_bucket_build *b)
 	hash = ff_hash_mix(hash, b->close);
 	hash = ff_hash_mix(hash, b->way.synced + 2u * b->way.flat + 4u * b->way.scattered +
 						 8u * b->way.dropped + 16u * b->way.stage);
+	hash = ff_hash_mix(hash, b->way.runs);
 	for (uint32_t m = b->first; m != FF_NONE; m = member[m].next) {
 		hash = ff_hash_mix(hash, member[m].param);
 		hash = ff_hash_mix(hash, (uint64_t)member[m].group->bytes);

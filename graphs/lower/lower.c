@@ -194,8 +194,9 @@ static struct ff_update_way update_way(const struct ff_lowering *l, uint32_t par
 	if (!l->param[param].synced)
 		return (struct ff_update_way){0};
 	if (ff_lowering_stays(l))
-		return (struct ff_update_way){
-				.synced = true, .flat = l->param[param].flat && !l->r.travel.codec};
+		return (struct ff_update_way){.synced = true,
+				.flat = l->param[param].flat && !l->r.travel.codec,
+				.runs = l->s->shards};
 	return ff_param_way(l->g, l->s, &l->program, param, l->param[param].flat);
 }
 
@@ -313,6 +314,7 @@ static int build_clip(struct ff_lowering *l, struct ff_error *err)
 		return ff_fail_memory(err);
 	*b = (struct ff_bucket){.synced = true,
 			.replicas = 1,
+			.runs = 1,
 			.device = device,
 			.first_shard = l->r.n_shards,
 			.bytes = ff_optimizer_align(l->g->dtype, 1)};
@@ -366,6 +368,7 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 				.replica = k->replica,
 				.replicas = k->replicas,
 				.n_devices = k->n_devices,
+				.runs = k->way.runs,
 				.device = k->device,
 				.first_shard = l->r.n_shards,
 				.bytes = k->bytes};

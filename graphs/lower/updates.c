@@ -40,9 +40,13 @@ static void depend_on_due(struct ff_lowering *l, uint32_t bucket)
 
 /* Forward weights are gathered, backward gradients are summed; where those are not, what is updated
  * by them becomes the mean. */
-static struct ff_move move_of(const struct ff_lowering *l, const struct ff_bucket *b, bool gathers)
+static struct ff_move move_of(
+		const struct ff_lowering *l, const struct ff_bucket *b, const struct ff_step *s)
 {
-	int64_t sent = gathers ? ff_bucket_gathered_bytes(b, l->g->dtype) : ff_bucket_sent_bytes(b);
+	bool gathers = ff_phase_pass(s->phase) == FF_FORWARD;
+	int64_t sent = gathers ? ff_bucket_gathered_bytes(b, l->g->dtype)
+			       : ff_bucket_sent_bytes(b, ff_bucket_crosses(b, s->micro,
+									 l->s->micro_batches));
 
 	return (struct ff_move){.kind = !b->flat  ? FF_MOVE_ALL_REDUCE
 					: gathers ? FF_MOVE_ALL_GATHER
@@ -63,7 +67,7 @@ uint32_t ff_updates_begin(struct ff_lowering *l, const struct ff_step *s, uint32
 
 	l->failed |= !mv;
 	if (mv)
-		*mv = move_of(l, &l->r.buckets[bucket], ff_phase_pass(s->phase) == FF_FORWARD);
+		*mv = move_of(l, &l->r.buckets[bucket], s);
 	ff_emit_move(l, s, FF_NONE, mv ? mv : &nothing)->bucket = bucket;
 	return l->r.n_tasks - 1;
 }

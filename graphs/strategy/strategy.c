@@ -56,6 +56,7 @@ void ff_strategy_copy(struct ff_strategy *ret, const struct ff_strategy *s)
 	memcpy(ret->ticks, s->ticks, sizeof(ret->ticks));
 	ret->bucket_bytes = s->bucket_bytes;
 	ret->scatter = s->scatter;
+	ret->shards = s->shards;
 	memcpy(ret->config, s->config, n * sizeof(*s->config));
 	memcpy(ret->priority, s->priority, n * sizeof(*s->priority));
 	memcpy(ret->stage, s->stage, n * sizeof(*s->stage));

@@ -461,13 +461,26 @@ int ff_strategy_read_scatter(
 	return FF_OK;
 }
 
+int ff_strategy_read_shards(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err)
+{
+	int64_t shards;
+	int code;
+
+	if (!ff_json_get(root, "shards"))
+		return FF_OK;
+	code = ff_json_int(root, "shards", 2, FF_MAX_DEVICES, &shards, err);
+	if (code == FF_OK)
+		s->shards = (uint32_t)shards;
+	return code;
+}
+
 static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
 			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness", "costs",
 			"framework", "communication", "memory_bytes", "micro_batches", "order",
-			"chunks", "ticks", "bucket_bytes", "data_parallel_bucket_bytes",
+			"chunks", "ticks", "bucket_bytes", "shards", "data_parallel_bucket_bytes",
 			"gradients", "rewrites", "operators", NULL};
 	int code = ff_json_format(root, "ffsoap-strategy", FF_STRATEGY_VERSION, err);
 
@@ -494,6 +507,7 @@ static int read_strategy(const struct ff_json *root, const struct ff_graph *g, u
 			(code = ff_strategy_create(g, a, &s, err)) < 0 ||
 			(code = read_micro(root, &s, err)) < 0 ||
 			(code = ff_strategy_read_scatter(root, &s, err)) < 0 ||
+			(code = ff_strategy_read_shards(root, &s, err)) < 0 ||
 			(code = read_bucket(root, "bucket_bytes", &s.bucket_bytes, err)) < 0 ||
 			(code = read_bucket(root, "data_parallel_bucket_bytes",
 					 &in.data_parallel_bucket_bytes, err)) < 0)

@@ -136,6 +136,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_int(o, "bucket_bytes", s->bucket_bytes);
 	if (s->scatter)
 		ff_out_string(o, "gradients", "scattered");
+	if (s->shards)
+		ff_out_int(o, "shards", s->shards);
 	if (info->data_parallel_bucket_bytes)
 		ff_out_int(o, "data_parallel_bucket_bytes", info->data_parallel_bucket_bytes);
 	ff_out_array(o, "operators");

@@ -31,6 +31,11 @@ struct ff_shard {
  * it is updated, and as the next step begins an all-gather brings the weights of all runs to all
  * devices.  Between the two a device knows the weights of its own run alone.
  *
+ * There may be fewer runs than devices: these then are groups, neighbours in `device`, of one
+ * device a run, and each group holds all runs.  A run is reduce-scattered and gathered within a
+ * group, and what groups have summed of it is summed among them, once a step (HYBRID_SHARD of
+ * PyTorch's FSDP; MiCS: Zhang et al., VLDB 2022).
+ *
  * The gradients of a flat bucket may be scattered: of them, too, a device has its run for good and
  * no more.  Backward puts a micro-batch's gradients into a buffer, from which its reduce-scatter
  * takes them; what that sums is added to the run.
@@ -48,6 +53,7 @@ struct ff_bucket {
 			 */
 	uint32_t replica, replicas; /* which it is of how many that hold the same */
 	uint32_t n_devices;
+	uint32_t runs; /* equal ones, of its elements; n_devices is a multiple; 1: not flat */
 	const uint16_t *device; /* ascending */
 	uint32_t first_shard, n_shards;
 	int64_t bytes;
@@ -72,23 +78,36 @@ static inline uint32_t ff_shard_part(
 	return cell + cells * (replica * n + k);
 }
 
-/* Of a bucket's elements those whose squares its device number `position` adds up; replicas share
- * them. */
+/* The devices of a bucket are so many groups, each of which holds all of it. */
+static inline uint32_t ff_bucket_groups(const struct ff_bucket *b)
+{
+	return b->n_devices / b->runs;
+}
+/* Whether what its groups have summed in micro-batch `micro` of `micros` is summed among them. */
+static inline bool ff_bucket_crosses(const struct ff_bucket *b, uint32_t micro, uint32_t micros)
+{
+	return ff_bucket_groups(b) > 1 && (!b->scattered || micro + 1 == micros);
+}
+
+/* Of a bucket's elements those whose squares its device number `position` adds up, of its run, if
+ * it is flat; groups and replicas share them. */
 static inline void ff_norm_share(
 		const struct ff_bucket *b, uint32_t position, int64_t *first, int64_t *end)
 {
-	int64_t n = b->bytes / FF_F32_BYTES, shares = (int64_t)b->n_devices * b->replicas;
-	int64_t share = (int64_t)position * b->replicas + b->replica;
+	int64_t run = b->bytes / FF_F32_BYTES / b->runs;
+	int64_t shares = (int64_t)ff_bucket_groups(b) * b->replicas;
+	int64_t share = (int64_t)(position / b->runs) * b->replicas + b->replica;
+	int64_t begin = position % b->runs * run;
 
-	*first = n * share / shares;
-	*end = n * (share + 1) / shares;
+	*first = begin + run * share / shares;
+	*end = begin + run * (share + 1) / shares;
 }
 
-/* Float32 bytes that each of `n_devices` updates of a flat bucket of at least `bytes`: the bucket
- * has n_devices times as many. */
-static inline int64_t ff_bucket_run_bytes(enum ff_dtype type, int64_t bytes, uint32_t n_devices)
+/* Float32 bytes of each of `runs` of a flat bucket of at least `bytes`: the bucket has so many
+ * times as many. */
+static inline int64_t ff_bucket_run_bytes(enum ff_dtype type, int64_t bytes, uint32_t runs)
 {
-	return ff_optimizer_align(type, (bytes / FF_F32_BYTES + n_devices - 1) / n_devices);
+	return ff_optimizer_align(type, (bytes / FF_F32_BYTES + runs - 1) / runs);
 }
 
 /* Where a device's arrays of a bucket lie, bytes behind the first of them, which are the weights
@@ -106,10 +125,10 @@ struct ff_bucket_extent {
 	int64_t run, weights, gradients; /* float32 bytes */
 	int64_t lists;                   /* of sparse gradients, bytes */
 };
-static inline struct ff_bucket_extent ff_bucket_extent(int64_t bytes, uint32_t n_devices, bool flat,
-		bool scattered, bool dropped, const struct ff_sparse *sparse)
+static inline struct ff_bucket_extent ff_bucket_extent(int64_t bytes, uint32_t runs, bool scattered,
+		bool dropped, const struct ff_sparse *sparse)
 {
-	int64_t run = flat ? bytes / n_devices : bytes;
+	int64_t run = bytes / runs;
 
 	return (struct ff_bucket_extent){
 			run, dropped ? run : bytes, scattered ? run : bytes, sparse->list_bytes};
@@ -136,8 +155,7 @@ static inline struct ff_bucket_layout ff_bucket_arrays(
 		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
 {
 	return ff_bucket_layout(o, type,
-			ff_bucket_extent(b->bytes, b->n_devices, b->flat, b->scattered, b->dropped,
-					&b->sparse));
+			ff_bucket_extent(b->bytes, b->runs, b->scattered, b->dropped, &b->sparse));
 }
 /* Float32 bytes that an update by `o` passes over, of a run. */
 static inline int64_t ff_bucket_updated_bytes(
@@ -158,17 +176,20 @@ static inline int64_t ff_bucket_memory(
 	return ff_bucket_waiting(b, o, type) + b->delay * b->bytes;
 }
 
-/* What its all-reduce, or reduce-scatter, sends, all devices together. */
-static inline int64_t ff_bucket_sent_bytes(const struct ff_bucket *b)
+/* What is sent to sum its gradients, all devices together: within groups, and (`crosses`) among
+ * them. */
+static inline int64_t ff_bucket_sent_bytes(const struct ff_bucket *b, bool crosses)
 {
 	int64_t bytes = b->codec ? ff_codec_bytes(b->codec, b->bytes / FF_F32_BYTES) : b->bytes;
+	int64_t groups = ff_bucket_groups(b);
 
-	return (b->flat ? 1 : 2) * (int64_t)(b->n_devices - 1) * bytes;
+	return (b->n_devices - groups + (crosses ? 2 * (groups - 1) : 0)) * bytes;
 }
 /* What the all-gather of a flat one sends, all devices together. */
 static inline int64_t ff_bucket_gathered_bytes(const struct ff_bucket *b, enum ff_dtype type)
 {
-	return (int64_t)(b->n_devices - 1) * (b->bytes / FF_F32_BYTES * ff_dtype_bytes(type));
+	return (int64_t)(b->n_devices - ff_bucket_groups(b)) *
+	       (b->bytes / FF_F32_BYTES * ff_dtype_bytes(type));
 }
 
 #endif

@@ -31,6 +31,9 @@ struct ff_update_way {
 	 * which is the one before this number, has made them. */
 	uint32_t stage;
 	bool later; /* of these: by nodes whose backward is computed in two */
+	/* Of a flat one, as ff_bucket has them; asked for: 0, or as many as devices do not have
+	 * groups of: one each. */
+	uint32_t runs;
 };
 struct ff_bucket_build {
 	struct ff_update_way way;

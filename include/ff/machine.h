@@ -99,6 +99,14 @@ static inline uint32_t ff_lane_count(const struct ff_machine *m)
 {
 	return 2 * m->n_devices + 2 * m->n_nodes + m->n_more_lanes;
 }
+/* In how many shards a hybrid has what a device updates: one for each device of a node, or of those
+ * that hold the same where `each` share a product; 0: those are no groups. */
+static inline uint32_t ff_machine_shards(const struct ff_machine *m, uint32_t each)
+{
+	uint32_t n = m->nodes[0].count / each;
+
+	return m->n_nodes > 1 && n > 1 ? n : 0;
+}
 /* Network cards of a node that are told apart: no more than it has devices. */
 static inline uint32_t ff_node_cards(const struct ff_machine_node *n)
 {

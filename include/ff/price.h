@@ -77,14 +77,19 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 /* The same of a bucket of gradients, compressed where they are. */
 double ff_price_bucket(
 		const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
-/* Half of what makes a flat bucket alike on all devices: the reduce-scatter of its gradients, or
- * the all-gather of its weights as operators read them.  `bytes` are of all its float32 weights. */
-double ff_price_flat(const struct ff_pricer *p, enum ff_move_kind kind, uint32_t n,
-		const uint16_t *device, int64_t bytes);
-/* That reduce-scatter where each device adds what earlier micro-batches have left.  `g` as above.
- */
-double ff_price_flat_added(const struct ff_pricer *p, const struct ff_graph *g, uint32_t n,
-		const uint16_t *device, int64_t bytes);
+/* A flat bucket: `bytes` are of all its float32 weights, cut in so many runs (ff/bucket.h). */
+struct ff_runs {
+	uint32_t n, runs;
+	const uint16_t *device; /* n, ascending */
+	int64_t bytes;
+};
+/* The all-gather of its weights, as operators read them, in all groups at once. */
+double ff_price_gather(const struct ff_pricer *p, const struct ff_runs *x);
+/* The reduce-scatter of its gradients, likewise, to which each device adds (`adds`) what earlier
+ * micro-batches have left, and behind it (`crosses`) the all-reduce of each run among groups.  `g`
+ * as above. */
+double ff_price_scatter(const struct ff_pricer *p, const struct ff_graph *g,
+		const struct ff_runs *x, bool adds, bool crosses);
 /* A bucket's weights and states become the mean of all: what that takes in each of `every` steps.
  */
 double ff_price_average(const struct ff_pricer *p, uint32_t n, const uint16_t *device,

@@ -54,6 +54,8 @@ struct ff_strategy {
 	int64_t bucket_bytes;     /* of gradients that travel together; 0: ff_bucket_bytes */
 	bool scatter;             /* of what is updated flat a device keeps the gradients of its run
 				   * alone: they are reduce-scattered in every micro-batch */
+	uint32_t shards;          /* that flat updates are cut in: groups of so many devices hold
+				   * all of them each; 0: over all devices that read the same */
 	struct ff_config *config; /* by node */
 	int32_t *priority;        /* by node; among ready nodes the larger is issued first */
 	uint16_t *stage;          /* by node: of the pipeline, ascending along every edge */
@@ -134,6 +136,9 @@ int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devi
 int ff_strategy_read_ticks(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err);
 /* "gradients" of the strategy file `root`: s->scatter. */
 int ff_strategy_read_scatter(
+		const struct ff_json *root, struct ff_strategy *s, struct ff_error *err);
+/* "shards" of the strategy file `root`: s->shards. */
+int ff_strategy_read_shards(
 		const struct ff_json *root, struct ff_strategy *s, struct ff_error *err);
 /* Rewrites `g` as the strategy file `root` has it (ff/rewrite.h); one that is rewritten already
  * stays as it is. */

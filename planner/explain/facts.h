@@ -15,7 +15,7 @@ struct ff_rival {
 	int64_t sent_bytes;
 	bool fits;
 };
-#define FF_MOST_RIVALS 6
+#define FF_MOST_RIVALS 7
 
 struct ff_facts {
 	double step_us;

@@ -80,6 +80,7 @@ void ff_shape_find(const struct ff_graph *g, const struct ff_plan *p, const stru
 			.micro_batches = s->micro_batches,
 			.rule = s->rule,
 			.scatters = s->scatter,
+			.shards = s->shards,
 			.bucket_bytes = bucket_bytes};
 
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
@@ -227,11 +228,12 @@ void ff_shape_savings(const struct ff_shape *s, char *buf, size_t size)
 
 	*buf = 0;
 	if (s->n_flat)
-		n = snprintf(buf, size, "%u of %u parameters updated in shares (%s)", s->n_flat,
+		n = snprintf(buf, size, "%u of %u parameters updated in shares (%s%s)", s->n_flat,
 				s->n_parameters,
 				s->n_dropped  ? "ZeRO-3"
 				: s->scatters ? "ZeRO-2"
-					      : "ZeRO-1");
+					      : "ZeRO-1",
+				s->shards ? ", hybrid" : "");
 	if (s->n_cut)
 		n += snprintf(buf + n, size - (size_t)n,
 				"%s%u of %u parameters updated in parts, by their axes",

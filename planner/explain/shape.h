@@ -18,6 +18,7 @@ struct ff_shape {
 	uint32_t n_parameters, n_flat, n_dropped;
 	uint32_t n_cut;   /* parameters that are updated in parts, by their axes */
 	bool scatters;    /* gradients of those that are flat are scattered */
+	uint32_t shards;  /* that those are cut in, in each group; 0: over all who read them */
 	uint32_t n_again; /* operators computed again */
 	int64_t bucket_bytes;
 };

@@ -16,10 +16,11 @@
 
 /* Axes: stages, devices that share a product, and micro-batches are powers of two. */
 enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, ORDER, AXES };
-static const uint8_t sizes[AXES] = {5, 4, 4, 4, 3, 11, 6};
+static const uint8_t sizes[AXES] = {5, 4, 4, 5, 3, 11, 6};
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
-static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3"};
+static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3", ",zero-3,hybrid"};
 static const char *const recomputed[] = {"", ",recompute=light", ",recompute"};
+enum { HYBRID = 4 }; /* of updates */
 enum { NOTHING, LIGHT, WHOLE };
 /* Either side of 1F1B fills its bubbles, by other means. */
 enum { PLAIN = 2 };
@@ -201,6 +202,8 @@ static bool is_there(const struct walk *x, const struct place *p)
 	if (on->samples && (each > 1 || p->at[SPLIT]))
 		return false;
 	if (n % each || (!p->at[TENSOR] && (p->at[SPLIT] & 1)))
+		return false;
+	if (p->at[UPDATES] == HYBRID && !ff_machine_shards(on->machine, 1u << p->at[TENSOR]))
 		return false;
 	if (p->at[ORDER] != PLAIN && (!p->at[STAGES] || p->at[MICRO] < p->at[STAGES]))
 		return false;
@@ -475,10 +478,12 @@ static int try_fewer(struct walk *x, struct ff_error *err)
 
 static int try_others(struct walk *x, struct ff_error *err)
 {
-	static const char *const others[] = {"zero-1", "zero-2", "zero-3", "frugal"};
+	static const char *const others[] = {"zero-1", "zero-2", "zero-3", "frugal",
+			"zero-1-hybrid", "zero-2-hybrid", "zero-3-hybrid"};
+	uint32_t n = ff_machine_shards(x->grid->machine, 1) ? 7 : 4;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < 4 && code == FF_OK && x->grid->samples && !stopped(x, 1); i++)
+	for (uint32_t i = 0; i < n && code == FF_OK && x->grid->samples && !stopped(x, 1); i++)
 		code = try_now(x, others[i], err);
 	return code;
 }

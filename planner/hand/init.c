@@ -18,6 +18,9 @@ enum start {
 	ZERO_1,
 	ZERO_2,
 	ZERO_3,
+	ZERO_1_HYBRID,
+	ZERO_2_HYBRID,
+	ZERO_3_HYBRID,
 	FRUGAL,
 	MEGATRON,
 	TABLES,
@@ -34,6 +37,9 @@ const char *const ff_starts[] = {
 		[ZERO_1] = "zero-1",
 		[ZERO_2] = "zero-2",
 		[ZERO_3] = "zero-3",
+		[ZERO_1_HYBRID] = "zero-1-hybrid",
+		[ZERO_2_HYBRID] = "zero-2-hybrid",
+		[ZERO_3_HYBRID] = "zero-3-hybrid",
 		[FRUGAL] = "frugal",
 		[MEGATRON] = "megatron",
 		[TABLES] = "tables",
@@ -213,7 +219,11 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 	case ZERO_1:
 	case ZERO_2:
 	case ZERO_3:
-		return ff_start_zero(s, g, m, 1 + which - ZERO_1, a, ret, err);
+		return ff_start_zero(s, g, m, 1 + which - ZERO_1, false, a, ret, err);
+	case ZERO_1_HYBRID:
+	case ZERO_2_HYBRID:
+	case ZERO_3_HYBRID:
+		return ff_start_zero(s, g, m, 1 + which - ZERO_1_HYBRID, true, a, ret, err);
 	case FRUGAL:
 		return ff_start_frugal(s, g, m, a, ret, err);
 	case EXPERT:
@@ -222,8 +232,8 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 	default:
 		return ff_fail(err, FF_E_INPUT,
 				"unknown starting strategy '%s': expected data-parallel, single, "
-				"expert, random, zero-1, zero-2, zero-3, frugal, "
-				"pipeline-N, tables-N or "
+				"expert, random, zero-1, zero-2, zero-3, the same with "
+				"-hybrid, frugal, pipeline-N, tables-N or "
 				"megatron:T,D,P,M",
 				name);
 	}

@@ -37,7 +37,7 @@ static const struct {
 		{"recompute=light", AT(recomputed), FF_MEGATRON_LIGHT},
 		{"sequence", AT(sequence), 1}, {"experts", AT(experts), 1},
 		{"zb-h1", AT(rule), FF_ORDER_ZB_H1}, {"zb-v", AT(rule), FF_ORDER_ZB_V},
-		{"even", AT(even), 1}};
+		{"even", AT(even), 1}, {"hybrid", AT(hybrid), 1}};
 
 /* The same of those that say a number. */
 static const struct {
@@ -57,7 +57,7 @@ static int fail_name(const char *name, const char *hint, struct ff_error *err)
 			"pipeline parallelism and micro-batches, and behind them any of zero-1, "
 			"zero-2 or zero-3, recompute or recompute=light, recompute=N, "
 			"interleave=V, "
-			"zb-h1 or zb-v, sequence, experts and even%s",
+			"zb-h1 or zb-v, hybrid, sequence, experts and even%s",
 			name, hint);
 }
 
@@ -132,6 +132,10 @@ int ff_megatron_parse(const char *name, struct ff_megatron *ret, struct ff_error
 	if (code == FF_OK && ((h.interleave && h.rule) || (h.recomputed == FF_MEGATRON_FULL &&
 									  h.recomputed_blocks)))
 		return fail_name(name, "", err);
+	if (code == FF_OK && h.hybrid && !h.updates)
+		return fail_name(name,
+				"; hybrid says over which devices zero-1, zero-2 or zero-3 cut",
+				err);
 	if (code == FF_OK)
 		*ret = h;
 	return code;
@@ -385,6 +389,8 @@ static void set_config(struct hand *x, uint32_t node)
 static void set_parameters(struct hand *x)
 {
 	x->s.scatter = x->h->updates == FF_MEGATRON_ZERO_2;
+	if (x->h->updates && x->h->hybrid)
+		x->s.shards = ff_machine_shards(x->m, x->h->tensor);
 	for (uint32_t i = 0; i < x->g->n_nodes; i++) {
 		if (!ff_node_is_parameter(x->g, i) || !x->h->updates)
 			continue;

@@ -23,8 +23,9 @@ struct ff_megatron {
 	uint32_t experts;           /* 1: products of groups of channels are split by group */
 	uint32_t interleave; /* stages that each of the pipeline's shares of devices has in turn;
 			      * 0: one */
-	uint32_t rule; /* FF_ORDER_ZB_H1 or _V: gradients of parameters fill bubbles; 0: none */
-	uint32_t even; /* 1: stages have equally many blocks, whatever those at the ends take */
+	uint32_t rule;   /* FF_ORDER_ZB_H1 or _V: gradients of parameters fill bubbles; 0: none */
+	uint32_t hybrid; /* 1: what updates cut is cut over a node's devices alone */
+	uint32_t even;   /* 1: stages have equally many blocks, whatever those at the ends take */
 };
 
 /* Whether `name` begins with "megatron:". */

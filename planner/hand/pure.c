@@ -214,7 +214,7 @@ int ff_pure_strategy(uint32_t i, const struct ff_space *space, const struct ff_g
 	if (r->kind == PIPELINE)
 		code = ff_start_pipeline(space, g, m, m->n_devices, a, &s, err);
 	else if (r->kind == ZERO)
-		code = ff_start_zero(space, g, m, 3, a, &s, err);
+		code = ff_start_zero(space, g, m, 3, false, a, &s, err);
 	else
 		code = split_all(r, g, m, a, &s, err);
 	if (code < 0)

@@ -140,6 +140,7 @@ static void read_header(struct carry *x, const struct ff_json *root)
 		x->s.chunks = number(root, "chunks", 2, FF_MOST_CHUNKS, 2);
 	x->s.bucket_bytes = number(root, "bucket_bytes", 1, UINT32_MAX, 0);
 	x->s.scatter = ff_json_get(root, "gradients") != NULL;
+	x->s.shards = (uint32_t)number(root, "shards", 2, FF_MAX_DEVICES, 0);
 	if (ff_strategy_read_ticks(root, &x->s, &why) < 0)
 		memset(x->s.ticks, 0, sizeof(x->s.ticks));
 }

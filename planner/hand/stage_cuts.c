@@ -133,7 +133,7 @@ int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,
 }
 
 int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
-		const struct ff_machine *m, uint32_t stage, struct ff_arena *a,
+		const struct ff_machine *m, uint32_t stage, bool hybrid, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err)
 {
 	struct ff_strategy s;
@@ -146,6 +146,7 @@ int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
 			continue;
 		ff_param_flat(&s.config[i]);
 		s.scatter = stage == 2;
+		s.shards = hybrid ? ff_machine_shards(m, 1) : 0;
 		s.recompute[i] = stage == 3 && space->what & FF_SPACE_RECOMPUTE;
 	}
 	*ret = s;

@@ -13,7 +13,7 @@ int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,
  * parts, too, or 3, whose weights are as well (Rajbhandari et al., SC 2020).  As far as the space
  * allows. */
 int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
-		const struct ff_machine *m, uint32_t stage, struct ff_arena *a,
+		const struct ff_machine *m, uint32_t stage, bool hybrid, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);
 int ff_start_frugal(const struct ff_space *space, const struct ff_graph *g,
 		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,

@@ -149,7 +149,8 @@ static int start_best(struct ff_chain *c, const struct family *of, struct ff_are
 static bool saves_memory(const char *called)
 {
 	return !strcmp(called, "frugal") || !strcmp(called, "zero-2") ||
-	       !strcmp(called, "zero-3") || !strcmp(called, "megatron");
+	       !strcmp(called, "zero-3") || strstr(called, "-hybrid") ||
+	       !strcmp(called, "megatron");
 }
 
 /* Whether memory is scarce, or is so for starts that do nothing about it. */

@@ -67,7 +67,12 @@ static const char *phases_of(struct ff_arena *a, const struct ff_sheet *s)
 
 static const char *updates_of(struct ff_arena *a, const struct ff_sheet *s)
 {
-	return ff_arena_printf(a, "%u, %u%s", s->flat, s->dropped, s->scatter ? ", scattered" : "");
+	const char *how = s->scatter ? ", scattered" : "";
+
+	if (s->shards)
+		return ff_arena_printf(a, "%u, %u%s, over %u devices each", s->flat, s->dropped,
+				how, s->shards);
+	return ff_arena_printf(a, "%u, %u%s", s->flat, s->dropped, how);
 }
 
 static int print_whole(struct diff *x, struct ff_error *err)

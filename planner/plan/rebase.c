@@ -58,6 +58,8 @@ static int read_bucket(struct rebase *x, struct ff_error *err)
 	int code = ff_strategy_read_scatter(x->sheet.root, &x->s, err);
 
 	if (code == FF_OK)
+		code = ff_strategy_read_shards(x->sheet.root, &x->s, err);
+	if (code == FF_OK)
 		code = ff_strategy_read_ticks(x->sheet.root, &x->s, err);
 	if (code < 0)
 		return code;

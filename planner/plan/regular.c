@@ -277,7 +277,8 @@ void ff_regular_name(const struct ff_megatron *h, char *buf, size_t size)
 		snprintf(chunks, sizeof(chunks), ",%s", ff_order_name((enum ff_order_rule)h->rule));
 	if (h->interleave)
 		snprintf(chunks, sizeof(chunks), ",interleave=%u", h->interleave);
-	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s%s%s", h->tensor, h->data, h->pipeline,
-			h->micro, updates[h->updates], recomputed[h->recomputed], blocks, chunks,
-			h->sequence ? ",sequence" : "", h->experts ? ",experts" : "");
+	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s%s%s%s", h->tensor, h->data, h->pipeline,
+			h->micro, updates[h->updates], h->hybrid ? ",hybrid" : "",
+			recomputed[h->recomputed], blocks, chunks, h->sequence ? ",sequence" : "",
+			h->experts ? ",experts" : "");
 }

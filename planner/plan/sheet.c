@@ -182,7 +182,7 @@ static int read_header(struct ff_sheet *s, const struct ff_json **list, struct f
 {
 	enum ff_order_rule rule = FF_ORDER_GPIPE;
 	const struct ff_json *us;
-	int64_t devices = 0, micro = 1, chunks;
+	int64_t devices = 0, micro = 1, shards = 0, chunks;
 	int code;
 
 	if ((code = ff_json_format(s->root, "ffsoap-strategy", FF_STRATEGY_VERSION, err)) < 0 ||
@@ -208,6 +208,9 @@ static int read_header(struct ff_sheet *s, const struct ff_json **list, struct f
 	s->optimizer = text_of(s->root, "optimizer", NULL);
 	s->costs = text_of(s->root, "costs", NULL);
 	s->scatter = ff_json_get(s->root, "gradients") != NULL;
+	if (code == FF_OK && ff_json_get(s->root, "shards"))
+		code = ff_json_int(s->root, "shards", 2, FF_MAX_DEVICES, &shards, err);
+	s->shards = (uint32_t)shards;
 	read_memory(s);
 	return code;
 }

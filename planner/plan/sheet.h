@@ -22,6 +22,7 @@ struct ff_sheet {
 	uint32_t recomputed;             /* operators computed again */
 	uint32_t flat, dropped;          /* parameters */
 	bool scatter;                    /* gradients of these are scattered */
+	uint32_t shards;                 /* these are cut in; 0: over all who read them */
 	struct ff_sheet_row *row;
 	uint32_t n;
 	struct ff_table names; /* of rows */

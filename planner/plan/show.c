@@ -58,11 +58,14 @@ static void print_phases(const struct ff_sheet *s, FILE *to)
 		fprintf(to, ", %u operator%s recomputed", s->recomputed,
 				s->recomputed == 1 ? "" : "s");
 	if (s->flat)
-		fprintf(to, ", %u parameter%s updated in shares (%s)", s->flat,
+		fprintf(to, ", %u parameter%s updated in shares (%s%s)", s->flat,
 				s->flat == 1 ? "" : "s",
 				s->dropped   ? "ZeRO-3"
 				: s->scatter ? "ZeRO-2"
-					     : "ZeRO-1");
+					     : "ZeRO-1",
+				s->shards ? ", hybrid" : "");
+	if (s->flat && s->shards)
+		fprintf(to, ", shares over %u devices each", s->shards);
 	fprintf(to, "\n");
 }
 

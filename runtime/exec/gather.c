@@ -158,7 +158,7 @@ static int place_owned(struct ff_executor *x, const struct ff_shard *shard, uint
 		float *whole, struct ff_error *err)
 {
 	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
-	uint32_t owners = b->averaged || b->flat ? b->n_devices : 1;
+	uint32_t owners = b->averaged ? b->n_devices : b->runs;
 	bool adds = b->flat || array == FF_ARRAY_GRADIENTS;
 	float share = adds ? 1 : 1 / (float)owners;
 	int code = FF_OK;

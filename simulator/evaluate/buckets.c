@@ -66,7 +66,7 @@ static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct 
 double ff_gathered_update_us(
 		const struct ff_trial *e, const struct ff_bucket_build *k, uint32_t device)
 {
-	int64_t run = k->way.flat ? k->bytes / k->n_devices : k->bytes;
+	int64_t run = k->bytes / k->way.runs;
 
 	return ff_price_update(e->p, device,
 			ff_bucket_updated_bytes(ff_price_optimizer(e->p), run, &k->sparse));
@@ -109,7 +109,7 @@ static int gather_brought(const struct ff_trial *e, struct ff_bucketing *b, stru
 		for (; n-- > 0 && code == FF_OK; group++)
 			if (group->n_devices > 1)
 				code = ff_bucketing_add(b, use->node, use->param, group, 1,
-						(struct ff_update_way){0}, err);
+						(struct ff_update_way){.runs = 1}, err);
 	}
 	ff_bucketing_end(b);
 	return code;

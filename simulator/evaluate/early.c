@@ -95,7 +95,7 @@ static double synchronised(struct ff_trial *e, const struct ff_gathered *g, doub
 
 		if (b->n_devices < 2)
 			continue;
-		at = free_at(b->n_lanes, b->lane, early->lane, at) + b->sync.us;
+		at = free_at(b->n_lanes, b->lane, early->lane, at) + b->sync[0][1].us;
 		hold_until(b->n_lanes, b->lane, at, early->lane);
 		at += g->timed[i].update_us;
 		last = at > last ? at : last;

@@ -429,10 +429,12 @@ static inline struct timed_task sink_begin_sync(
 	const struct ff_gathered *g = ff_trial_gathered(e);
 	const struct ff_bucket_build *b = &g->synced.bucket[bucket];
 	const struct ff_memo_bucket *price = g->timed[bucket].price;
+	bool adds = b->way.stage && s->micro > 0;
+	bool last = s->micro + 1 == e->order.program.micro_batches;
 
 	return (struct timed_task){.bucket = b,
 			.price = price,
-			.takes = b->way.stage && s->micro > 0 ? price->added : price->sync};
+			.takes = price->sync[adds][last || !b->way.scattered]};
 }
 
 static inline struct timed_task sink_begin_gather(

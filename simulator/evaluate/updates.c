@@ -333,7 +333,7 @@ static void count_buckets(const struct ff_trial *e, const struct ff_bucketing *b
 
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		const struct ff_bucket_build *k = &b->bucket[i];
-		struct ff_bucket_extent x = ff_bucket_extent(k->bytes, k->n_devices, k->way.flat,
+		struct ff_bucket_extent x = ff_bucket_extent(k->bytes, k->way.runs,
 				k->way.scattered, k->way.dropped, &k->sparse);
 
 		for (uint32_t d = 0; d < k->n_devices; d++)

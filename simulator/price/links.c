@@ -213,6 +213,46 @@ double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x)
 			       : (double)x->chunk_bytes);
 }
 
+/* Devices of a group may be in several nodes, or several groups in one: whose hops leave a node
+ * share its card, and whose stay its link, if that is shared. */
+static double hops_us(const struct ff_links *l, uint32_t n, uint32_t each, const uint16_t *device,
+		double bytes)
+{
+	const struct ff_machine *m = l->machine;
+	double worst = 0;
+
+	for (uint32_t i = 0, k; i < n; i += k) {
+		uint32_t node = m->node_of[device[i]], inside = 0;
+		const struct ff_link *in = &l->inside[node];
+
+		for (k = 0; i + k < n && m->node_of[device[i + k]] == node; k++)
+			inside += m->node_of[device[(i + k + each) % n]] == node;
+		if (inside)
+			worst = fmax(worst, in->latency_us + bytes * (in->shared ? inside : 1) /
+									     in->bytes_per_us);
+		if (inside < k)
+			worst = fmax(worst, network_us(l, &m->nodes[node].network,
+							    (k - inside) * bytes));
+	}
+	return worst;
+}
+
+double ff_links_across_us(const struct ff_links *l, uint32_t n, uint32_t each,
+		const uint16_t *device, int64_t elements, int64_t size)
+{
+	const struct ff_shared x = {.n = n, .device = device};
+	uint32_t groups = n / each;
+	double chunk = reduce_chunk_bytes(elements, groups, size);
+	struct ff_spread s;
+	bool by_nodes = ff_spread_find(l->machine->node_of, n, device, &s) && s.each == each;
+
+	if (l->wired.machine)
+		return ff_wired_across_us(&l->wired, FF_MOVE_ALL_REDUCE, FF_REDUCE_SUM, n, each,
+				device, (double)(elements * size));
+	return 2 * (groups - 1) *
+	       (by_nodes ? across_step_us(l, &x, s, chunk) : hops_us(l, n, each, device, chunk));
+}
+
 /* ---- messages ---- */
 
 /* What links take for the bytes of a move. */

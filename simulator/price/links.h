@@ -42,6 +42,10 @@ int ff_links_init(struct ff_links *l, const struct ff_machine *m, enum ff_estima
 void ff_links_finish(struct ff_links *l);
 /* Microseconds, without what devices pack and add. */
 double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x);
+/* All-reduces of `elements` each of `size` bytes, all at once: among the first of every `each`
+ * devices, among the second and so on. */
+double ff_links_across_us(const struct ff_links *l, uint32_t n, uint32_t each,
+		const uint16_t *device, int64_t elements, int64_t size);
 double ff_links_messages_us(const struct ff_links *l, const struct ff_move *mv);
 /* The same of `bytes` from each of the devices to each other, all at once. */
 double ff_links_all_to_all_us(

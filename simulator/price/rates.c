@@ -117,21 +117,43 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 	return n < 2 ? 0 : ff_price_on_grid(ff_links_shared_us(&p->links, &x));
 }
 
-double ff_price_flat(const struct ff_pricer *p, enum ff_move_kind kind, uint32_t n,
-		const uint16_t *device, int64_t bytes)
+/* Of the slowest group. */
+static double flat_us(const struct ff_pricer *p, enum ff_move_kind kind, const struct ff_runs *runs)
 {
-	int64_t elements = bytes / FF_F32_BYTES;
+	int64_t elements = runs->bytes / FF_F32_BYTES;
 	enum ff_dtype type = kind == FF_MOVE_ALL_GATHER ? p->graph->dtype : FF_F32;
-	const struct ff_shared x = {.kind = kind,
+	struct ff_shared x = {.kind = kind,
 			.reduce = FF_REDUCE_SUM,
-			.n = n,
-			.device = device,
+			.n = runs->runs,
 			.size = ff_dtype_bytes(type),
 			.elements = elements,
-			.chunk_bytes = elements / n * ff_dtype_bytes(type),
+			.chunk_bytes = elements / runs->runs * ff_dtype_bytes(type),
 			.regular = true};
+	double worst = 0;
 
-	return n < 2 ? 0 : ff_price_on_grid(ff_links_shared_us(&p->links, &x));
+	for (uint32_t i = 0; i < runs->n && x.n > 1; i += runs->runs) {
+		x.device = runs->device + i;
+		worst = fmax(worst, ff_links_shared_us(&p->links, &x));
+	}
+	return ff_price_on_grid(worst);
+}
+
+double ff_price_gather(const struct ff_pricer *p, const struct ff_runs *x)
+{
+	return flat_us(p, FF_MOVE_ALL_GATHER, x);
+}
+
+double ff_price_scatter(const struct ff_pricer *p, const struct ff_graph *g,
+		const struct ff_runs *x, bool adds, bool crosses)
+{
+	double us = flat_us(p, FF_MOVE_REDUCE_SCATTER, x), worst = 0;
+
+	for (uint32_t i = 0; i < x->n && adds; i++)
+		worst = fmax(worst, ff_price_add(p, g, x->device[i], x->bytes / x->runs));
+	if (crosses && x->n > x->runs)
+		us += ff_price_on_grid(ff_links_across_us(&p->links, x->n, x->runs, x->device,
+				x->bytes / FF_F32_BYTES / x->runs, FF_F32_BYTES));
+	return us + worst;
 }
 
 /* To encode or decode `bytes` in so many kernels, as measured; else as often as the codec's row
@@ -303,14 +325,4 @@ double ff_price_add(
 {
 	return bytes ? ff_price_on_grid(rate_us(p, g, device, FF_RATE_ACCUMULATE, (double)bytes))
 		     : 0;
-}
-
-double ff_price_flat_added(const struct ff_pricer *p, const struct ff_graph *g, uint32_t n,
-		const uint16_t *device, int64_t bytes)
-{
-	double worst = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		worst = fmax(worst, ff_price_add(p, g, device[i], bytes / n));
-	return ff_price_flat(p, FF_MOVE_REDUCE_SCATTER, n, device, bytes) + worst;
 }

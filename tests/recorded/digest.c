@@ -42,6 +42,8 @@ static uint64_t hash_input(const struct made *m)
 		h = ff_hash_mix(h, (uint64_t)s->bucket_bytes);
 	if (s->scatter)
 		h = ff_hash_mix(h, s->scatter);
+	if (s->shards)
+		h = ff_hash_mix(h, s->shards);
 	for (uint32_t i = 0; i < m->micro.n_nodes; i++) {
 		h = hash_config(h, &m->micro.nodes[i], &s->config[i]);
 		h = ff_hash_mix(h, (uint64_t)(uint32_t)s->priority[i]);

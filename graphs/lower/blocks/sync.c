@@ -84,7 +84,8 @@ static int reserve(struct ff_bucketing *b, uint32_t n, struct ff_error *err)
 static inline bool same_way(struct ff_update_way a, struct ff_update_way b)
 {
 	return a.synced == b.synced && a.flat == b.flat && a.scattered == b.scattered &&
-	       a.dropped == b.dropped && a.stage == b.stage && a.later == b.later;
+	       a.dropped == b.dropped && a.stage == b.stage && a.later == b.later &&
+	       a.runs == b.runs;
 }
 
 /* Whether bucket `i` is for the devices of `g`, which are updated so. */
@@ -143,7 +144,7 @@ static uint32_t open_single(struct ff_bucketing *b, const struct ff_weight_group
 		return newest;
 	b->single[g->first].round = b->round;
 	b->single[g->first].newest = b->n_buckets;
-	open_new(b, g, (struct ff_update_way){0});
+	open_new(b, g, (struct ff_update_way){.runs = 1});
 	return b->n_buckets - 1;
 }
 
@@ -182,6 +183,14 @@ static void append(struct ff_bucketing *b, struct ff_bucket_build *k, struct ff_
 	k->open = k->bytes < b->bucket_bytes;
 }
 
+/* A way for so many devices. */
+static struct ff_update_way resolved(struct ff_update_way w, uint32_t n_devices)
+{
+	if (!w.runs || w.runs > n_devices || n_devices % w.runs)
+		w.runs = n_devices;
+	return w;
+}
+
 int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 		const struct ff_weight_group *group, uint32_t n, struct ff_update_way way,
 		struct ff_error *err)
@@ -190,11 +199,11 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 
 	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
 		const struct ff_weight_group *g = &group[i];
-		struct ff_update_way w = {.synced = way.synced};
+		struct ff_update_way w = {.synced = way.synced, .runs = 1};
 		uint32_t at;
 
 		if (way.flat && way.synced && g->n_devices > 1)
-			w = way;
+			w = resolved(way, g->n_devices);
 		at = !w.synced && g->n_devices == 1 ? open_single(b, g) : open_bucket(b, g, w);
 		if (at == FF_NONE)
 			return ff_fail_memory(err);
@@ -224,8 +233,8 @@ void ff_bucketing_end(struct ff_bucketing *b)
 		struct ff_bucket_build *k = &b->bucket[i];
 
 		if (k->way.flat)
-			k->bytes = k->n_devices *
-				   ff_bucket_run_bytes(b->type, k->bytes, k->n_devices);
+			k->bytes = k->way.runs *
+				   ff_bucket_run_bytes(b->type, k->bytes, k->way.runs);
 	}
 }
 
@@ -338,6 +347,7 @@ struct ff_update_way ff_param_way(const struct ff_graph *g, const struct ff_stra
 	struct ff_update_way w = {.synced = true, .flat = flat != FF_FLAT_NOT};
 	uint32_t stage = w.flat ? stage_of(g, s, param) : 0;
 
+	w.runs = flat == FF_FLAT_CUT ? 0 : s->shards;
 	if (!w.flat || flat == FF_FLAT_APART)
 		return w;
 	w.dropped = stage && p->recomputed[param];

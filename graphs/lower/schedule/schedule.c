@@ -109,6 +109,9 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 			mix(&h, (uint64_t)i << 32 | (FF_NONE - s->buckets[i].dropped -
 								    2u * (s->buckets[i].scattered &&
 											 !s->buckets[i].dropped)));
+	for (uint32_t i = 0; i < s->n_buckets; i++)
+		if (s->buckets[i].flat && ff_bucket_groups(&s->buckets[i]) > 1)
+			mix(&h, (uint64_t)i << 32 | s->buckets[i].runs);
 	for (uint32_t i = 0; i < s->graph->n_edges; i++)
 		mix(&h, (uint64_t)s->added[i] << 1 | s->accumulate[i]);
 	for (uint32_t i = 0; i < s->n_shards; i++) {

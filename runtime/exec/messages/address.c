@@ -28,9 +28,9 @@ char *ff_address_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t p
 
 void ff_address_run(const struct ff_bucket *b, uint32_t position, int64_t *first, int64_t *end)
 {
-	int64_t all = b->bytes / FF_F32_BYTES, run = b->flat ? all / b->n_devices : all;
+	int64_t run = b->bytes / FF_F32_BYTES / b->runs;
 
-	*first = b->flat ? position * run : 0;
+	*first = position % b->runs * run;
 	*end = *first + run;
 }
 

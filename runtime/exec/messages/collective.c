@@ -49,7 +49,8 @@ static void sync_ends(const struct ff_transfer *t, uint32_t i, char **all, char 
 		*all = ff_address_buffer(t->x, gathers ? t->task->stage + i
 						       : ff_bucket_gradients(b, t->task->micro)[i]);
 	else if (b->flat)
-		*own += i * (layout.run / FF_F32_BYTES) * ff_dtype_bytes(t->collective.type);
+		*own += i % b->runs * (layout.run / FF_F32_BYTES) *
+			ff_dtype_bytes(t->collective.type);
 }
 
 /* Gradients of a scattered bucket come to a buffer that held something else before: what no
@@ -88,6 +89,74 @@ static void add_earlier(struct ff_transfer *t, float *own, float *chunk, int64_t
 			.reduce = FF_REDUCE_SUM};
 }
 
+/* Of devices `first`, `first` + `step` and so on of the bucket's collective `all`; they are there
+ * in this order. */
+static int add_group(struct ff_transfer *t, uint32_t first, uint32_t step, uint32_t n,
+		struct ff_error *err)
+{
+	const struct ff_collective *all = &t->collective;
+	struct ff_arena *a = &t->x->arena;
+	uint16_t *device = ff_arena_array(a, n, sizeof(*device));
+	const void **send = ff_arena_array(a, n, sizeof(*send));
+	void **recv = ff_arena_array(a, n, sizeof(*recv));
+	bool hosted = false;
+
+	if (!device || !send || !recv)
+		return ff_fail_memory(err);
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t i = first + k * step;
+
+		device[k] = all->device[i];
+		send[k] = all->send[i];
+		recv[k] = all->recv[i];
+		hosted |= recv[k] != NULL;
+	}
+	if (!hosted)
+		return FF_OK;
+	t->grouped[t->n_grouped++] = (struct ff_collective){.kind = all->kind,
+			.type = all->type,
+			.reduce = all->reduce,
+			.n_devices = n,
+			.device = device,
+			.send = send,
+			.recv = recv,
+			.count = all->count,
+			.offset = all->offset};
+	return FF_OK;
+}
+
+/* What groups have summed of a run they sum in place. */
+static int add_runs(struct ff_transfer *t, const struct ff_bucket *b, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t r = 0; r < b->runs && code == FF_OK; r++) {
+		uint32_t n = t->n_grouped;
+
+		code = add_group(t, r, b->runs, ff_bucket_groups(b), err);
+		if (t->n_grouped == n)
+			continue;
+		t->grouped[n].kind = FF_MOVE_ALL_REDUCE;
+		t->grouped[n].send = (const void *const *)t->grouped[n].recv;
+	}
+	return code;
+}
+
+static int build_groups(struct ff_transfer *t, const struct ff_bucket *b, struct ff_error *err)
+{
+	bool crosses = t->task->move->gradients &&
+		       ff_bucket_crosses(b, t->task->micro, t->x->s->strategy->micro_batches);
+	size_t room = ff_bucket_groups(b) + b->runs;
+	int code = FF_OK;
+
+	t->grouped = ff_arena_array(&t->x->arena, room, sizeof(*t->grouped));
+	if (!t->grouped)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < b->n_devices && code == FF_OK; i += b->runs)
+		code = add_group(t, i, 1, b->runs, err);
+	return crosses && code == FF_OK ? add_runs(t, b, err) : code;
+}
+
 /* All in place, but for scattered and dropped buckets: of a flat bucket a device's run is its
  * chunk. */
 int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
@@ -109,7 +178,7 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 		char *all = NULL, *own = NULL;
 
 		count[i] = layout.run / FF_F32_BYTES;
-		offset[i] = b->flat ? i * count[i] : 0;
+		offset[i] = i % b->runs * count[i];
 		sync_ends(t, i, &all, &own);
 		send[i] = gathers ? own : all;
 		recv[i] = gathers ? all : own;
@@ -119,7 +188,7 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 			add_earlier(t, (float *)(void *)own, (float *)(void *)all + offset[i],
 					count[i]);
 	}
-	return FF_OK;
+	return ff_bucket_groups(b) > 1 && b->flat ? build_groups(t, b, err) : FF_OK;
 }
 
 static void add_copy(const struct ff_move *mv, struct ff_copy *list, uint32_t *n,

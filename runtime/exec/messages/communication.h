@@ -27,10 +27,13 @@ struct ff_transfer {
 	uint32_t n_encoded, n_aside, n_decoded;
 	struct ff_coding *encoded, *aside, *decoded;
 	struct ff_collective collective; /* n_devices 0: none */
-	struct ff_packing *packing;      /* of a bucket: NULL, or it goes compressed */
-	struct ff_averaging *averaging;  /* of a bucket: NULL, or of weights and states */
-	void *sink, *load;               /* LOAD: where to, and the host memory on the way there */
-	size_t prefetched;               /* LOAD: or else the place in a slot */
+	/* Instead: of a bucket in groups one in each, then one of each run among them. */
+	uint32_t n_grouped;
+	struct ff_collective *grouped;
+	struct ff_packing *packing;     /* of a bucket: NULL, or it goes compressed */
+	struct ff_averaging *averaging; /* of a bucket: NULL, or of weights and states */
+	void *sink, *load;              /* LOAD: where to, and the host memory on the way there */
+	size_t prefetched;              /* LOAD: or else the place in a slot */
 };
 
 #endif

@@ -279,7 +279,12 @@ static int issue_network(
 	const struct ff_channel on = {t->x->b, stream};
 	const struct ff_move *mv = t->task->move;
 	struct ff_comm *c = t->x->comm;
+	int code = FF_OK;
 
+	for (uint32_t i = 0; i < t->n_grouped && code == FF_OK; i++)
+		code = c->collective(c, &on, &t->grouped[i], err);
+	if (t->n_grouped)
+		return code;
 	if (!ff_move_is_messages(mv->kind))
 		return c->collective(c, &on, &t->collective, err);
 	if (!t->n_parcels)

@@ -11,7 +11,7 @@
 struct asked {
 	uint32_t n_devices;
 	const uint16_t *device;
-	bool flat, added;
+	uint32_t runs;
 	int64_t bytes;
 };
 
@@ -22,8 +22,7 @@ static struct ff_memo_bucket *bucket_at(const struct ff_memo *t, uint32_t i)
 
 static bool is_for(const struct ff_memo_bucket *b, const struct asked *a)
 {
-	return b->bytes == a->bytes && b->is_flat == a->flat && b->is_added == a->added &&
-	       b->n_devices == a->n_devices &&
+	return b->bytes == a->bytes && b->runs == a->runs && b->n_devices == a->n_devices &&
 	       (b->device == a->device ||
 			       !memcmp(b->device, a->device, a->n_devices * sizeof(*a->device)));
 }
@@ -35,19 +34,16 @@ static struct ff_transfer_us transfer_us(const struct ff_memo *t, const struct a
 
 static void price(const struct ff_memo *t, const struct asked *a, struct ff_memo_bucket *b)
 {
-	const struct ff_pricer *p = t->p;
-	uint32_t n = a->n_devices;
-	double gather_us = 0, added_us = 0;
-	double sync_us = a->flat ? ff_price_flat(p, FF_MOVE_REDUCE_SCATTER, n, a->device, a->bytes)
-				 : ff_price_bucket(p, n, a->device, a->bytes);
+	const struct ff_runs x = {a->n_devices, a->runs, a->device, a->bytes};
+	bool flat = a->runs > 1;
 
-	if (a->flat)
-		gather_us = ff_price_flat(p, FF_MOVE_ALL_GATHER, n, a->device, a->bytes);
-	if (a->added)
-		added_us = ff_price_flat_added(p, t->g, n, a->device, a->bytes);
-	b->sync = transfer_us(t, a, sync_us);
-	b->gather = transfer_us(t, a, gather_us);
-	b->added = transfer_us(t, a, added_us);
+	b->gather = transfer_us(t, a, flat ? ff_price_gather(t->p, &x) : 0);
+	for (int adds = 0; adds < 2; adds++)
+		for (int crosses = 0; crosses < 2; crosses++)
+			b->sync[adds][crosses] = transfer_us(t, a,
+					flat ? ff_price_scatter(t->p, t->g, &x, adds, crosses)
+					     : ff_price_bucket(t->p, a->n_devices, a->device,
+							       a->bytes));
 }
 
 static int list_lanes(struct ff_memo *t, struct ff_memo_bucket *b, struct ff_error *err)
@@ -80,10 +76,7 @@ static int add_bucket(struct ff_memo *t, const struct asked *a, uint64_t hash,
 	if (!t->bucket[row])
 		return ff_fail_memory(err);
 	b = bucket_at(t, i);
-	*b = (struct ff_memo_bucket){.n_devices = a->n_devices,
-			.is_flat = a->flat,
-			.is_added = a->added,
-			.bytes = a->bytes};
+	*b = (struct ff_memo_bucket){.n_devices = a->n_devices, .runs = a->runs, .bytes = a->bytes};
 	price(t, a, b);
 	b->device = ff_arena_copy(&t->arena, a->device, a->n_devices, sizeof(*a->device));
 	code = b->device ? list_lanes(t, b, err) : ff_fail_memory(err);
@@ -94,9 +87,8 @@ static int add_bucket(struct ff_memo *t, const struct asked *a, uint64_t hash,
 int ff_memo_bucket(struct ff_memo *t, const struct ff_bucket_build *k,
 		const struct ff_memo_bucket **ret, struct ff_error *err)
 {
-	struct asked a = {k->n_devices, k->device, k->way.flat, k->way.flat && k->way.stage > 0,
-			k->bytes};
-	uint64_t hash = ff_hash_mix(k->set + 2 * a.flat + a.added, (uint64_t)a.bytes);
+	struct asked a = {k->n_devices, k->device, k->way.runs, k->bytes};
+	uint64_t hash = ff_hash_mix(k->set + a.runs, (uint64_t)a.bytes);
 	uint32_t at, i;
 
 	for (i = ff_table_first(&t->buckets, hash, &at); i != FF_NONE;

@@ -111,16 +111,16 @@ struct ff_memo_edge {
 
 /* A bucket of so many bytes on some devices: what its moves take, and the lanes that they hold. */
 struct ff_memo_bucket {
-	/* Synchronised; of a flat one, weights gathered; where each device adds what earlier
-	 * micro-batches have left. */
+	/* Of a flat one, weights gathered; synchronised: each device adds what earlier
+	 * micro-batches have left, and groups sum what theirs have. */
 	struct ff_transfer_us {
 		double us, beside_us; /* as of moves */
-	} sync, gather, added;
+	} gather, sync[2][2];
 	uint32_t n_lanes, n_devices;
 	const struct ff_lanes *lane;
 	const uint16_t *device;
 	int64_t bytes;
-	bool is_flat, is_added;
+	uint32_t runs;
 };
 
 struct ff_memo {
