@@ -230,7 +230,7 @@ void random_scattered(struct ff_random *r, const struct ff_graph *g, struct ff_a
 		struct ff_strategy *s)
 {
 	s->scatter = ff_random_below(r, 2);
-	s->shards = ff_random_below(r, 2) ? 2 + ff_random_below(r, 3) : 0;
+	s->shards = ff_random_below(r, 2) ? 2 + ff_random_below(r, 2) : 0;
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_node_is_parameter(g, i) && ff_random_below(r, 4) == 0)
 			random_cut(r, g, i, a, s);

@@ -79,7 +79,7 @@ static void check_part(const struct ff_schedule *s, uint32_t param, uint32_t par
 		/* weights, gradients and one state, then what is read in bfloat16; of a flat
 		 * bucket a run of states, and of weights that nobody reads as they are */
 		if (b->flat)
-			run = b->bytes / b->n_devices;
+			run = b->bytes / b->runs;
 		if (i)
 			offset += s->graph->dtype == FF_F32 ? b->bytes : run;
 		if (type == FF_BF16)

@@ -332,10 +332,10 @@ static struct ff_bucket_layout layout_of(const struct flow *f, const struct ff_b
 	return ff_bucket_arrays(b, f->s.optimizer, f->s.graph->dtype);
 }
 
-/* The device that updates element `k` of a flat bucket. */
-static uint32_t owner(const struct flow *f, const struct ff_bucket *b, int64_t k)
+/* The device that updates element `k` of a flat bucket, in the group of number `d`. */
+static uint32_t owner(const struct flow *f, const struct ff_bucket *b, int64_t k, uint32_t d)
 {
-	return (uint32_t)(k * FF_F32_BYTES / layout_of(f, b).run);
+	return d / b->runs * b->runs + (uint32_t)(k * FF_F32_BYTES / layout_of(f, b).run);
 }
 
 /* Of a flat bucket devices know the weights of their runs, and get the others' (`gathered`) or have
@@ -345,7 +345,8 @@ static void visit_weights(struct flow *f, const struct ff_bucket *b, bool gather
 	int64_t size = ff_dtype_bytes(f->s.graph->dtype), first = layout_of(f, b).readers;
 
 	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++)
-		for (uint32_t d = 0, from = owner(f, b, k); d < b->n_devices; d++) {
+		for (uint32_t d = 0; d < b->n_devices; d++) {
+			uint32_t from = owner(f, b, k, d);
 			int64_t at = first + k * size;
 			double is = f->memory[b->device[from]][b->offset[from] + at];
 
@@ -381,27 +382,41 @@ static void gather_dropped(struct flow *f, uint32_t task)
 	f->dropped++;
 }
 
-/* Every device's gradients of a scattered bucket are summed where they are applied, and added to
- * what was there before.  They are gone then. */
-static void sum_scattered(struct flow *f, const struct ff_bucket *b, uint32_t micro)
+/* What devices have of element `k` in a run: where that is. */
+static double *run_of(const struct flow *f, const struct ff_bucket *b, uint32_t d, int64_t k)
 {
 	struct ff_bucket_layout l = layout_of(f, b);
+
+	return f->memory[b->device[d]] + b->offset[d] + l.gradients - d % b->runs * l.run +
+	       k * FF_F32_BYTES;
+}
+
+/* Every device's gradients of a scattered bucket are summed where they are applied, in each group,
+ * and added to what was there before.  They are gone then.  In the last micro-batch groups sum
+ * theirs. */
+static void sum_scattered(struct flow *f, const struct ff_bucket *b, uint32_t micro)
+{
 	const uint32_t *gradients = ff_bucket_gradients(b, micro);
+	bool last = micro + 1 == f->s.strategy->micro_batches;
 
 	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++) {
-		uint32_t to = owner(f, b, k);
-		double *run = f->memory[b->device[to]] + b->offset[to] + l.gradients - to * l.run;
-		double sum = micro ? run[k * FF_F32_BYTES] : 0;
+		double all_groups = 0;
 
 		for (uint32_t d = 0; d < b->n_devices; d++) {
 			const struct ff_buffer *all = &f->s.buffers[gradients[d]];
 			double *at = f->memory[all->device] + all->offset + k * FF_F32_BYTES;
+			double *run = run_of(f, b, owner(f, b, k, d), k);
 
 			ck_assert_uint_eq(all->device, b->device[d]);
-			sum += *at;
+			if (d % b->runs == 0 && !micro)
+				*run = 0;
+			*run += *at;
 			*at = 0.5;
 		}
-		run[k * FF_F32_BYTES] = sum;
+		for (uint32_t d = 0; d < b->n_devices; d += b->runs)
+			all_groups += *run_of(f, b, owner(f, b, k, d), k);
+		for (uint32_t d = 0; d < b->n_devices && last; d += b->runs)
+			*run_of(f, b, owner(f, b, k, d), k) = all_groups;
 	}
 }
 
@@ -436,7 +451,7 @@ static void run_sync(struct flow *f, uint32_t task)
 			sum += f->memory[b->device[d]][b->offset[d] + at];
 		for (uint32_t d = 0; d < b->n_devices; d++)
 			f->memory[b->device[d]][b->offset[d] + at] =
-					b->flat && d != owner(f, b, k) ? 0.5 : sum;
+					b->flat && d != owner(f, b, k, d) ? 0.5 : sum;
 	}
 	f->syncs++;
 }
@@ -451,7 +466,7 @@ static void set_run(struct flow *f, const struct ff_bucket *b, uint32_t device)
 	while (b->flat && b->device[d] != device)
 		d++;
 	if (b->flat) {
-		f->run = d * run;
+		f->run = d % b->runs * run;
 		f->run_end = f->run + run;
 	}
 	if (b->scattered)

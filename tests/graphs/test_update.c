@@ -398,6 +398,49 @@ START_TEST(scattered_closed_forms)
 }
 END_TEST
 
+/* Updates are cut over pairs of devices: each pair has all states, gradients are reduce-scattered
+ * in pairs and all-reduced among them, weights gathered in pairs. */
+static void check_grouped(enum ff_dtype type, uint32_t p, const struct ff_optimizer *o)
+{
+	struct ff_schedule s, flat;
+	struct ff_graph g[2];
+	struct ff_arena a;
+	int64_t bytes, run, groups = p / 2;
+
+	ff_arena_init(&a);
+	lower_updates(FLAT, type, p, o, &a, &g[0], &flat);
+	lower_updates(GROUPED, type, p, o, &a, &g[1], &s);
+	ck_assert_uint_eq(s.n_buckets, 1);
+	ck_assert_uint_eq(s.buckets[0].runs, p % 2 ? p : 2);
+	if (p % 2 || p == 2) { /* there are no such groups */
+		ck_assert_uint_eq(ff_schedule_hash(&s), ff_schedule_hash(&flat));
+		ff_arena_finish(&a);
+		return;
+	}
+	ck_assert_uint_ne(ff_schedule_hash(&s), ff_schedule_hash(&flat));
+	ck_assert_uint_eq(s.n_tasks, flat.n_tasks);
+	bytes = s.buckets[0].bytes;
+	run = bytes / 2;
+	for (uint32_t d = 0; d < p; d++)
+		ck_assert_int_eq(s.packed_offset[d] - s.workspace_bytes[d],
+				run * o->states + (type == FF_F32 ? 2 * bytes
+								  : run + bytes + bytes / 2));
+	ck_assert_int_eq(s.network_bytes,
+			(p - groups) * bytes + 2 * (groups - 1) * bytes +
+					(p - groups) * bytes / 4 * ff_dtype_bytes(type));
+	ff_arena_finish(&a);
+}
+
+START_TEST(grouped_closed_forms)
+{
+	for (uint32_t p = 2; p <= 8; p++)
+		for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
+			check_grouped(FF_F32, p, ff_optimizer((enum ff_optimizer_id)i));
+			check_grouped(FF_BF16, p, ff_optimizer((enum ff_optimizer_id)i));
+		}
+}
+END_TEST
+
 /* Gradients that wait are needed as they were made, so flat buckets are not dropped then. */
 START_TEST(late_gradients_are_kept)
 {
@@ -710,6 +753,7 @@ static Suite *suite(void)
 	tcase_add_test(c, dropped_closed_forms);
 	tcase_add_loop_test(c, dropped_are_gathered_ahead, 0, 2); /* micro-batches less one */
 	tcase_add_test(c, scattered_closed_forms);
+	tcase_add_test(c, grouped_closed_forms);
 	/* 1, 2, 4, in both types, weights kept and dropped */
 	tcase_add_loop_test(c, summed_in_micro_batches, 0, 12);
 	tcase_add_test(c, late_gradients_are_kept);

@@ -16,6 +16,7 @@ enum kind {
 	FLAT,      /* each device a run of the bucket */
 	DROPPED,   /* likewise, and of weights and gradients no more is there for good */
 	SCATTERED, /* of gradients alone */
+	GROUPED,   /* flat, cut over pairs of devices */
 };
 
 /* What gradients are compressed by meanwhile, how late they are, and in how many micro-batches they
@@ -55,6 +56,7 @@ static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 		if (!ff_node_is_parameter(g, i) || kind == FOLLOWING)
 			continue;
 		s.scatter = kind == SCATTERED;
+		s.shards = kind == GROUPED ? 2 : 0;
 		c->flat = kind >= FLAT;
 		s.recompute[i] = kind == DROPPED;
 		if (c->flat)

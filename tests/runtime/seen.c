@@ -58,6 +58,8 @@ static void look(struct seen *seen, const struct scene *s)
 	}
 	for (uint32_t i = 0; i < lowered.n_buckets; i++) {
 		seen->flat += lowered.buckets[i].flat && !lowered.buckets[i].scattered;
+		seen->grouped += lowered.buckets[i].flat &&
+				 ff_bucket_groups(&lowered.buckets[i]) > 1;
 		seen->scattered += lowered.buckets[i].scattered && !lowered.buckets[i].dropped;
 		seen->dropped += lowered.buckets[i].dropped;
 	}
@@ -136,6 +138,7 @@ static const struct {
 		KIND(served),
 		KIND(replicated),
 		KIND(flat),
+		KIND(grouped),
 		KIND(scattered),
 		KIND(dropped),
 		KIND(summed_again),

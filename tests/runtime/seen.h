@@ -11,7 +11,7 @@ struct seen {
 	uint32_t replicas;                          /* operators computed several times */
 	uint32_t micro_batches, stages, recomputed; /* tasks */
 	uint32_t sharded, served, replicated;       /* parameters with a config of their own */
-	uint32_t flat, scattered, dropped;          /* buckets */
+	uint32_t flat, grouped, scattered, dropped; /* buckets */
 	uint32_t summed_again;                      /* scattered ones' gradients (tasks) */
 	uint32_t summed;                            /* gradients of data that are added to others */
 	uint32_t added, tied_synced, tied_brought;  /* gradients of several uses, by way */

@@ -11,8 +11,8 @@ struct seen {
 	uint32_t fits, misfits, tight, layout_over;
 	uint32_t kinds, wired, rounded, measured, scratch, kept, dropped, sets;
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
-	uint32_t syncs, flat, buckets_scattered, buckets_dropped, owned, accumulated, tied_moved,
-			replicas, followed, changes[MAX_CHANGES];
+	uint32_t syncs, flat, grouped, buckets_scattered, buckets_dropped, owned, accumulated,
+			tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, kept_apart, stages, recomputed, brought_again, limited;
 	uint32_t shared[FF_VALUE_SAVED], shared_again; /* by kind of value */
 	uint32_t summed, summed_apart, summed_at_once; /* gradients of data; in micro-batches */
@@ -64,6 +64,7 @@ static inline void look(struct seen *seen, const struct ff_schedule *plan)
 		seen->syncs += plan->buckets[i].synced && plan->buckets[i].n_devices > 1;
 		seen->owned += !plan->buckets[i].synced;
 		seen->flat += plan->buckets[i].flat;
+		seen->grouped += plan->buckets[i].flat && ff_bucket_groups(&plan->buckets[i]) > 1;
 		seen->buckets_scattered += plan->buckets[i].scattered && !plan->buckets[i].dropped;
 		seen->buckets_dropped += plan->buckets[i].dropped;
 	}
