@@ -39,7 +39,8 @@ static int read_shape(char *line, struct ff_kernel_shape *s, struct ff_error *er
 	uint32_t c = 0;
 	int code = FF_OK;
 
-	*s = (struct ff_kernel_shape){.count = 1, .share = 1, .taps = 1, .stride = 1};
+	*s = (struct ff_kernel_shape){
+			.count = 1, .share = 1, .taps = 1, .stride = 1, .brief = true};
 	while (c < FF_KERNEL_CLASS_COUNT && word &&
 			strcmp(ff_kernel_class_name((enum ff_kernel_class)c), word) != 0)
 		c++;

@@ -16,9 +16,10 @@ enum {
 	FF_OF_SPLIT,
 	FF_OF_ODD,
 	FF_OF_BATCHED,
-	FF_OF_TILE,                                  /* as many as there are tiles */
-	FF_CONV_FACTOR = FF_OF_TILE + FF_MODEL_TILES /* a convolution's: by pass and form */
-};                                                   /* product */
+	FF_OF_TILE,                                    /* as many as there are tiles */
+	FF_OF_SUSTAINED = FF_OF_TILE + FF_MODEL_TILES, /* a product's */
+	FF_CONV_FACTOR = FF_OF_SUSTAINED               /* a convolution's: by pass and form */
+};
 enum { FF_CONV_POINTWISE, FF_CONV_WINDOW, FF_CONV_STRIDED, FF_CONV_WINOGRAD, FF_CONV_FORMS };
 enum {
 	FF_ATTENTION_FLOOR,
@@ -34,6 +35,7 @@ enum { FF_RECURRENT_STEP, FF_RECURRENT_SHARE, FF_RECURRENT_BACK };
 struct ff_parameter_row {
 	const char *name;
 	double min, max;
+	double preset; /* where a file has none; 0: it must */
 };
 /* Ends with a name NULL. */
 extern const struct ff_parameter_row *const ff_model_parameters[FF_KERNEL_CLASS_COUNT];

@@ -35,7 +35,8 @@
 		"tile_32x32", 1e-3, 4                                                              \
 	}
 
-static const struct ff_parameter_row of_product[] = {PRODUCT, {NULL, 0, 0}};
+static const struct ff_parameter_row of_product[] = {
+		PRODUCT, {"sustained", 1e-3, 1, .preset = 1}, {NULL, 0, 0}};
 static const struct ff_parameter_row of_convolution[] = {
 		PRODUCT, FORM("forward"), FORM("image"), FORM("filter"), {NULL, 0, 0}};
 static const struct ff_parameter_row by_memory[] = {FLOOR, SHARE(1), BACKWARD(1), {NULL, 0, 0}};
@@ -72,7 +73,9 @@ static int read_parameters(const struct ff_json *v, const struct ff_parameter_ro
 
 	for (uint32_t i = 0; row[i].name && code == FF_OK; i++) {
 		keys[i] = row[i].name;
-		code = ff_json_real(all, row[i].name, row[i].min, row[i].max, &ret[i], err);
+		ret[i] = row[i].preset;
+		if (!(row[i].preset > 0) || ff_json_get(all, row[i].name))
+			code = ff_json_real(all, row[i].name, row[i].min, row[i].max, &ret[i], err);
 	}
 	return code == FF_OK ? ff_json_only(all, keys, err) : code;
 }

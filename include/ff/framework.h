@@ -35,6 +35,8 @@ struct ff_framework {
 	/* The loss is several kernels in float32: bytes of logits that they read and write, of
 	 * each, forward and backward; 0: it is one kernel each way, and one for its statistics. */
 	double loss[2];
+	/* Of 16 bits, so are norms by the root mean square and rotations: bytes an element. */
+	double rms_norm[2], rope[2];
 };
 
 /* The row whose name `text` is; "NAME:NUMBER" with that in place of the number that was fitted.

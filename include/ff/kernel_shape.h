@@ -42,6 +42,7 @@ struct ff_kernel_shape {
 	bool fused;          /* stream: by a neighbour's kernel, which starts without it */
 	bool back;           /* attention, softmax, norm, recurrent: gradients */
 	bool tf32;           /* products, convolutions: of float32, in TF32 where a device can */
+	bool brief;          /* product: timed alone, before the device clocks down */
 	bool channels_first; /* convolution: operands lie so, tensor cores take channels last */
 	bool winograd;       /* convolution: windows of 3 x 3 side by side, one group */
 	double bytes;        /* read and written, each operand once */

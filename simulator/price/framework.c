@@ -23,7 +23,11 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
  * the sum that reads it another (bias_dropout_add_fused_train, megatron/model/transformer.py), and
  * hosts synchronize behind each message (p2p_communication.py), and with their devices when a timer
  * starts or stops (_Timer, megatron/global_vars.py @ 00ac56a), as around each pass of a micro-batch
- * (forward_step and backward_step, megatron/schedules.py); DeepSpeed sums gradients in float16. */
+ * (forward_step and backward_step, megatron/schedules.py); DeepSpeed sums gradients in float16.
+ * Of PyTorch, a norm by the root mean square casts to float32, squares, takes the mean, multiplies
+ * by the root, casts back and multiplies by the weight, and a rotation casts, multiplies complex
+ * numbers and casts back (meta-llama/llama @ 8fac8be, llama/model.py: RMSNorm, apply_rotary_emb).
+ */
 static const struct ff_framework rows[] = {
 		{.name = "pytorch",
 				.summary = "eager PyTorch",
@@ -34,7 +38,9 @@ static const struct ff_framework rows[] = {
 				.hands_on = true,
 				.tf32_convolutions = true,
 				.channels_first = {true, true},
-				.passes = 4},
+				.passes = 4,
+				.rms_norm = {36, 80},
+				.rope = {20, 20}},
 		{.name = "tensorflow",
 				.summary = "TensorFlow of 2017",
 				.operator_us = 107, /* as it is eager PyTorch's */
@@ -53,7 +59,9 @@ static const struct ff_framework rows[] = {
 				.tf32_convolutions = true,
 				.channels_first = {true, true},
 				.attention = triton,
-				.loss = {18, 22}},
+				.loss = {18, 22},
+				.rms_norm = {36, 80},
+				.rope = {20, 20}},
 		{.name = "megatron",
 				.summary = "Megatron-DeepSpeed",
 				.operator_us = 73,
@@ -253,19 +261,34 @@ static bool is_loss(const struct ff_work *w)
 	return any;
 }
 
+/* One kernel after another, each of which reads and writes memory: `bytes` an element of what the
+ * operator reads, forward and backward. */
+static struct ff_kernel_shape one_by_one(const struct ff_work *w, const double bytes[2])
+{
+	return (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
+			.type = ff_work_type(w),
+			.bytes = (double)ff_region_volume(&w->in[0]) *
+				 bytes[w->pass == FF_BACKWARD]};
+}
+
 /* Megatron-LM casts logits to float32, takes their maximum, subtracts it, takes exponentials, sums
  * them and divides, each in memory; backward it multiplies and casts
  * (megatron/mpu/cross_entropy.py). */
 static uint32_t losses(
 		const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *ret)
 {
-	bool loss = ff_op_row(w->node->op)->flags & FF_OP_LOSS;
+	ret[0] = one_by_one(w, f->loss);
+	return ff_op_row(w->node->op)->flags & FF_OP_LOSS ? 1 : 0;
+}
 
-	ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
-			.type = ff_work_type(w),
-			.bytes = (double)ff_region_volume(&w->in[0]) *
-				 f->loss[w->pass == FF_BACKWARD]};
-	return loss;
+/* What a framework has no kernel of its own for. */
+static const double *written_out(const struct ff_framework *f, const struct ff_work *w)
+{
+	const double *bytes = w->node->op == FF_OP_RMS_NORM ? f->rms_norm
+			      : w->node->op == FF_OP_ROPE   ? f->rope
+							    : NULL;
+
+	return bytes && bytes[0] > 0 && ff_dtype_bytes(ff_work_type(w)) < 4 ? bytes : NULL;
 }
 
 double ff_framework_narrowed(
@@ -407,9 +430,14 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 {
 	struct ff_kernel_shape own[FF_MOST_KERNELS];
 	uint32_t n_own = ff_work_kernels(w, own), place = ff_framework_place(f, w), n = 0;
+	const double *bytes = written_out(f, w);
 
 	if (f->loss[0] > 0 && n_own == 1 && is_loss(w))
 		return losses(f, w, ret);
+	if (bytes && n_own > 0) {
+		ret[0] = one_by_one(w, bytes);
+		return 1;
+	}
 	if (f->hands_on && is_handed_on(w))
 		return 0;
 	if (place != ALONE)

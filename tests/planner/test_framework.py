@@ -206,6 +206,21 @@ def test_loss():
         assert least < us < 1.2 * least, (name, us, least)
 
 
+def test_norms():
+    """Llama's norms and rotations in eager PyTorch are several kernels in float32, where it computes in 16 bits."""
+    elements = 8 * 512 * 1024  # of a norm; queries and keys are turned
+    for dtype, several in (("bfloat16", True), ("float32", False)):
+        make("llama.json", "llama", "--batch", "8", *(w for s in (
+            "layers=4", "width=1024", "heads=16", "key_heads=16", "sequence=512", "hidden=2048", "vocabulary=512",
+            f"dtype={dtype}") for w in ("--set", s)))
+        plan, ours = (simulate("llama.json", "single", f)[0] for f in ("fsdp", None))
+        for name, each in (("rms_norm forward", 9 * 36), ("rms_norm backward", 9 * 80),
+                           ("rope forward", 8 * 20), ("rope backward", 8 * 20)):
+            us, plain = tasks_us(plan, name), tasks_us(ours, name)
+            least = elements * each / 1555e9 * 1e6
+            assert least < us < 1.3 * least if several else us == plain, (name, dtype, us, plain, least)
+
+
 def test_times():
     """All that is computed takes so many times as long."""
     make("mlp.json", "mlp", "--batch", "1024")
