@@ -13,8 +13,8 @@ static void check_layout(
 {
 	uint32_t n = (uint32_t)(bytes / run);
 	const struct ff_sparse none = {0};
-	struct ff_bucket_layout l = ff_bucket_layout(
-			o, type, ff_bucket_extent(bytes, n, true, false, false, &none));
+	struct ff_bucket_layout l =
+			ff_bucket_layout(o, type, ff_bucket_extent(bytes, n, false, false, &none));
 
 	ck_assert_int_eq(l.run, run);
 	ck_assert_int_eq(l.gradients, type == FF_F32 ? bytes : run);
@@ -76,7 +76,7 @@ START_TEST(sparse)
 		ff_sparse_add(&s, 100 * 5 * 4, &table, 20);
 		ck_assert_int_eq(s.list_bytes, 64 * 4); /* twice as many, a power of two */
 		ck_assert_int_eq(ff_bucket_updated_bytes(o, 4096, &s), 4096 - skipped);
-		x = ff_bucket_extent(4096, 1, false, false, false, &s);
+		x = ff_bucket_extent(4096, 1, false, false, &s);
 		ck_assert_int_eq(ff_bucket_layout(o, FF_BF16, x).end,
 				ff_optimizer_bytes(o, FF_BF16, 4096) + 64 * 4);
 		ck_assert(ff_optimizer_skips(o, setting) == (i == FF_OPTIMIZER_SGD));
