@@ -350,6 +350,7 @@ static void set_overlap(struct ff_prof *p)
 {
 	if (overlap_share(p) >= 0)
 		p->machine.overlap = overlap_share(p) < FF_OVERLAP_PAYS;
+	p->machine.message_lane = p->machine.message_lane && p->machine.overlap;
 }
 
 static void print_overlap(const struct ff_prof *p)

@@ -233,12 +233,9 @@ static double waited_us(const struct ff_schedule *s, const struct ff_simulation 
 	const uint16_t *device, *of_dep;
 	uint16_t own, own_of_dep;
 	uint32_t n = ff_task_devices(t, &device, &own);
+	enum ff_lane_class lane = ff_move_lane(s->graph, t->edge, t->move);
 	double us = 0;
 
-	enum ff_lane_class lane = FF_LANE_COMM;
-
-	if (ff_move_is_own(s->graph, t->edge, t->move))
-		lane = FF_LANE_COMPUTE;
 	for (uint32_t i = 0; i < n; i++)
 		r->ready_us[device[i]] = r->free_us[ff_lane(s->machine, lane, device[i])];
 	for (uint32_t i = 0; i < t->n_deps; i++) {

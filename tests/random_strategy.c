@@ -277,6 +277,7 @@ int random_machine(struct ff_random *r, uint32_t n_devices, struct ff_arena *a,
 
 	m.n_nodes = n_devices > 1 ? 1 + ff_random_below(r, 2) : 1;
 	m.overlap = ff_random_below(r, 2);
+	m.message_lane = m.overlap && ff_random_below(r, 2);
 	m.kinds = ff_arena_alloc(a, sizeof(*m.kinds));
 	m.nodes = ff_arena_array(a, m.n_nodes, sizeof(*m.nodes));
 	m.node_of = ff_arena_array(a, n_devices, sizeof(*m.node_of));
@@ -294,6 +295,7 @@ int random_machine(struct ff_random *r, uint32_t n_devices, struct ff_arena *a,
 		};
 	for (uint32_t i = 0; i < n_devices; i++)
 		m.node_of[i] = m.n_nodes == 2 && i >= half;
+	ff_machine_number_cards(&m);
 	*ret = m;
 	return FF_OK;
 }

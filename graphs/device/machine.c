@@ -181,27 +181,44 @@ static int read_node(struct parse *p, const struct ff_json *v, bool last, uint32
 	return code;
 }
 
+void ff_machine_number_cards(struct ff_machine *m)
+{
+	m->n_card_lanes = 0;
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		m->nodes[i].wiring.first_card = m->n_card_lanes;
+		m->n_card_lanes += ff_node_card_lanes(m, &m->nodes[i]);
+	}
+}
+
 static int number_devices(struct ff_machine *m, struct ff_arena *a, struct ff_error *err)
 {
 	m->node_of = ff_arena_array(a, m->n_devices, sizeof(m->node_of[0]));
 	if (!m->node_of)
 		return ff_fail_memory(err);
-	m->n_more_lanes = 0;
-	for (uint32_t i = 0; i < m->n_nodes; i++) {
-		m->nodes[i].wiring.more_lane = m->n_more_lanes;
-		if (!ff_node_own_cards(&m->nodes[i]))
-			m->n_more_lanes += ff_node_cards(&m->nodes[i]) - 1;
+	ff_machine_number_cards(m);
+	for (uint32_t i = 0; i < m->n_nodes; i++)
 		for (uint32_t k = 0; k < m->nodes[i].count; k++)
 			m->node_of[m->nodes[i].first + k] = i;
-	}
 	return FF_OK;
+}
+
+static int read_lanes(struct parse *p, const struct ff_json *root)
+{
+	const struct ff_json *lane = ff_json_get(root, "message_lane");
+	int code = ff_json_bool(root, "overlap", &p->m.overlap, p->err);
+
+	if (code == FF_OK && lane)
+		code = ff_json_bool(root, "message_lane", &p->m.message_lane, p->err);
+	if (code == FF_OK && p->m.message_lane && !p->m.overlap)
+		return ff_json_fail(lane, p->err, "a lane for messages needs \"overlap\": true");
+	return code;
 }
 
 int ff_machine_read(const struct ff_json *root, uint32_t n_nodes, struct ff_arena *a,
 		struct ff_machine *ret, struct ff_error *err)
 {
-	static const char *const keys[] = {
-			"format", "version", "name", "source", "overlap", "kinds", "nodes", NULL};
+	static const char *const keys[] = {"format", "version", "name", "source", "overlap",
+			"message_lane", "kinds", "nodes", NULL};
 	struct parse p = {.arena = a, .err = err};
 	const struct ff_json *nodes = NULL;
 	const char *source = NULL;
@@ -214,7 +231,7 @@ int ff_machine_read(const struct ff_json *root, uint32_t n_nodes, struct ff_aren
 	if (code == FF_OK && ff_json_get(root, "source"))
 		code = ff_json_string(root, "source", &source, err);
 	if (code == FF_OK)
-		code = ff_json_bool(root, "overlap", &p.m.overlap, err);
+		code = read_lanes(&p, root);
 	if (code == FF_OK)
 		code = read_kinds(&p, root);
 	if (code == FF_OK)
@@ -274,6 +291,8 @@ void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
 	ff_out_int(o, "version", 1);
 	ff_out_string(o, "name", m->name);
 	ff_out_bool(o, "overlap", m->overlap);
+	if (m->message_lane)
+		ff_out_bool(o, "message_lane", true);
 	ff_out_array(o, "kinds");
 	for (uint32_t i = 0; i < m->n_kinds; i++) {
 		const struct ff_device_kind *k = &m->kinds[i];

@@ -36,7 +36,7 @@ static int add_up(const struct ff_html *h, struct ff_arena *a, struct busy *b, s
 	const struct ff_machine *m = s->machine;
 	bool *seen = ff_arena_array(a, s->n_tasks, sizeof(*seen));
 
-	*b = (struct busy){.n = {m->n_devices, m->n_nodes, m->n_nodes + m->n_more_lanes}};
+	*b = (struct busy){.n = {m->n_devices, m->n_nodes, m->n_card_lanes}};
 	for (uint32_t kind = 0; kind < KINDS; kind++) {
 		b->us[kind] = ff_arena_array(a, b->n[kind], sizeof(*b->us[kind]));
 		if (!b->us[kind] || !seen)

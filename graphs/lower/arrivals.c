@@ -61,12 +61,12 @@ void ff_depend_beside(struct ff_lowering *l, uint32_t micro, uint32_t node, uint
 {
 	const uint32_t *heads =
 			l->arrivals.first[FF_PHASE_BACKWARD][(size_t)micro * l->g->n_nodes + node];
-	bool comm = ff_on_comm_lane(l, &l->r.tasks[l->r.n_tasks - 1]);
+	enum ff_lane_class own = ff_task_lane(l, &l->r.tasks[l->r.n_tasks - 1]);
 
 	for (uint32_t i = heads ? heads[part] : FF_NONE; i != FF_NONE; i = l->arrivals.at[i].next) {
 		uint32_t task = l->arrivals.at[i].task;
 
-		if (ff_on_comm_lane(l, &l->r.tasks[task]) != comm)
+		if (ff_task_lane(l, &l->r.tasks[task]) != own)
 			ff_emit_depend(l, task);
 	}
 }

@@ -13,7 +13,7 @@ void ff_arrive(struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint3
 /* The task at hand waits for all that has arrived there. */
 void ff_depend_arrived(struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint32_t node,
 		uint32_t part);
-/* The task at hand waits for what has arrived for backward of `part` by the other lane: on its own
+/* The task at hand waits for what has arrived for backward of `part` by other lanes: on its own
  * that stands before it anyway. */
 void ff_depend_beside(struct ff_lowering *l, uint32_t micro, uint32_t node, uint32_t part);
 

@@ -47,15 +47,15 @@ static void mix_node(struct history *h, uint32_t node)
 	}
 }
 
-static void mix_move(struct history *h, const struct ff_move *mv, const uint16_t *from,
-		const uint16_t *to)
+static void mix_move(struct history *h, const struct ff_move *mv, enum ff_lane_class lane,
+		const uint16_t *from, const uint16_t *to)
 {
 	int64_t most = 0;
 
 	for (uint32_t i = 0; i < mv->n_devices; i++)
 		most = mv->stage_bytes[i] > most ? mv->stage_bytes[i] : most;
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		mix(h, mv->device[i], 2u * mv->kind + (most > 0));
+		mix(h, mv->device[i], 8u * mv->kind + 2u * lane + (most > 0));
 		mix(h, mv->device[i], (uint64_t)mv->stage_bytes[i]);
 	}
 	for (uint32_t i = 0; i < mv->n_sources && from; i++)
@@ -65,13 +65,14 @@ static void mix_move(struct history *h, const struct ff_move *mv, const uint16_t
 }
 
 /* Which parts of `to` lie where they were made, and what is moved to the others. */
-static void mix_moves(struct history *h, const struct ff_redistribution *r,
+static void mix_moves(struct history *h, uint32_t edge, const struct ff_redistribution *r,
 		const struct ff_node_block *from, const struct ff_node_block *to)
 {
 	for (uint32_t p = 0; r->alias && to && p < to->n_parts; p++)
 		mix(h, to->device[p], r->alias[p] != FF_NONE);
 	for (uint32_t i = 0; i < r->n_moves; i++)
-		mix_move(h, &r->move[i], from ? from->device : NULL, to->device);
+		mix_move(h, &r->move[i], ff_move_lane(h->l->g, edge, &r->move[i]),
+				from ? from->device : NULL, to->device);
 }
 
 static void mix_edge(struct history *h, uint32_t edge)
@@ -79,8 +80,8 @@ static void mix_edge(struct history *h, uint32_t edge)
 	const struct ff_node_block *from = h->l->node[ff_edge_source(h->l->g, edge)];
 	const struct ff_node_block *to = h->l->node[h->l->g->edges[edge].node];
 
-	mix_moves(h, &h->l->edge[edge].forward, from, to);
-	mix_moves(h, &h->l->edge[edge].backward, to, from);
+	mix_moves(h, edge, &h->l->edge[edge].forward, from, to);
+	mix_moves(h, edge, &h->l->edge[edge].backward, to, from);
 }
 
 static void mix_bucket(struct history *h, const struct ff_bucket_build *b)

@@ -430,10 +430,14 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 		if (!l->compute[k])
 			return ff_fail_memory(err);
 	}
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < FF_DEVICE_LANES; i++) {
 		l->clocks.lane[i] = ff_arena_array(s, devices, sizeof(**l->clocks.lane));
+		if (!l->clocks.lane[i])
+			return ff_fail_memory(err);
+	}
+	for (int i = 0; i < 2; i++) {
 		l->place[i] = ff_arena_array(s, nodes, sizeof(**l->place));
-		if (!l->clocks.lane[i] || !l->place[i])
+		if (!l->place[i])
 			return ff_fail_memory(err);
 	}
 	l->told.limited = ff_arena_array(

@@ -38,7 +38,8 @@ struct ff_machine {
 	struct ff_machine_node *nodes;
 	uint32_t *node_of;     /* n_devices */
 	bool overlap;          /* communication runs beside compute */
-	uint32_t n_more_lanes; /* of nodes' shared cards but the first */
+	bool message_lane;     /* and messages beside other communication; only with overlap */
+	uint32_t n_card_lanes; /* of network cards that are lanes */
 };
 
 /* Parses a machine; same contract as ff_graph_parse. */
@@ -56,6 +57,8 @@ const char *ff_machine_file(const char *name, struct ff_arena *a);
 /* A line for each machine known by name. */
 int ff_machine_list(FILE *to, struct ff_error *err);
 void ff_machine_write(const struct ff_machine *m, struct ff_out *o);
+/* Numbers the lanes of cards: of a machine that was put together, or whose lanes have changed. */
+void ff_machine_number_cards(struct ff_machine *m);
 /* The first `n` devices of `m` as a machine (n <= m->n_devices, else FF_E_INPUT). */
 int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a,
 		struct ff_machine *ret, struct ff_error *err);
@@ -78,10 +81,22 @@ static inline uint32_t ff_machine_ordinal(const struct ff_machine *m, uint32_t d
 	return device < m->n_devices ? device - m->nodes[m->node_of[device]].first : device;
 }
 
-/* Lanes: what runs one task at a time, in order. */
-enum ff_lane_class { FF_LANE_COMPUTE, FF_LANE_COMM, FF_LANE_INSIDE, FF_LANE_NETWORK };
+/* Lanes: what runs one task at a time, in order.  The first FF_DEVICE_LANES are a device's. */
+enum ff_lane_class {
+	FF_LANE_COMPUTE,
+	FF_LANE_COMM,
+	FF_LANE_MESSAGE,
+	FF_LANE_INSIDE,
+	FF_LANE_NETWORK,
+	FF_DEVICE_LANES = FF_LANE_INSIDE
+};
 /* Dense numbers: devices' compute lanes, their communication lanes (the compute lanes again where
- * overlap is false), nodes' inside links, their first network cards, all other cards. */
+ * overlap is false), their message lanes (where message_lane is false, the communication lanes
+ * again), nodes' inside links, network cards node by node. */
+static inline uint32_t ff_lane_links(const struct ff_machine *m)
+{
+	return (m->message_lane ? 3 : 2) * m->n_devices;
+}
 static inline uint32_t ff_lane(const struct ff_machine *m, enum ff_lane_class c, uint32_t i)
 {
 	switch (c) {
@@ -89,15 +104,17 @@ static inline uint32_t ff_lane(const struct ff_machine *m, enum ff_lane_class c,
 		return i;
 	case FF_LANE_COMM:
 		return m->overlap ? m->n_devices + i : i;
+	case FF_LANE_MESSAGE:
+		return m->message_lane ? 2 * m->n_devices + i : ff_lane(m, FF_LANE_COMM, i);
 	case FF_LANE_INSIDE:
-		return 2 * m->n_devices + i;
+		return ff_lane_links(m) + i;
 	default:
-		return 2 * m->n_devices + m->n_nodes + i;
+		return ff_lane_links(m) + m->n_nodes + i;
 	}
 }
 static inline uint32_t ff_lane_count(const struct ff_machine *m)
 {
-	return 2 * m->n_devices + 2 * m->n_nodes + m->n_more_lanes;
+	return ff_lane_links(m) + m->n_nodes + m->n_card_lanes;
 }
 /* In how many shards a hybrid has what a device updates: one for each device of a node, or of those
  * that hold the same where `each` share a product; 0: those are no groups. */
@@ -114,7 +131,7 @@ static inline uint32_t ff_node_cards(const struct ff_machine_node *n)
 
 	return most ? most : 1;
 }
-/* Whether each device has a card for itself, which its communication lane then stands for. */
+/* Whether each device has a card for itself. */
 static inline bool ff_node_own_cards(const struct ff_machine_node *n)
 {
 	return n->wiring.cards > 1 && n->wiring.cards >= n->wiring.devices;
@@ -127,11 +144,15 @@ static inline uint32_t ff_device_card(const struct ff_machine *m, uint32_t devic
 
 	return cards == 1 ? 0 : (device - n->first) * cards / n->wiring.devices;
 }
-/* Its lane, where a node's devices share cards. */
+/* Of a node's cards those that are lanes.  None is where one lane of the device that the card is
+ * for has all that goes over it. */
+static inline uint32_t ff_node_card_lanes(const struct ff_machine *m, const struct ff_machine_node *n)
+{
+	return ff_node_own_cards(n) && !m->message_lane ? 0 : ff_node_cards(n);
+}
 static inline uint32_t ff_lane_card(const struct ff_machine *m, uint32_t node, uint32_t card)
 {
-	return card ? 2 * m->n_devices + 2 * m->n_nodes + m->nodes[node].wiring.more_lane + card - 1
-		    : ff_lane(m, FF_LANE_NETWORK, node);
+	return ff_lane(m, FF_LANE_NETWORK, m->nodes[node].wiring.first_card + card);
 }
 
 #endif

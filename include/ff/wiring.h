@@ -27,7 +27,7 @@ struct ff_wiring {
 	const struct ff_mesh *mesh;                     /* NULL: any two are joined alike */
 	uint32_t cards;     /* that share the network's bandwidth; at most one a device counts */
 	uint32_t devices;   /* that the node has, though of a part there are fewer */
-	uint32_t more_lane; /* of its second card, beyond those that all nodes have */
+	uint32_t first_card; /* of all nodes' cards that are lanes, its first */
 	bool sums;          /* the network's switches add (SHARP) */
 };
 

@@ -95,6 +95,7 @@ int ff_layout_machine(const struct ff_layout *l, const char *path, struct ff_are
 	struct ff_machine made = {.n_devices = n, .n_nodes = l->n_nodes, .n_kinds = 1};
 
 	made.overlap = m->overlap;
+	made.message_lane = m->message_lane;
 	made.name = name_of(path, a);
 	made.kinds = ff_arena_copy(a, ff_device_kind(m, 0), 1, sizeof(*made.kinds));
 	made.nodes = ff_arena_array(a, made.n_nodes, sizeof(*made.nodes));
@@ -109,6 +110,7 @@ int ff_layout_machine(const struct ff_layout *l, const char *path, struct ff_are
 		for (uint32_t r = l->first[i]; r < l->first[i + 1]; r++)
 			made.node_of[r] = i;
 	}
+	ff_machine_number_cards(&made);
 	*m = made;
 	return FF_OK;
 }

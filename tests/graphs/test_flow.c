@@ -548,6 +548,7 @@ static void check_case(struct ff_random *r, struct flow *f, bool tied)
 		draw_graph(r, &a, &g);
 	ck_assert_int_eq(ff_machine_load("cpu8", &a, &m, &err), FF_OK);
 	m.overlap = ff_random_below(r, 2);
+	m.message_lane = m.overlap && ff_random_below(r, 2);
 	draw_placed(r, &g, &a, &s);
 	if (s.micro_batches == 1)
 		random_types(r, &g);

@@ -337,6 +337,7 @@ static void check_schedule(struct ff_random *state, bool overlap, bool tied, uin
 		draw_graph(state, &a, &g);
 	ck_assert_msg(ff_machine_load("cpu8", &a, &m, &err) == FF_OK, "%s", err.text);
 	m.overlap = overlap;
+	m.message_lane = overlap && ff_random_below(state, 2);
 	draw_placed(state, &g, &a, &s);
 	ck_assert_msg(ff_lower(&g, &m, &s, &opt, &a, &first, &err) == FF_OK, "%s", err.text);
 	ck_assert_int_eq(ff_lower(&g, &m, &s, &opt, &a, &second, &err), FF_OK);

@@ -59,6 +59,7 @@ static void check_same(const struct ff_machine *m, const struct ff_machine *n)
 	ck_assert_uint_eq(m->n_devices, n->n_devices);
 	ck_assert_uint_eq(m->n_nodes, n->n_nodes);
 	ck_assert_int_eq(m->overlap, n->overlap);
+	ck_assert_int_eq(m->message_lane, n->message_lane);
 	for (uint32_t i = 0; i < m->n_nodes; i++) {
 		ck_assert_uint_eq(m->nodes[i].count, n->nodes[i].count);
 		check_link(&m->nodes[i].inside, &n->nodes[i].inside);
@@ -142,6 +143,7 @@ START_TEST(known)
 		ck_assert_uint_eq(m.n_devices, cases[i].devices);
 		ck_assert_uint_eq(m.n_nodes, cases[i].nodes);
 		ck_assert_int_eq(m.overlap, cases[i].overlap);
+		ck_assert_int_eq(m.message_lane, cases[i].overlap);
 	}
 	load("a100x256", &a, &m);
 	ck_assert_double_eq(ff_device_flops_per_s(ff_device_kind(&m, 0), FF_F32), 19.5e12);
@@ -264,11 +266,11 @@ START_TEST(cards)
 
 	ff_arena_init(&a);
 	load("p4d.24xlarge:2", &a, &m);
-	ck_assert_uint_eq(ff_lane_count(&m), 2 * 16 + 2 * 2 + 2 * 3);
+	ck_assert_uint_eq(ff_lane_count(&m), 3 * 16 + 2 + 2 * 4);
 	for (uint32_t i = 0; i < 16; i++) {
 		uint32_t lane = card_of(&m, i);
 
-		ck_assert(lane >= 2 * 16 + 2 && lane < ff_lane_count(&m));
+		ck_assert(lane >= 3 * 16 + 2 && lane < ff_lane_count(&m));
 		ck_assert_int_eq(seen[lane], i % 2); /* new with every other device */
 		ck_assert(i % 2 == 0 || lane == card_of(&m, i - 1));
 		seen[lane] = true;
@@ -278,10 +280,16 @@ START_TEST(cards)
 	ck_assert_uint_eq(ff_node_cards(&part.nodes[1]), 4);
 	ck_assert_uint_eq(card_of(&part, 8), card_of(&part, 9));
 	ck_assert_uint_ne(card_of(&part, 9), card_of(&part, 10));
-	/* one each: no lane beyond those that devices have */
+	/* one each: messages and collectives have it in turn, unless they have one lane anyway */
 	load("dgx-a100-40:2", &a, &m);
 	ck_assert(ff_node_own_cards(&m.nodes[0]));
-	ck_assert_uint_eq(ff_lane_count(&m), 2 * 16 + 2 * 2);
+	ck_assert_uint_eq(ff_lane_count(&m), 3 * 16 + 2 + 16);
+	for (uint32_t i = 0; i < 16; i++)
+		ck_assert_uint_eq(card_of(&m, i), 3 * 16 + 2 + i);
+	m.message_lane = false;
+	ff_machine_number_cards(&m);
+	ck_assert_uint_eq(ff_lane_count(&m), 2 * 16 + 2);
+	ck_assert_uint_eq(ff_lane(&m, FF_LANE_MESSAGE, 3), ff_lane(&m, FF_LANE_COMM, 3));
 	load("p100x16", &a, &m);
 	for (uint32_t i = 0; i < 16; i++)
 		ck_assert_uint_eq(card_of(&m, i), ff_lane(&m, FF_LANE_NETWORK, i / 4));

@@ -42,6 +42,7 @@ static inline struct ff_machine fixture_machine(const struct fixture_machine *f,
 				.network = {3, f->network_bytes_per_us, true}};
 	for (uint32_t i = 0; i < m.n_devices; i++)
 		m.node_of[i] = i / f->per_node;
+	ff_machine_number_cards(&m);
 	return m;
 }
 

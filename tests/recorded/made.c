@@ -108,8 +108,10 @@ static int load_machine(const struct words *w, struct made *m, struct ff_error *
 		code = ff_machine_subset(&whole,
 				w->devices ? (uint32_t)w->devices : whole.n_devices, &m->arena,
 				&m->machine, err);
-	if (code == FF_OK && w->no_overlap)
-		m->machine.overlap = false;
+	if (code == FF_OK && w->no_overlap) {
+		m->machine.overlap = m->machine.message_lane = false;
+		ff_machine_number_cards(&m->machine);
+	}
 	return code;
 }
 

@@ -42,6 +42,14 @@ static inline void hand_machine_init(
 			.nodes = h->node,
 			.node_of = h->node_of,
 			.overlap = overlap};
+	ff_machine_number_cards(&h->m);
+}
+
+/* Messages have a lane of their own, or not. */
+static inline void hand_message_lane(struct hand_machine *h, bool own)
+{
+	h->m.message_lane = h->m.overlap && own;
+	ff_machine_number_cards(&h->m);
 }
 
 /* Priced as NCCL has it, over so many network cards a node. */
@@ -57,18 +65,15 @@ static inline void hand_wire(struct hand_machine *h, uint32_t cards)
 			.collective = {{0, 5, 0.2}, {0, 8, 0.6}, {0, 14, 0.9}},
 			.message = {{5, 1, 0.2}, {0}, {14, 1, 0.9}}};
 
-	h->m.n_more_lanes = 0;
 	for (uint32_t i = 0; i < h->m.n_nodes; i++) {
 		struct ff_machine_node *n = &h->node[i];
 
 		n->wiring = (struct ff_wiring){.inside = &inside,
 				.between = &between,
 				.cards = cards,
-				.devices = n->count,
-				.more_lane = h->m.n_more_lanes};
-		if (!ff_node_own_cards(n))
-			h->m.n_more_lanes += ff_node_cards(n) - 1;
+				.devices = n->count};
 	}
+	ff_machine_number_cards(&h->m);
 }
 
 /* By peak rates, or, where it is wired, as models have it. */

@@ -524,7 +524,8 @@ static void open_walk(struct walk *w)
 			w->h.node[i].inside = w->h.node[i].network = (struct ff_link){0, 1e9, true};
 	if (!measured && ff_random_below(r, 2))
 		hand_wire(&w->h, 1 + ff_random_below(r, 4));
-	w->seen->wired += w->h.m.n_more_lanes > 0;
+	hand_message_lane(&w->h, ff_random_below(r, 2));
+	w->seen->wired += w->h.m.n_card_lanes > nodes;
 	w->h.node[nodes - 1].kind = nodes > 1 && !measured && ff_random_below(r, 2);
 	w->h.kind[0].memory_bytes = limit;
 	w->h.kind[1].memory_bytes = limit / 2;

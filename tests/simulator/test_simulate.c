@@ -485,7 +485,7 @@ START_TEST(lowered_schedules)
 		ck_assert_int_eq(ff_pricer_create(&g, &h.m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &p,
 						 &err),
 				FF_OK);
-		idle = ff_arena_array(&a, ff_lane_count(&h.m), sizeof(double));
+		idle = ff_arena_array(&a, 2 * ff_lane_count(&h.m), sizeof(double));
 		ck_assert_msg(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err) == FF_OK, "%s",
 				err.text);
 		ck_assert_int_eq(ff_simulate(&s, p, &a, &sim, &err), FF_OK);
@@ -496,6 +496,7 @@ START_TEST(lowered_schedules)
 		ck_assert_double_le(busy, sim.step_us * (1 + 1e-9));
 		/* the same with overlap takes no longer than one task after the other */
 		h.m.overlap = true;
+		hand_message_lane(&h, ff_random_below(&state, 2));
 		ck_assert_int_eq(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err), FF_OK);
 		ck_assert_int_eq(ff_simulate(&s, p, &a, &with, &err), FF_OK);
 		check_tight(&s, &with, idle);

@@ -315,7 +315,7 @@ static uint32_t card_lanes(const struct ff_machine *m, uint32_t node, uint32_t n
 {
 	uint32_t found = 0;
 
-	if (ff_node_own_cards(&m->nodes[node]))
+	if (!ff_node_card_lanes(m, &m->nodes[node]))
 		return 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t card = ff_lane_card(m, node, ff_device_card(m, device[i]));
@@ -326,14 +326,15 @@ static uint32_t card_lanes(const struct ff_machine *m, uint32_t node, uint32_t n
 	return found;
 }
 
-uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const uint16_t *device,
-		uint32_t *lane)
+/* Of the devices that take part, their lanes of class `own`. */
+static uint32_t transfer_lanes(const struct ff_machine *m, enum ff_lane_class own,
+		uint32_t n_devices, const uint16_t *device, uint32_t *lane)
 {
 	uint32_t n = 0, first = n_devices ? m->node_of[device[0]] : 0, inside = 0;
 	bool crosses = n_devices && m->node_of[device[n_devices - 1]] != first;
 
 	for (uint32_t i = 0; i < n_devices; i++)
-		lane[n++] = ff_lane(m, FF_LANE_COMM, device[i]);
+		lane[n++] = ff_lane(m, own, device[i]);
 	for (uint32_t i = 0; i < n_devices; i++) {
 		uint32_t node = m->node_of[device[i]];
 		bool last = i + 1 == n_devices || m->node_of[device[i + 1]] != node;
@@ -350,11 +351,14 @@ uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const
 	return n;
 }
 
+uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const uint16_t *device,
+		uint32_t *lane)
+{
+	return transfer_lanes(m, FF_LANE_COMM, n_devices, device, lane);
+}
+
 uint32_t ff_move_lanes(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		const struct ff_move *mv, uint32_t *lane)
 {
-	if (!ff_move_is_own(g, edge, mv))
-		return ff_transfer_lanes(m, mv->n_devices, mv->device, lane);
-	*lane = ff_lane(m, FF_LANE_COMPUTE, mv->device[0]);
-	return 1;
+	return transfer_lanes(m, ff_move_lane(g, edge, mv), mv->n_devices, mv->device, lane);
 }

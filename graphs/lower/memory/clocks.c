@@ -1,14 +1,13 @@
-/* Clocks: what is certain to be done when.  A device's two lanes run independently of each
+/* Clocks: what is certain to be done when.  A device's lanes run independently of each
  * other but for dependencies, so "over" is told by one count a lane, not by the place in the
  * total order.  SPDX-License-Identifier: Apache-2.0 */
 #include "clocks.h"
 
 static void clock_max(struct ff_clock *a, const struct ff_clock *b)
 {
-	if (b->compute > a->compute)
-		a->compute = b->compute;
-	if (b->comm > a->comm)
-		a->comm = b->comm;
+	for (int k = 0; k < FF_DEVICE_LANES; k++)
+		if (b->done[k] > a->done[k])
+			a->done[k] = b->done[k];
 }
 
 uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device)
@@ -62,7 +61,7 @@ void ff_clock_tick(struct ff_lowering *l)
 {
 	uint32_t me = l->r.n_tasks - 1;
 	const struct ff_task *t = &l->r.tasks[me];
-	bool comm = ff_on_comm_lane(l, t);
+	enum ff_lane_class own = ff_task_lane(l, t);
 	const uint16_t *device;
 	uint16_t one;
 	uint32_t n = ff_task_devices(t, &device, &one);
@@ -70,16 +69,13 @@ void ff_clock_tick(struct ff_lowering *l)
 
 	l->clocks.first[me] = l->clocks.n;
 	for (uint32_t i = 0; i < n; i++)
-		now[i] = l->clocks.lane[comm][device[i]];
+		now[i] = l->clocks.lane[own][device[i]];
 	for (uint32_t k = 0; k < t->n_deps && !l->failed; k++)
 		wait_for(l, l->deps.v[t->first_dep + k], n, device, now);
 	for (uint32_t i = 0; i < n; i++) {
-		struct ff_clock *lane = &l->clocks.lane[comm][device[i]], done = now[i];
+		struct ff_clock *lane = &l->clocks.lane[own][device[i]], done = now[i];
 
-		if (comm)
-			done.comm = lane->comm + 1;
-		else
-			done.compute = lane->compute + 1;
+		done.done[own] = lane->done[own] + 1;
 		l->clocks.done[l->clocks.n++] = *lane = done;
 	}
 }

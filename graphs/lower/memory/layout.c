@@ -4,7 +4,7 @@
  *
  * Which buffers may live at the same time is told by their clocks.  To ask only those
  * that can, a device's tasks are numbered and cut into bins: a buffer is in the bins
- * from its first task to the first task on either lane that is certain to begin after
+ * from its first task to the first task on each lane that is certain to begin after
  * its last use; no two without a bin in common live at once.  Those that share a bin
  * with one are those that are in its first, and those that begin in its others.
  *
@@ -47,9 +47,9 @@ struct chain {
 struct device {
 	struct ff_lowering *l;
 	uint32_t *number;          /* by task: among the device's tasks */
-	uint32_t *lane[2];         /* tasks on its compute lane and on its communication lane */
-	struct ff_clock *known[2]; /* what is known to be done when they start */
-	uint32_t n_lane[2], n_tasks;
+	uint32_t *lane[FF_DEVICE_LANES]; /* tasks on its lanes */
+	struct ff_clock *known[FF_DEVICE_LANES]; /* what is known to be done when they start */
+	uint32_t n_lane[FF_DEVICE_LANES], n_tasks;
 	struct item *item;
 	uint32_t n_items;
 	/* By bin: chains of placed buffers that are in it, that begin in it. */
@@ -65,7 +65,11 @@ struct device {
 
 static bool clock_reached(const struct ff_clock *now, const struct ff_clock *what)
 {
-	return what->compute <= now->compute && what->comm <= now->comm;
+	bool reached = true;
+
+	for (int k = 0; k < FF_DEVICE_LANES; k++)
+		reached &= what->done[k] <= now->done[k];
+	return reached;
 }
 
 /* The first task of the device, by number, that begins when `last` is certainly over. */
@@ -73,7 +77,7 @@ static uint32_t over_at(const struct device *d, const struct ff_clock *last)
 {
 	uint32_t at = 0;
 
-	for (int k = 0; k < 2; k++) {
+	for (int k = 0; k < FF_DEVICE_LANES; k++) {
 		uint32_t low = 0, high = d->n_lane[k];
 
 		if (!d->n_lane[k])
@@ -278,7 +282,7 @@ static int allocate(struct device *d, struct sliced *tasks, struct sliced *buffe
 	uint32_t n = l->r.n_tasks, devices = l->m->n_devices;
 
 	d->number = ff_arena_array(a, n, sizeof(*d->number));
-	for (int k = 0; k < 2; k++) {
+	for (int k = 0; k < FF_DEVICE_LANES; k++) {
 		d->lane[k] = ff_arena_array(a, n, sizeof(**d->lane));
 		d->known[k] = ff_arena_array(a, n, sizeof(**d->known));
 		if (!d->lane[k] || !d->known[k])
@@ -348,10 +352,10 @@ static void slice_buffers(const struct ff_lowering *l, struct sliced *s)
 
 static void number_tasks(struct device *d, uint32_t device, const uint32_t *id, uint32_t n)
 {
-	d->n_lane[0] = d->n_lane[1] = 0;
+	memset(d->n_lane, 0, sizeof(d->n_lane));
 	d->n_tasks = n;
 	for (uint32_t i = 0; i < n; i++) {
-		int k = ff_on_comm_lane(d->l, &d->l->r.tasks[id[i]]);
+		enum ff_lane_class k = ff_task_lane(d->l, &d->l->r.tasks[id[i]]);
 
 		d->number[id[i]] = i;
 		d->known[k][d->n_lane[k]] = *ff_clock_before(d->l, id[i], device);

@@ -43,6 +43,7 @@ void ff_buffer_use(struct ff_lowering *l, uint32_t buffer)
 	const uint16_t *list;
 	uint16_t one;
 	uint32_t n = ff_task_devices(t, &list, &one), at;
+	enum ff_lane_class lane = ff_task_lane(l, t);
 	const struct ff_clock *done;
 
 	if (buffer != FF_NONE && l->r.buffers[buffer].within != FF_NONE)
@@ -52,15 +53,12 @@ void ff_buffer_use(struct ff_lowering *l, uint32_t buffer)
 	l->r.buffers[buffer].last = task;
 	at = ff_device_index(list, n, l->r.buffers[buffer].device);
 	done = &l->clocks.done[l->clocks.first[task] + at];
-	if (ff_on_comm_lane(l, t))
-		l->life[buffer].last.comm = done->comm;
-	else
-		l->life[buffer].last.compute = done->compute;
+	l->life[buffer].last.done[lane] = done->done[lane];
 }
 
 void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer)
 {
-	l->life[buffer].last = (struct ff_clock){UINT32_MAX, UINT32_MAX};
+	memset(&l->life[buffer].last, 0xff, sizeof(l->life[buffer].last));
 	l->r.buffers[buffer].last = FF_NONE;
 }
 

@@ -3,15 +3,22 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/trace.h"
 
+#include "ff/block.h"
+
 #include <stdio.h>
 
-enum { TRACE_COMPUTE, TRACE_COMM }; /* thread numbers */
-
-/* Whether it has the device's compute lane though communication has one of its own: a copy that
- * nobody else waits for. */
-static bool is_among_computes(const struct ff_schedule *s, const struct ff_task *t)
+/* A thread a lane.  Without overlap communication is told apart all the same; with it a copy that
+ * nobody else waits for is among what its device computes. */
+static enum ff_lane_class thread_of(const struct ff_schedule *s, const struct ff_task *t)
 {
-	return s->machine->overlap && t->n_lanes && s->lanes[t->first_lane] < s->machine->n_devices;
+	enum ff_lane_class lane;
+
+	if (!t->move)
+		return FF_LANE_COMPUTE;
+	lane = ff_move_lane(s->graph, t->edge, t->move);
+	if (lane == FF_LANE_MESSAGE && s->machine->message_lane)
+		return lane;
+	return lane == FF_LANE_COMPUTE && s->machine->overlap ? lane : FF_LANE_COMM;
 }
 
 /* By enum ff_compute; parts are named by their pass. */
@@ -92,9 +99,11 @@ static void write_names(
 
 		snprintf(name, sizeof(name), "%s%sdevice %u (%s)", of ? of : "", of ? ": " : "", d,
 				ff_device_kind(s->machine, d)->name);
-		write_name(o, "process_name", process, TRACE_COMPUTE, name);
-		write_name(o, "thread_name", process, TRACE_COMPUTE, "compute");
-		write_name(o, "thread_name", process, TRACE_COMM, "communication");
+		write_name(o, "process_name", process, FF_LANE_COMPUTE, name);
+		write_name(o, "thread_name", process, FF_LANE_COMPUTE, "compute");
+		write_name(o, "thread_name", process, FF_LANE_COMM, "communication");
+		if (s->machine->message_lane)
+			write_name(o, "thread_name", process, FF_LANE_MESSAGE, "messages");
 		if (t->n_timelines > 1)
 			write_place(o, process, d * t->n_timelines + k);
 	}
@@ -139,7 +148,7 @@ static void write_span(const struct ff_schedule *s, const struct ff_span *span, 
 	ff_out_real(o, "ts", span->start_us);
 	ff_out_real(o, "dur", span->finish_us - span->start_us);
 	ff_out_int(o, "pid", first + span->device);
-	ff_out_int(o, "tid", t->move && !is_among_computes(s, t) ? TRACE_COMM : TRACE_COMPUTE);
+	ff_out_int(o, "tid", thread_of(s, t));
 	write_args(s, span->task, o);
 	ff_out_close(o);
 }

@@ -8,25 +8,24 @@
 #include "ff/program.h"
 #include "ff/sharing.h"
 
-/* How far a device's two lanes are known to have come: tasks done, counted on
- * its compute lane and on its communication lane. */
+/* How far a device's lanes are known to have come: tasks done, by enum ff_lane_class. */
 struct ff_clock {
-	uint32_t compute, comm;
+	uint32_t done[FF_DEVICE_LANES];
 };
 
 /* clocks.c: those of all tasks. */
 struct ff_clocks {
 	uint32_t *first;          /* by task: of its devices' clocks */
-	struct ff_clock *done;    /* when it is done; by `first` + position of the device */
-	struct ff_clock *born;    /* before it starts; likewise */
-	struct ff_clock *lane[2]; /* by device: of its compute and communication lane */
+	struct ff_clock *done; /* when it is done; by `first` + position of the device */
+	struct ff_clock *born; /* before it starts; likewise */
+	struct ff_clock *lane[FF_DEVICE_LANES]; /* by device: of its lanes */
 	uint32_t n;
 };
 
 /* A buffer while it is being placed. */
 struct ff_life {
 	struct ff_clock born; /* known to be done before its first task starts */
-	struct ff_clock last; /* its last use on either lane */
+	struct ff_clock last; /* its last use on each lane */
 };
 
 struct ff_list {
@@ -136,9 +135,14 @@ static inline const struct ff_redistribution *ff_moves_at(
 						   : &l->edge[edge].forward;
 }
 
-/* Whether a task is on its devices' communication lanes, beside what they compute. */
-static inline bool ff_on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
+/* The lane of its devices that a task holds; where two are one, the first of them. */
+static inline enum ff_lane_class ff_task_lane(const struct ff_lowering *l, const struct ff_task *t)
 {
-	return l->m->overlap && t->move && !ff_move_is_own(l->g, t->edge, t->move);
+	enum ff_lane_class lane;
+
+	if (!l->m->overlap || !t->move)
+		return FF_LANE_COMPUTE;
+	lane = ff_move_lane(l->g, t->edge, t->move);
+	return lane == FF_LANE_MESSAGE && !l->m->message_lane ? FF_LANE_COMM : lane;
 }
 #endif
