@@ -185,7 +185,7 @@ START_TEST(strided)
 	/* so do groups that share none go at once, and hold no lane of each other's */
 	ck_assert_double_eq(reduce_us(&w, 4, 1, 8, MEBI), reduce_us(&w, 4, 2, 8, MEBI));
 	n = ff_transfer_lanes(&w.m, 4, group, lane);
-	ck_assert_uint_eq(n, 4); /* theirs, which stand for their cards */
+	ck_assert_uint_eq(n, 8); /* theirs, and their cards' */
 	ck_assert_uint_eq(ff_transfer_lanes(&w.m, 4, beside, other), n);
 	for (uint32_t i = 0; i < n * n; i++)
 		ck_assert_uint_ne(lane[i / n], other[i % n]);
