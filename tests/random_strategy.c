@@ -273,11 +273,12 @@ int random_machine(struct ff_random *r, uint32_t n_devices, struct ff_arena *a,
 		struct ff_machine *ret, struct ff_error *err)
 {
 	struct ff_machine m = {.name = "random", .n_devices = n_devices, .n_kinds = 1};
-	uint32_t half = n_devices / 2;
+	uint32_t half = n_devices / 2, lanes;
 
 	m.n_nodes = n_devices > 1 ? 1 + ff_random_below(r, 2) : 1;
-	m.overlap = ff_random_below(r, 2);
-	m.message_lane = m.overlap && ff_random_below(r, 2);
+	lanes = ff_random_below(r, 4);
+	m.overlap = lanes > 1;
+	m.message_lane = lanes == 3;
 	m.kinds = ff_arena_alloc(a, sizeof(*m.kinds));
 	m.nodes = ff_arena_array(a, m.n_nodes, sizeof(*m.nodes));
 	m.node_of = ff_arena_array(a, n_devices, sizeof(*m.node_of));

@@ -117,12 +117,12 @@ static inline bool ff_move_is_own(const struct ff_graph *g, uint32_t edge, const
 	return mv->kind == FF_MOVE_COPY &&
 	       g->values[g->edges[edge].value].kind == FF_VALUE_ACTIVATION;
 }
-/* Whether it is a message: a shard of an activation, or of its gradient, from one device to
- * another. */
+/* Whether it is a message: of an activation, or of its gradient, from some devices to others, none
+ * of which both has a source and a sink. */
 static inline bool ff_move_is_message(
 		const struct ff_graph *g, uint32_t edge, const struct ff_move *mv)
 {
-	return mv->kind == FF_MOVE_POINT_TO_POINT && mv->n_sources == 1 && mv->n_sinks == 1 &&
+	return mv->kind == FF_MOVE_POINT_TO_POINT && mv->n_sources + mv->n_sinks == mv->n_devices &&
 	       g->values[g->edges[edge].value].kind == FF_VALUE_ACTIVATION;
 }
 /* Which lane of its devices a move holds, of `edge` or of a bucket. */

@@ -146,7 +146,8 @@ static inline uint32_t ff_device_card(const struct ff_machine *m, uint32_t devic
 }
 /* Of a node's cards those that are lanes.  None is where one lane of the device that the card is
  * for has all that goes over it. */
-static inline uint32_t ff_node_card_lanes(const struct ff_machine *m, const struct ff_machine_node *n)
+static inline uint32_t ff_node_card_lanes(
+		const struct ff_machine *m, const struct ff_machine_node *n)
 {
 	return ff_node_own_cards(n) && !m->message_lane ? 0 : ff_node_cards(n);
 }

@@ -25,10 +25,10 @@ struct ff_mesh {
 struct ff_wiring {
 	const struct ff_interconnect *inside, *between; /* NULL: the file does not say */
 	const struct ff_mesh *mesh;                     /* NULL: any two are joined alike */
-	uint32_t cards;     /* that share the network's bandwidth; at most one a device counts */
-	uint32_t devices;   /* that the node has, though of a part there are fewer */
+	uint32_t cards;      /* that share the network's bandwidth; at most one a device counts */
+	uint32_t devices;    /* that the node has, though of a part there are fewer */
 	uint32_t first_card; /* of all nodes' cards that are lanes, its first */
-	bool sums;          /* the network's switches add (SHARP) */
+	bool sums;           /* the network's switches add (SHARP) */
 };
 
 #endif

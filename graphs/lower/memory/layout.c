@@ -46,8 +46,8 @@ struct chain {
 /* One device while its buffers are placed. */
 struct device {
 	struct ff_lowering *l;
-	uint32_t *number;          /* by task: among the device's tasks */
-	uint32_t *lane[FF_DEVICE_LANES]; /* tasks on its lanes */
+	uint32_t *number;                        /* by task: among the device's tasks */
+	uint32_t *lane[FF_DEVICE_LANES];         /* tasks on its lanes */
 	struct ff_clock *known[FF_DEVICE_LANES]; /* what is known to be done when they start */
 	uint32_t n_lane[FF_DEVICE_LANES], n_tasks;
 	struct item *item;

@@ -15,7 +15,7 @@ struct ff_clock {
 
 /* clocks.c: those of all tasks. */
 struct ff_clocks {
-	uint32_t *first;          /* by task: of its devices' clocks */
+	uint32_t *first;       /* by task: of its devices' clocks */
 	struct ff_clock *done; /* when it is done; by `first` + position of the device */
 	struct ff_clock *born; /* before it starts; likewise */
 	struct ff_clock *lane[FF_DEVICE_LANES]; /* by device: of its lanes */
