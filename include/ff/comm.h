@@ -5,8 +5,7 @@
  * it gets there.  Arguments are read before the call returns; the memory that they
  * point to is the backend's, and busy until the stream has passed.  All ranks post
  * in the same order, and a process on one stream at a time: what it posted on
- * another has been drained.  Messages alone may have a stream beside that one.
- * SPDX-License-Identifier: Apache-2.0 */
+ * another has been drained.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_COMM_H
 #define FF_COMM_H
 
@@ -27,7 +26,6 @@ struct ff_stream;
 struct ff_channel {
 	const struct ff_backend *backend;
 	struct ff_stream *stream;
-	bool messages; /* the stream is that of messages, which `beside` allows */
 };
 
 /* A collective among `n_devices` devices.  Arrays are indexed by position in
@@ -60,7 +58,6 @@ struct ff_comm {
 	char name[32];      /* "local", "mpi", "mpi shared", "nccl 2.28.3" */
 	uint32_t n_devices; /* in the job */
 	bool in_stream;     /* what is posted needs no host, and can be captured */
-	bool beside;        /* exchanges may be posted on a second stream, as messages */
 	bool (*hosts)(const struct ff_comm *c, uint32_t device);
 	/* Posted. */
 	int (*collective)(struct ff_comm *c, const struct ff_channel *on,

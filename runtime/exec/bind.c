@@ -290,19 +290,10 @@ static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_
 	return FF_OK;
 }
 
-/* Without overlap all transfers go among what the first device computes (issue.c). */
-static struct ff_stream *stream_of(
-		const struct ff_executor *x, const struct ff_task *t, const struct ff_job *j)
+/* Whether a transfer goes among what its device computes; without overlap all do (issue.c). */
+static bool is_own(const struct ff_executor *x, const struct ff_task *t)
 {
-	struct ff_stream *compute = x->host[j->hosts[0]].compute;
-	enum ff_lane_class lane;
-
-	if (!t->move)
-		return compute;
-	lane = ff_move_lane(x->s->graph, t->edge, t->move);
-	if (lane == FF_LANE_COMPUTE && x->s->machine->overlap)
-		return compute;
-	return lane == FF_LANE_MESSAGE ? x->messages : x->transfers;
+	return x->s->machine->overlap && ff_move_is_own(x->s->graph, t->edge, t->move);
 }
 
 static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
@@ -319,7 +310,7 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 	j->forward = t->phase == FF_PHASE_FORWARD;
 	if (code < 0 || !j->here)
 		return code;
-	j->stream = stream_of(x, t, j);
+	j->stream = !t->move || is_own(x, t) ? x->host[j->hosts[0]].compute : x->transfers;
 	return t->move ? ff_transfer_build(x, t, &j->transfer, err)
 		       : bind[t->compute](x, t, j, err);
 }
@@ -350,8 +341,7 @@ static int bind_waits(struct ff_executor *x, uint32_t task, struct ff_error *err
 	}
 	for (uint32_t k = 0; k < j->n_waits; k++) {
 		struct ff_job *before = &x->job[j->wait[k]];
-		bool compute = before->stream == x->host[before->hosts[0]].compute;
-		uint32_t host = compute ? before->hosts[0] : 0;
+		uint32_t host = before->stream == x->transfers ? 0 : before->hosts[0];
 
 		if (before->done)
 			continue;

@@ -45,27 +45,6 @@ static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *er
 	return code < 0 ? code : x->b->event.open(h->dev, &h->turn, err);
 }
 
-/* Streams of what is moved.  On one stream messages only wait for more than the schedule says. */
-static int open_transfers(struct ff_executor *x, struct ff_error *err)
-{
-	const struct ff_stream_slots *s = &x->b->stream;
-	struct ff_device *dev = x->host[0].dev;
-	int code;
-
-	if (!x->s->machine->overlap) {
-		x->transfers = x->messages = x->host[0].compute;
-		return FF_OK;
-	}
-	code = s->beside ? s->beside(dev, x->opt.beside, &x->transfers, err)
-			 : s->open(dev, true, &x->transfers, err);
-	if (code < 0)
-		return code;
-	x->messages = x->transfers;
-	if (x->s->machine->message_lane && x->comm->beside)
-		code = s->open(dev, true, &x->messages, err);
-	return code < 0 ? code : x->b->event.open(dev, &x->turn, err);
-}
-
 static int open_hosts(struct ff_executor *x, struct ff_error *err)
 {
 	uint32_t n = x->s->machine->n_devices;
@@ -85,7 +64,14 @@ static int open_hosts(struct ff_executor *x, struct ff_error *err)
 			code = open_host(x, i, err);
 	if (code < 0 || !x->n_hosts)
 		return code;
-	return open_transfers(x, err);
+	if (!x->s->machine->overlap) {
+		x->transfers = x->host[0].compute;
+		return FF_OK;
+	}
+	code = x->b->stream.beside ? x->b->stream.beside(x->host[0].dev, x->opt.beside,
+						     &x->transfers, err)
+				   : x->b->stream.open(x->host[0].dev, true, &x->transfers, err);
+	return code < 0 ? code : x->b->event.open(x->host[0].dev, &x->turn, err);
 }
 
 int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *backend,
@@ -120,8 +106,6 @@ void ff_executor_destroy(struct ff_executor *x)
 	if (!x)
 		return;
 	ff_replay_close(x);
-	if (x->messages && x->messages != x->transfers)
-		x->b->stream.close(x->messages);
 	if (x->transfers && x->transfers != x->host[0].compute)
 		x->b->stream.close(x->transfers);
 	if (x->turn)
@@ -159,10 +143,6 @@ static int drain(struct ff_executor *x, int code, struct ff_error *err)
 
 	for (uint32_t i = 0; i < x->n_hosts; i++) {
 		last = x->b->stream.drain(x->host[i].compute, code < 0 ? &later : err);
-		code = code < 0 ? code : last;
-	}
-	if (x->messages && x->messages != x->transfers) {
-		last = x->b->stream.drain(x->messages, code < 0 ? &later : err);
 		code = code < 0 ? code : last;
 	}
 	if (x->transfers) {
