@@ -503,6 +503,9 @@ START_TEST(bad)
 			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":" LINK(
 					 "") ",\"network\":" LINK(",\"shared\":false") "}"),
 					"nodes[0].network", "shared"},
+			{"{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"m\","
+			 "\"overlap\":false,\"message_lane\":true,\"kinds\":[],\"nodes\":[]}",
+					"message_lane", "overlap"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -557,6 +557,66 @@ START_TEST(test_shared_products_take_longer)
 }
 END_TEST
 
+/* Lanes of class `c` that a task holds. */
+static uint32_t held(const struct ff_schedule *s, const struct ff_task *t, enum ff_lane_class c,
+		uint32_t n)
+{
+	uint32_t first = ff_lane(s->machine, c, 0), sum = 0;
+
+	for (uint32_t k = 0; k < t->n_lanes; k++)
+		sum += s->lanes[t->first_lane + k] - first < n;
+	return sum;
+}
+
+/* What goes from stage to stage does not wait for the sums of products, on another lane; but one
+ * that goes over a card has that for itself, as sums between nodes have. */
+START_TEST(test_messages)
+{
+	static const char *const sets[] = {
+			"layers=4", "width=256", "heads=8", "sequence=64", "vocabulary=101"};
+	struct ff_machine m = fixture_machine(
+			&(struct fixture_machine){2, 4, true, (int64_t)1 << 36, 1e5, 1e5}, &arena);
+	struct ff_error err = {0};
+	uint32_t messages = 0, sums = 0;
+	struct ff_strategy s;
+	struct ff_schedule r;
+	struct ff_graph g, micro;
+	double before;
+
+	CHECK_OK(ff_zoo_build("gpt2", 16, sets, 5, &arena, &g, &err));
+	s = start("megatron:4,1,2,8,interleave=2", &g, 8);
+	for (uint32_t i = 0; i < m.n_nodes; i++)
+		m.nodes[i].wiring = (struct ff_wiring){.cards = 4, .devices = 4};
+	ff_machine_number_cards(&m);
+	before = step_of(&g, &m, &s);
+	m.message_lane = true;
+	ff_machine_number_cards(&m);
+	ck_assert_double_lt(step_of(&g, &m, &s), before);
+	CHECK_OK(ff_graph_micro(&g, s.micro_batches, &arena, &micro, &err));
+	CHECK_OK(ff_lower(&micro, &m, &s, NULL, &arena, &r, &err));
+	for (uint32_t i = 0; i < r.n_tasks; i++) {
+		const struct ff_task *t = &r.tasks[i];
+		uint32_t on = held(&r, t, FF_LANE_MESSAGE, 8), comm = held(&r, t, FF_LANE_COMM, 8);
+		uint32_t cards = held(&r, t, FF_LANE_NETWORK, 8);
+
+		if (!t->move || t->move->n_devices < 2)
+			continue;
+		if (t->move->kind == FF_MOVE_POINT_TO_POINT) {
+			ck_assert_uint_eq(on, t->move->n_devices);
+			ck_assert_uint_eq(comm, 0);
+			ck_assert_uint_eq(cards, on);
+			messages++;
+		} else {
+			ck_assert_uint_eq(on, 0);
+			ck_assert_uint_eq(comm, t->move->n_devices);
+			sums++;
+		}
+	}
+	ck_assert_uint_gt(messages, 0);
+	ck_assert_uint_gt(sums, 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("megatron");
@@ -578,6 +638,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_zb_h1_scatters);
 	tcase_add_test(c, test_zb_v);
 	tcase_add_test(c, test_shared_products_take_longer);
+	tcase_add_test(c, test_messages);
 	tcase_add_test(c, test_refused);
 	tcase_add_test(c, test_all_are_legal);
 	tcase_add_test(c, test_balance);

@@ -62,12 +62,13 @@ static void draw_deep_graph(struct ff_random *r, struct ff_arena *a, struct ff_g
 static void open_pair(struct pair *w)
 {
 	struct ff_random *r = w->r;
-	uint32_t nodes = 1 + ff_random_below(r, 2);
+	uint32_t nodes = 1 + ff_random_below(r, 2), lanes = ff_random_below(r, 4);
 	int64_t limit = 4000 + ff_random_below(r, 200000);
 
 	ff_arena_init(&w->a);
 	ff_arena_init(&w->scratch);
-	hand_machine_init(&w->h, nodes, 1 + ff_random_below(r, 4), ff_random_below(r, 2));
+	hand_machine_init(&w->h, nodes, 1 + ff_random_below(r, 4), lanes > 1);
+	hand_message_lane(&w->h, lanes == 3);
 	for (uint32_t i = 0; i < nodes; i++) {
 		w->h.node[i].inside.shared = ff_random_below(r, 2);
 		if (ff_random_below(r, 3) == 0)
