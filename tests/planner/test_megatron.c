@@ -580,7 +580,7 @@ START_TEST(test_messages)
 	uint32_t messages = 0, sums = 0;
 	struct ff_strategy s;
 	struct ff_schedule r;
-	struct ff_graph g, micro;
+	struct ff_graph g;
 	double before;
 
 	CHECK_OK(ff_zoo_build("gpt2", 16, sets, 5, &arena, &g, &err));
@@ -592,8 +592,7 @@ START_TEST(test_messages)
 	m.message_lane = true;
 	ff_machine_number_cards(&m);
 	ck_assert_double_lt(step_of(&g, &m, &s), before);
-	CHECK_OK(ff_graph_micro(&g, s.micro_batches, &arena, &micro, &err));
-	CHECK_OK(ff_lower(&micro, &m, &s, NULL, &arena, &r, &err));
+	CHECK_OK(ff_lower(&g, &m, &s, NULL, &arena, &r, &err));
 	for (uint32_t i = 0; i < r.n_tasks; i++) {
 		const struct ff_task *t = &r.tasks[i];
 		uint32_t on = held(&r, t, FF_LANE_MESSAGE, 8), comm = held(&r, t, FF_LANE_COMM, 8);
@@ -601,7 +600,8 @@ START_TEST(test_messages)
 
 		if (!t->move || t->move->n_devices < 2)
 			continue;
-		if (t->move->kind == FF_MOVE_POINT_TO_POINT) {
+		if (t->move->kind == FF_MOVE_POINT_TO_POINT &&
+				g.values[g.edges[t->edge].value].kind == FF_VALUE_ACTIVATION) {
 			ck_assert_uint_eq(on, t->move->n_devices);
 			ck_assert_uint_eq(comm, 0);
 			ck_assert_uint_eq(cards, on);
