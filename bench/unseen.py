@@ -13,7 +13,7 @@ float32 that frameworks multiply in TF32.  Sources:
                             TensorFlow2: ResNet-50 v1.5, ResNeXt-101, U-Net, BERT-large, DLRM (Apache-2.0)
   tensorflow-benchmarks     tensorflow/docs, site/en/r1/guide/performance/benchmarks.md: synthetic data (Apache-2.0)
   mosaicml-llm-foundry      mosaicml/llm-foundry, scripts/train/benchmarking/README.md: MPT by FSDP (Apache-2.0)
-  torchtitan                pytorch/torchtitan, docs/performance.md of 2024: Llama 3 by FSDP on 64 A100; "selective layer" is
+  torchtitan                pytorch/torchtitan, its performance page of 2024: Llama 3 by FSDP on 64 A100; "selective layer" is
                             every other block recomputed (BSD-3-Clause)
   fms-fsdp                  foundation-model-stack/fms-fsdp, README.md: Llama 2 by FSDP on 128 A100; the smaller two are cut
                             in each node only there, all over here (Apache-2.0)

@@ -173,6 +173,7 @@ def test_odd_screens():
     say("text_model.encoder" in r["splits"][0]["names"] or "all" in r["splits"][0]["names"], "they are there", r["splits"])
     text, r = search("long.json", *ON_64[:4], *on, "--simulate", plan, "--optimizer", "adamw")
     is_a_screen("a long name of a plan", text, r)
+    text, r = search("long.json", *ON_64[:4], *on, "--simulate", "zero-1", "--optimizer", "adamw")
     say(r["speedup"] < 1.05 and "less than predictions are off by" in " ".join(text.split()), "what is no better is told", text)
     run(FFZOO, "mlp", "--batch", "4096", "-o", "mlp.json")
     text, r = search("mlp.json", "--machine", "a100x256:128", *on, "--proposals", "200", "--init", "zero-1", "-o", "plan.json")

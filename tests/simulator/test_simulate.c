@@ -44,8 +44,10 @@ static void setup(struct plan *w, bool overlap)
 					 "g.json", &w->p, NULL),
 			FF_OK);
 	memset(w->added, 0xff, sizeof(w->added));
-	w->bucket[0] = (struct ff_bucket){.n_devices = 2, .device = devices, .bytes = 140};
-	w->bucket[1] = (struct ff_bucket){.n_devices = 2, .device = devices + 1, .bytes = 440};
+	w->bucket[0] = (struct ff_bucket){
+			.n_devices = 2, .runs = 1, .device = devices, .bytes = 140};
+	w->bucket[1] = (struct ff_bucket){
+			.n_devices = 2, .runs = 1, .device = devices + 1, .bytes = 440};
 	w->s = (struct ff_schedule){.graph = &w->g,
 			.machine = &w->h.m,
 			.strategy = &w->strategy,

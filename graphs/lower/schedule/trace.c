@@ -3,22 +3,19 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/trace.h"
 
-#include "ff/block.h"
-
 #include <stdio.h>
 
 /* A thread a lane.  Without overlap communication is told apart all the same; with it a copy that
  * nobody else waits for is among what its device computes. */
 static enum ff_lane_class thread_of(const struct ff_schedule *s, const struct ff_task *t)
 {
-	enum ff_lane_class lane;
+	const struct ff_machine *m = s->machine;
 
 	if (!t->move)
 		return FF_LANE_COMPUTE;
-	lane = ff_move_lane(s->graph, t->edge, t->move);
-	if (lane == FF_LANE_MESSAGE && s->machine->message_lane)
-		return lane;
-	return lane == FF_LANE_COMPUTE && s->machine->overlap ? lane : FF_LANE_COMM;
+	if (!m->overlap || !t->n_lanes)
+		return FF_LANE_COMM;
+	return (enum ff_lane_class)(s->lanes[t->first_lane] / m->n_devices);
 }
 
 /* By enum ff_compute; parts are named by their pass. */
