@@ -197,9 +197,10 @@ def test_gathered(folder):
     told = found if isinstance(found, str) else " ".join(found[0][3])
     tap.say("first: height is not cut in aten.conv2d: gathered" in told, "it is told", [told])
     bias = {"name": "second.bias", "update": "flat"}
-    found = model.four([{**plan, "operators": plan["operators"] + [bias]}], 2, strict=False)
+    found = model.four([{**plan, "operators": plan["operators"] + [bias], "shards": 2}], 2, strict=False)
     told = found if isinstance(found, str) else " ".join(found[0][3])
     tap.say("second.bias: no axis of [6] has 4 equal parts" in told, "a parameter without equal parts is told", [told])
+    tap.say("second.bias: cut over all devices that read it, not over groups of 2" in told, "so are hybrid shards", [told])
     found = planned.in_processes(lambda: model.planned(plan, 1, False), f"{folder}/two", 2)
     tap.say("the plan is for 4 devices, there are 2 processes" in str(found), "two processes for four devices", [])
 

@@ -256,6 +256,8 @@ class Layout:
         own = self.names.parameter_of(name)
         self.said.setdefault(own, [])
         if entry.get("update") == "flat":
+            if "shards" in self.plan.file:
+                self.say(own, f"cut over all devices that read it, not over groups of {self.plan.file['shards']}")
             return self.flat(own, shape, at)
         degrees = {d: n for d, n in entry.get("degrees", {}).items() if n > 1}
         order = [f"axis{i}" for i in range(len(shape))]
