@@ -251,6 +251,50 @@ START_TEST(tensor_cores)
 }
 END_TEST
 
+/* In a step products are no faster than the fastest of all shapes that was measured over and over
+ * (Bekman, ml-engineering, "Maximum Achievable Matmul FLOPS"), and timed alone no slower than in a
+ * step, the less so the longer they take. */
+START_TEST(sustained)
+{
+	static const struct {
+		const char *kind;
+		double m, n, k, most_flops_per_s;
+	} best[] = {{"A100-80GB", 6912, 16384, 2048, 267.9e12},
+			{"H100-80GB", 6144, 17920, 2816, 792.1e12}};
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	for (size_t i = 0; i < sizeof(best) / sizeof(*best); i++) {
+		struct ff_kernel_shape s =
+				ff_kernel_product(FF_BF16, 1, best[i].m, best[i].n, best[i].k);
+		double us = ff_device_model_us(model_of(best[i].kind, &a), &s, NULL);
+		double flops_per_s = 2e6 * s.m * s.n * s.k / us;
+
+		ck_assert_double_lt(flops_per_s, best[i].most_flops_per_s);
+		ck_assert_double_gt(flops_per_s, 0.8 * best[i].most_flops_per_s);
+	}
+	for (size_t k = 0; k < N_KINDS; k++) {
+		const struct ff_device_model *m = model_of(kinds[k], &a);
+		bool held = strstr(kinds[k], "H") == kinds[k] || strstr(kinds[k], "B200");
+		double before = 2;
+
+		for (double side = 4096; side <= 32768; side *= 2) {
+			struct ff_kernel_shape s = ff_kernel_product(FF_BF16, 1, side, side, side);
+			double us = ff_device_model_us(m, &s, NULL), ratio;
+
+			s.brief = true;
+			ratio = us / ff_device_model_us(m, &s, NULL);
+			if (held)
+				ck_assert(ratio > 1 && ratio < before);
+			else
+				ck_assert_double_eq(ratio, 1);
+			before = ratio;
+		}
+	}
+	ff_arena_finish(&a);
+}
+END_TEST
+
 START_TEST(which_model)
 {
 	const struct ff_device_kind unknown = {.name = "abacus"}, path = {.name = "../models/T4"};
@@ -402,6 +446,7 @@ int main(void)
 	tcase_add_test(t, any_shape);
 	tcase_add_test(t, monotone_in_batch);
 	tcase_add_test(t, tensor_cores);
+	tcase_add_test(t, sustained);
 	tcase_add_test(t, steps_of_recurrences);
 	tcase_add_test(t, which_model);
 	tcase_add_test(t, bad_files);
