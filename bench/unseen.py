@@ -15,8 +15,8 @@ float32 that frameworks multiply in TF32.  Sources:
   mosaicml-llm-foundry      mosaicml/llm-foundry, scripts/train/benchmarking/README.md: MPT by FSDP (Apache-2.0)
   torchtitan                pytorch/torchtitan, its performance page of 2024: Llama 3 by FSDP on 64 A100; "selective layer" is
                             every other block recomputed (BSD-3-Clause)
-  fms-fsdp                  foundation-model-stack/fms-fsdp, README.md: Llama 2 by FSDP on 128 A100; the smaller two are cut
-                            in each node only there, all over here (Apache-2.0)
+  fms-fsdp                  foundation-model-stack/fms-fsdp, README.md: Llama 2 by FSDP on 128 A100, the
+                            smaller two by hybrid sharding (Apache-2.0)
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
