@@ -28,6 +28,12 @@ static long long bucket_elements(const struct ff_regular *r)
 	return r->strategy.bucket_bytes / FF_F32_BYTES;
 }
 
+/* Groups of devices, each of which holds all that updates cut. */
+static uint32_t groups_of(const struct ff_regular *r)
+{
+	return r->h.hybrid && r->strategy.shards ? r->h.data / r->strategy.shards : 1;
+}
+
 /* Arguments of pretrain_gpt.py (Megatron-LM, docs "Megatron FSDP" and arguments.py). */
 static void write_megatron(const struct ff_regular *r, const struct ff_graph *g, FILE *to)
 {
@@ -49,6 +55,11 @@ static void write_megatron(const struct ff_regular *r, const struct ff_graph *g,
 				"--no-gradient-accumulation-fusion\n"
 				"--ckpt-format fsdp_dtensor\n",
 				h->updates == FF_MEGATRON_ZERO_3 ? "_params" : "");
+	if (groups_of(r) > 1)
+		fprintf(to, "--num-distributed-optimizer-instances %u\n%s", groups_of(r),
+				h->updates >= FF_MEGATRON_ZERO_2
+						? "--outer-dp-sharding-strategy no_shard\n"
+						: "");
 	if (h->recomputed == FF_MEGATRON_FULL)
 		fprintf(to, "--recompute-granularity full --recompute-method uniform "
 			    "--recompute-num-layers 1\n");
@@ -71,7 +82,13 @@ static void write_fsdp(const struct ff_regular *r, const struct ff_graph *g, FIL
 	const struct ff_megatron *h = &r->h;
 	const char *reshard = h->updates == FF_MEGATRON_ZERO_3 ? "True" : "False";
 
-	fprintf(to, "mesh = init_device_mesh(\"cuda\", (%u,))\n", h->data);
+	if (groups_of(r) > 1)
+		fprintf(to,
+				"mesh = init_device_mesh(\"cuda\", (%u, %u), "
+				"mesh_dim_names=(\"replicate\", \"shard\"))\n",
+				groups_of(r), r->strategy.shards);
+	else
+		fprintf(to, "mesh = init_device_mesh(\"cuda\", (%u,))\n", h->data);
 	if (h->recomputed)
 		fprintf(to, "apply_activation_checkpointing(model, "
 			    "check_fn=lambda m: isinstance(m, Block))\n");
@@ -140,8 +157,9 @@ static void write_torchtitan(const struct ff_regular *r, const struct ff_graph *
 			"training.max_context_length\n",
 			share_of(h, g), g->batch);
 	fprintf(to, "    parallelism.data_parallel_replicate_degree = %u\n",
-			h->updates ? 1 : h->data);
-	fprintf(to, "    parallelism.data_parallel_shard_degree = %u\n", h->updates ? h->data : 1);
+			h->updates ? groups_of(r) : h->data);
+	fprintf(to, "    parallelism.data_parallel_shard_degree = %u\n",
+			h->updates ? h->data / groups_of(r) : 1);
 	if (h->updates)
 		fprintf(to, "    parallelism.fsdp_reshard_after_forward = \"%s\"\n",
 				h->updates == FF_MEGATRON_ZERO_3 ? "always" : "never");
@@ -171,13 +189,19 @@ static const struct tool {
 } tools[] = {
 		{"megatron",
 				{true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1, true,
-						FF_MOST_CHUNKS, false},
+						FF_MOST_CHUNKS, false, true},
 				write_megatron},
-		{"fsdp", {false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 0, false},
+		{"fsdp",
+				{false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 0,
+						false, true},
 				write_fsdp},
-		{"deepspeed", {true, true, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, false, 0, false},
+		{"deepspeed",
+				{true, true, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, false, 0,
+						false, false},
 				write_deepspeed},
-		{"torchtitan", {true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 2, true},
+		{"torchtitan",
+				{true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 2, true,
+						true},
 				write_torchtitan},
 };
 #define N_TOOLS (sizeof(tools) / sizeof(tools[0]))

@@ -206,6 +206,7 @@ static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *er
 
 	h.micro = choose_micro(x, (uint32_t)x->g->batch / h.data);
 	h.updates = allowed_updates(x, &h);
+	h.hybrid = h.updates && x->plan->shards && x->limits->hybrid;
 	h.interleave = allowed_chunks(x, &h);
 	h.rule = x->plan->rule == FF_ORDER_ZB_V && x->limits->zb_v && h.pipeline > 1 ? FF_ORDER_ZB_V
 										     : 0;

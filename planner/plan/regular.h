@@ -13,6 +13,7 @@ struct ff_regular_limits {
 	bool blocks;     /* some of a stage are recomputed, and others not */
 	uint32_t chunks; /* of the interleaved order, at most; 0: none */
 	bool zb_v;       /* that order */
+	bool hybrid;     /* updates are cut over groups of devices */
 };
 
 struct ff_regular {

@@ -235,6 +235,21 @@ def test_as_tools():
     assert "(megatron:2,4,2,4)" in plan("as", "megatron", *at)  # as many shares of the devices, not stages
 
 
+def test_as_hybrid():
+    """What is cut in each node only, where a tool can: a mesh of nodes and their devices, copies of the optimizer."""
+    at = ("regular.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")
+    for updates, megatron in (("zero-1", "--num-distributed-optimizer-instances 2\n"),
+                              ("zero-3", "--num-distributed-optimizer-instances 2\n--outer-dp-sharding-strategy no_shard\n")):
+        simulate("g.json", "dgx-a100-40:2", f"megatron:1,16,1,2,{updates},hybrid", "regular.json")
+        text = plan("as", "fsdp", *at)
+        assert '(2, 8), mesh_dim_names=("replicate", "shard"))' in text and f"{updates},hybrid)" in text, text
+        text = plan("as", "megatron", *at)
+        assert megatron in text and "takes 1.00 times" in text, text
+        got = torchtitan(*at)
+        assert (got["data_parallel_replicate_degree"], got["data_parallel_shard_degree"]) == (2, 8), got
+        assert f"(megatron:1,16,1,2,{updates})" in plan("as", "deepspeed", *at)
+
+
 def test_as_buckets():
     """A tool's buckets are tuned as those of data parallelism are, whatever the plan's were, and its flags say so."""
     simulate("g.json", "dgx-a100-40:2", "megatron:1,16,1,1,zero-1", "regular.json")
