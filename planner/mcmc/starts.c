@@ -326,6 +326,20 @@ static bool is_slow(const struct ff_chain *c)
 	       most * c->notes.go_to_s > c->opt->seconds;
 }
 
+/* The same of what was made with `code`, where `why` says what is wrong; a start that is not for
+ * this space is left out. */
+static int go_to_made(struct ff_chain *c, int code, struct ff_strategy *s,
+		const struct ff_error *why, struct ff_error *err)
+{
+	if (code == FF_E_INPUT)
+		return FF_OK;
+	if (code < 0) {
+		*err = *why;
+		return code;
+	}
+	return go_to_tuned(c, s, err);
+}
+
 /* The same of a plain start. */
 static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff_error *err)
 {
@@ -339,13 +353,7 @@ static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff
 		return code;
 	code = ff_init_strategy(
 			name(c, i), c->space, c->graph, c->machine, c->opt->seed, a, &start, &why);
-	if (code == FF_E_INPUT)
-		return FF_OK;
-	if (code < 0) {
-		*err = why;
-		return code;
-	}
-	return go_to_tuned(c, &start, err);
+	return go_to_made(c, code, &start, &why, err);
 }
 
 /* The same of data parallelism on the first node alone: over a slow network little is faster, and
@@ -362,13 +370,7 @@ static int look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 	if (code < 0)
 		return code;
 	code = ff_space_fit_strategy(c->space, &start, false, "one node", &why);
-	if (code == FF_E_INPUT)
-		return FF_OK;
-	if (code < 0) {
-		*err = why;
-		return code;
-	}
-	return go_to_tuned(c, &start, err);
+	return go_to_made(c, code, &start, &why, err);
 }
 
 /* The same of tables, with the number of columns that is best. */
