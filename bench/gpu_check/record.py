@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import threading
 
 PASSED, FAILED, SKIPPED, LEFT = "passed", "failed", "skipped", "not reached"
 SOURCES = ("bench", "graphs", "include", "planner", "runtime", "simulator", "tests",
@@ -31,16 +32,18 @@ def source_hash(root):
 
 
 class Record:
-    """Outcomes by step.  They count for one source, on one machine, in one mode: with another
-    `key` everything is done anew."""
+    """Outcomes by step.  They count for one source, compiled for one architecture: with another
+    `key` everything is done anew; on another `machine` all but `lasting` steps are."""
 
-    def __init__(self, path, key):
-        self.path, self.key, self.steps = pathlib.Path(path), key, {}
+    def __init__(self, path, key, machine="", lasting=()):
+        self.path, self.key, self.machine, self.steps = pathlib.Path(path), key, machine, {}
+        self.lock = threading.Lock()
         try:
             old = json.loads(self.path.read_text())
             if old["key"] == key:
-                self.steps = dict(old["steps"])
-        except (OSError, ValueError, KeyError, TypeError):
+                self.steps = {name: step for name, step in old["steps"].items()
+                              if old["machine"] == machine or name in lasting}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             pass  # none yet, or torn
 
     def done(self, name):
@@ -48,17 +51,19 @@ class Record:
         return self.steps.get(name, {}).get("status") == PASSED
 
     def put(self, name, status, seconds, figure):
-        self.steps[name] = {"status": status, "seconds": round(seconds, 1), "figure": figure}
-        self.save()
+        with self.lock:
+            self.steps[name] = {"status": status, "seconds": round(seconds, 1), "figure": figure}
+            self.save()
 
     def forget(self, name):
-        self.steps.pop(name, None)
-        self.save()
+        with self.lock:
+            self.steps.pop(name, None)
+            self.save()
 
     def save(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_suffix(".new")
-        fresh.write_text(json.dumps({"key": self.key, "steps": self.steps}, indent=1))
+        fresh.write_text(json.dumps({"key": self.key, "machine": self.machine, "steps": self.steps}, indent=1))
         os.replace(fresh, self.path)  # whole or not at all
 
     def table(self, names):

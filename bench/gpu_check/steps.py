@@ -1,4 +1,5 @@
 # The steps, in the order of their worth.  SPDX-License-Identifier: Apache-2.0
+import copy
 import dataclasses
 import json
 import os
@@ -33,6 +34,7 @@ class Step:
     name: str
     run: object  # (Check) -> figure
     limit: int = 60  # seconds
+    alone: bool = False  # what it times, others beside it would slow down
 
 
 class Check:
@@ -42,8 +44,19 @@ class Check:
         self.double, self.gpu, self.end = double, gpu, end
         self.device_name = "host double" if double else gpu[0]
         self.python_found = None
-        self.log = None
         self.step_end = end
+        self.log = self.folder = None
+
+    def of_step(self, step):
+        """For one step: it has a log, a folder and an end of its own."""
+        own, name = copy.copy(self), re.sub(r"\W+", "-", step.name)
+        # a double has no speed, and where it runs there are few cores
+        own.step_end = min(self.end, time.monotonic() + step.limit * (2 if self.double else 1))
+        own.log, own.folder = place.OUT / "logs" / f"{name}.log", place.OUT / "work" / name
+        own.log.parent.mkdir(parents=True, exist_ok=True)
+        own.folder.mkdir(parents=True, exist_ok=True)
+        own.log.write_text("")
+        return own
 
     @property
     def python(self):
@@ -132,7 +145,10 @@ HOST_TESTS = ["comm", "dataset", "fields", "ids"]  # of what no backend has a pa
 
 
 def unpack(check):
-    return place.unpack()
+    """The packages, and links to libraries of the toolkit or of PyTorch's wheels."""
+    said = place.unpack()
+    place.link_libraries(check.python)
+    return said
 
 
 def configure(check):
@@ -219,13 +235,13 @@ def torchvision_test(net):
 
 
 def graph(check, name, *options):
-    path = place.OUT / f"{name}.json"
+    path = check.folder / f"{name}.json"
     check.must(place.BUILD / "graphs/ffzoo", *options, "-o", path)
     return path
 
 
 def train(check, path, device, *options, strategy="single", **env):
-    report = place.OUT / "report.json"
+    report = check.folder / "report.json"
     check.must(place.BUILD / "runtime/ffrun", path, strategy, "--device", device, "--report",
                report, *options, **env)
     return json.loads(report.read_text())
@@ -262,9 +278,9 @@ def need_nccl():
         raise Skip("built without NCCL")
 
 
-def machine(nodes, devices):
+def machine(check, nodes, devices):
     """A file of so many nodes; what is in it but their number matters to plans alone."""
-    path = place.OUT / f"machine{nodes}x{devices}.json"
+    path = check.folder / f"machine{nodes}x{devices}.json"
     path.write_text(json.dumps({
         "format": "ffsoap-machine", "version": 1, "name": path.stem, "overlap": True,
         "kinds": [{"name": "gpu", "flops_per_s": 6e13, "memory_bytes_per_s": 4e12,
@@ -284,7 +300,7 @@ def nccl(check):
                      "--verify", strategy="data-parallel", FF_NCCL="1")
         if not said["communication"].lower().startswith("nccl"):
             raise Failure(f"communication was {said['communication']}")
-    said = train(check, path, "cuda", "--machine", machine(2, 2), "--data", "synthetic:64",
+    said = train(check, path, "cuda", "--machine", machine(check, 2, 2), "--data", "synthetic:64",
                  "--steps", "3", "--verify", strategy="data-parallel", FF_NCCL="1",
                  FF_NCCL_NODES="1")
     if not said["communication"].endswith("by nodes"):
@@ -297,9 +313,9 @@ def nccl_tables(check):
     path = graph(check, "nccl", "mlp", "--batch", "4", "--set", "image=4", "--set", "hidden=8",
                  "--set", "layers=1")
     need_nccl()
-    costs = place.OUT / "nccl-costs.json"
+    costs = check.folder / "nccl-costs.json"
     costs.unlink(missing_ok=True)
-    check.must(place.BUILD / "runtime/ffprof", path, "--machine", machine(1, 2), "--device", "cuda",
+    check.must(place.BUILD / "runtime/ffprof", path, "--machine", machine(check, 1, 2), "--device", "cuda",
                "--largest", "1K" if check.double else "4M", "--budget", "60s", "-o", costs,
                FF_NCCL="1")
     said = json.loads(costs.read_text())
@@ -359,7 +375,7 @@ def gelu_network(check):
         last = f"gelu{i}"
     nodes += [{"name": "last", "op": "linear", "in": [last], "out_features": 16},
               {"name": "loss", "op": "softmax_cross_entropy", "in": ["last", "y"]}]
-    path = place.OUT / "gelus.json"
+    path = check.folder / "gelus.json"
     path.write_text(json.dumps({"format": "ffsoap-graph", "version": 2, "name": "gelus",
                                 "dtype": "bfloat16", "nodes": nodes}))
     return path
@@ -437,7 +453,7 @@ def recurrences(check):
 
 def plans(check):
     """What libraries chose in a first run is kept, and a second one computes the same by it."""
-    cache = place.OUT / "plans"
+    cache = check.folder / "plans"
     shutil.rmtree(cache, ignore_errors=True)
     options = BENCHMARKS["alexnet"][1] if check.double else BENCHMARKS["resnet50"][0]
     path = graph(check, "plans", *options, "--set", "dtype=bfloat16")
@@ -522,7 +538,7 @@ def bench(name, dtype):
                      f"dtype={dtype}")
         steps, warmup = ("4", "2") if check.double else ("40", "10")
         data = "synthetic:16" if check.double else "synthetic:2048"
-        trace, out = place.OUT / "trace.json", place.OUT / "eager.json"
+        trace, out = check.folder / "trace.json", check.folder / "eager.json"
         ours = train(check, path, "cuda", "--data", data, "--steps", steps, "--warmup", warmup,
                      "--trace", trace)["step_us"]["median"]
         check.must(python, "bench/gpu_check/eager.py", path, steps, out,
@@ -537,17 +553,24 @@ TORCH_PARTS = ["operators", "networks", "optimizers", "steps", "late", "bfloat16
 TORCHVISION = ["resnet50", "vgg16", "inception_v3", "densenet121"]
 
 
+PREPARATION = [Step("unpack", unpack, 60), Step("configure", configure, 90), Step("build", build, 1800)]
+
+
+def timed(name, run, limit=60):
+    """A step whose figure is a time, or several."""
+    return Step(name, run, limit, alone=True)
+
+
 def all_steps():
-    steps = [Step("unpack", unpack, 60), Step("configure", configure, 90),
-             Step("build", build, 300), Step("commands", commands, 90)]
+    steps = [*PREPARATION, Step("commands", commands, 90)]
     steps += [Step(n, backend_test(n), 120) for n in BACKEND_TESTS]
     steps += [Step("recurrent, step by step", backend_test("recurrent", FF_CUDA_PERSISTENT="0"), 60)]
-    steps += [Step("CPU and GPU", cpu_and_gpu, 90), Step("CUDA graphs", graphs, 60),
-              Step("plans kept", plans, 60), Step("gelu fused", fused, 60),
-              Step("attention by cuDNN", attention, 90), Step("recurrences at once", recurrences, 60)]
+    steps += [Step("CPU and GPU", cpu_and_gpu, 90)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
     # what a double cannot say: speed, and what threads of a block do to each other
-    steps += [Step(f"bench {n} {d}", bench(n, d), 60) for n in FIRST for d in ("float32", "bfloat16")]
+    steps += [timed(f"bench {n} {d}", bench(n, d)) for n in FIRST for d in ("float32", "bfloat16")]
+    steps += [timed("CUDA graphs", graphs), timed("plans kept", plans), timed("gelu fused", fused),
+              timed("attention by cuDNN", attention, 90), timed("recurrences at once", recurrences)]
     steps += [Step(f"{tool} {n}", sanitized(n, share, tool), 90)
               for tool, n, share in (("memcheck", "kernels", 64), ("racecheck", "kernels_rows", 64),
                                      ("memcheck", "copy", 16), ("memcheck", "recurrent", 64),
@@ -555,24 +578,19 @@ def all_steps():
     steps += [Step("2 and 4 ranks, NCCL", nccl, 60), Step("CUDA graphs, NCCL", graphs_nccl, 60)]
     steps += [Step("a rank stops, NCCL", nccl_hangs, 60)]
     steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
-    steps += [Step("ffprof over NCCL", nccl_tables, 90)]
-    steps += [Step(f"bench {n} {d}", bench(n, d), 60)
-              for d in ("float32", "bfloat16") for n in BENCHMARKS if n not in FIRST]
     steps += [Step(f"PyTorch {p}", torch_test(p), 200) for p in TORCH_PARTS[3:]]
     steps += [Step(f"torchvision {n}", torchvision_test(n), 90) for n in TORCHVISION]
+    steps += [timed("ffprof over NCCL", nccl_tables, 90)]
+    steps += [timed(f"bench {n} {d}", bench(n, d))
+              for d in ("float32", "bfloat16") for n in BENCHMARKS if n not in FIRST]
     return steps
 
 
 def run_step(step, check):
     """(status, seconds, figure); OutOfTime where it is to be done again."""
     begin = time.monotonic()
-    # a double has no speed, and where it runs there are few cores
-    check.step_end = min(check.end, begin + step.limit * (2 if check.double else 1))
-    check.log = place.OUT / "logs" / (re.sub(r"\W+", "-", step.name) + ".log")
-    check.log.parent.mkdir(parents=True, exist_ok=True)
-    check.log.write_text("")
     try:
-        status, figure = PASSED, step.run(check)
+        status, figure = PASSED, step.run(check.of_step(step))
     except Skip as why:
         status, figure = SKIPPED, str(why)
     except (Failure, place.Missing) as why:

@@ -8,6 +8,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import threading
 import time
 
 root = pathlib.Path(sys.argv[1])
@@ -86,9 +87,33 @@ def preparation(folder):
     gpu_check.built = lambda name: True
     walk(folder, names, {})
     check("what is built stays", walk(folder, names, {}, again=True)[0] == ["test"])
+    gpu_check.built = lambda name: name != "unpack"
+    check("packages are unpacked again, for the same build", walk(folder, names, {}, again=True)[0] ==
+          ["unpack", "test"])
     gpu_check.built = lambda name: name != "configure"
     check("what is gone is made again, and what stands on it",
           walk(folder, names, {})[0] == names[1:])
+    gpu_check.built = lambda name: True
+    elsewhere = record.Record(folder / "state.json", "a", "another GPU", gpu_check.PREPARATION)
+    check("what was built without a GPU is used on it, and all else is done there",
+          [n for n in names if elsewhere.done(n)] == gpu_check.PREPARATION, elsewhere.steps)
+
+
+def side_by_side(folder):
+    """What is timed runs alone, in its place; the rest runs beside others."""
+    steps = [plan.Step(n, None, alone=n.isupper()) for n in "abCdE"]
+    check("steps are put together", ["".join(s.name for s in b) for b in gpu_check.batches(steps)] ==
+          ["ab", "C", "d", "E"])
+    both = threading.Barrier(2, timeout=30)
+
+    def meet(step, clock):
+        both.wait()
+        return record.PASSED, 1.0, "figure"
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        kept = record.Record(folder / "state.json", "a")
+        whole = gpu_check.walk(kept, steps[:2], Clock(), run_step=meet, jobs=2)
+    check("two run at a time", whole and kept.done("a") and kept.done("b"), kept.steps)
 
 
 def hashes(folder):
@@ -154,7 +179,7 @@ def completeness(folder):
     check("every part of PyTorch's tests is a step", sorted(parts) == sorted(plan.TORCH_PARTS), parts)
 
 
-for part in (completeness, continuation, preparation, hashes, limits, taps, wheels):
+for part in (completeness, continuation, preparation, side_by_side, hashes, limits, taps, wheels):
     with tempfile.TemporaryDirectory(prefix="ffcheck") as name:
         part(pathlib.Path(name))
 print(f"1..{count}")
