@@ -74,6 +74,9 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 					"copies, updates and messages of no more than this: "
 					"quicker, "
 					"and enough where values are small (64M)"},
+			{"--kernels", FF_OPTION_FLAG, &o->kernels, NULL,
+					"measure kernels alone: neither copies and updates nor "
+					"communication, which ffsearch needs, too"},
 			{"--rounds", FF_OPTION_COUNT, &o->rounds, "N",
 					"measure kernels, rates and what is inside a node in so "
 					"many "
@@ -119,6 +122,10 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 	if (o->rounds > FF_PROF_ROUNDS)
 		return ff_fail(err, FF_E_INPUT, "option --rounds: expected at most %d",
 				FF_PROF_ROUNDS);
+	if (o->kernels && o->write_machine)
+		return ff_fail(err, FF_E_INPUT,
+				"option --kernels: --write-machine needs links, which are not "
+				"measured then");
 	if (!o->out)
 		return ff_fail(err, FF_E_INPUT, "expected -o COSTS");
 	return FF_OK;
@@ -326,12 +333,11 @@ static int measure_all(struct ff_prof *p, struct ff_error *err)
 {
 	int code = measure_launches(p, err);
 
-	if (code == FF_OK && !p->end)
+	if (code == FF_OK && !p->end && !p->opt->kernels)
 		code = ff_prof_rates(p, err);
-
-	if (code == FF_OK && !p->end)
+	if (code == FF_OK && !p->end && !p->opt->kernels)
 		code = ff_prof_network(p, err);
-	if (code == FF_OK && !p->end)
+	if (code == FF_OK && !p->end && !p->opt->kernels)
 		code = ff_prof_beside(p, err);
 	if (code == FF_OK && !p->end)
 		code = ff_prof_kernels(p, err);

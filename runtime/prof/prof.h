@@ -24,7 +24,7 @@ struct ff_prof_options {
 	uint64_t rounds;                 /* at most FF_PROF_ROUNDS; 0: one */
 	double budget_s;                 /* 0: none */
 	int64_t largest;                 /* message, copy or update, bytes; 0: as presets have it */
-	bool replace, again, topology;
+	bool replace, again, topology, kernels;
 };
 
 /* What shows that something else ran while something was timed. */

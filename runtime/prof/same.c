@@ -49,5 +49,6 @@ int ff_prof_same(const struct ff_prof *p, struct ff_error *err)
 	add_flag(&all[n++], "--write-machine", o->write_machine);
 	add_flag(&all[n++], "--replace", o->replace);
 	add_flag(&all[n++], "--again", o->again);
+	add_flag(&all[n++], "--kernels", o->kernels);
 	return ff_agree_same(p->comm, all, n, err);
 }

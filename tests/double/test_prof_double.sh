@@ -84,6 +84,17 @@ mv out before
 check 'all of it' grep -q '^costs.json: 0 of 0 missing kernels' before
 check 'a CPU is elsewhere' told 'was measured elsewhere (processor: "host double"' \
 	"$ffprof" tiny.json --machine ./one.json --device cpu -o costs.json
+check 'kernels alone are measured' prof least.json --machine ./one.json --kernels -o kernels.json
+check 'and nothing else' python3 - <<TXT
+import json
+c = json.load(open("kernels.json"))
+assert {e["key"].split()[0] for e in c["entries"]} >= {"linear.forward", "linear.backward"}, c
+assert not c.get("rates") and not c.get("comm"), c
+TXT
+check 'the rest is added' prof least.json --machine ./one.json -o kernels.json
+check 'as ever' grep -q '"copy": \[' kernels.json
+check 'links of a machine need messages' told 'option --kernels: --write-machine' "$ffprof" least.json \
+	--machine ./one.json --device cuda --kernels --write-machine m.json -o kernels.json
 check 'bfloat16' prof half.json --machine ./one.json -o half-costs.json
 check 'its updates' grep -q '"update_bfloat16": \[' half-costs.json
 check 'two ranks' prof tiny.json --machine ./two.json --budget 1s -o two-costs.json
