@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import models
 import place
 from record import FAILED, PASSED, SKIPPED
 
@@ -136,7 +137,7 @@ def last_line(output):
 # ---- building ----
 
 TARGETS = ["graphs/ffzoo", "runtime/ffrun", "runtime/ffprof", "tests/torch/ffrun_dense",
-           "tests/runtime/test_mpi", "bench/bench-kernels"]
+           "tests/runtime/test_mpi", "bench/bench-kernels", "bench/bench-device"]
 # what others rest on first
 BACKEND_TESTS = ["copy", "stream", "kernels", "kernels_rows", "kernels_attention", "kernels_soft", "loss", "recurrent",
                  "executor", "captured", "fuse", "fuse_backward", "fuse_norm", "fuse_sums", "fuse_updates", "rounded",
@@ -569,6 +570,7 @@ def all_steps():
     steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
     # what a double cannot say: speed, and what threads of a block do to each other
     steps += [timed(f"bench {n} {d}", bench(n, d)) for n in FIRST for d in ("float32", "bfloat16")]
+    steps += [timed("device models", models.step(Skip, Failure), models.LIMIT)]
     steps += [timed("CUDA graphs", graphs), timed("plans kept", plans), timed("gelu fused", fused),
               timed("attention by cuDNN", attention, 90), timed("recurrences at once", recurrences)]
     steps += [Step(f"{tool} {n}", sanitized(n, share, tool), 90)
