@@ -215,6 +215,7 @@ def environment():
         "PMIX_INSTALL_PREFIX": str(library / "pmix2"),
         "OMPI_MCA_mca_base_component_show_load_errors": "0",
         "PMIX_MCA_pmix_mca_base_component_show_load_errors": "0",
+        "PMIX_MCA_pcompress_base_silence_warning": "1",  # tests read what commands say
         "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         # one host: no network is looked for
         "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader", "OMPI_MCA_plm": "isolated",

@@ -566,6 +566,8 @@ def all_steps():
     steps = [*PREPARATION, Step("commands", commands, 90)]
     steps += [Step(n, backend_test(n), 120) for n in BACKEND_TESTS]
     steps += [Step("recurrent, step by step", backend_test("recurrent", FF_CUDA_PERSISTENT="0"), 60)]
+    steps += [Step(f"kernels, plan {n}", backend_test("kernels", FF_CUDA_PLAN=str(n), CK_RUN_CASE="convolutions"), 60)
+              for n in (2, 3)]
     steps += [Step("CPU and GPU", cpu_and_gpu, 90)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
     # what a double cannot say: speed, and what threads of a block do to each other

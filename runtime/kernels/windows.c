@@ -45,6 +45,39 @@ void ff_windows_fill(const struct ff_work *w, struct ff_windows *ret)
 	}
 }
 
+void ff_windows_settle(struct ff_windows *w)
+{
+	for (uint32_t i = 0; i < FF_MAX_SPATIAL; i++) {
+		int64_t least = w->pad[1][i], most = least + w->stride[i] - 1;
+
+		if (w->pad[0][i] >= least && w->pad[0][i] <= most)
+			w->pad[1][i] = w->pad[0][i];
+		else if (least < 0 && most >= 0)
+			w->pad[1][i] = 0;
+	}
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+bool ff_windows_surround(struct ff_windows *w, int64_t first[FF_MAX_SPATIAL])
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < FF_MAX_SPATIAL; i++) {
+		int64_t before = w->pad[0][i], behind = w->pad[1][i];
+		int64_t both = larger(0, before < behind ? before : behind);
+
+		first[i] = larger(0, before - both);
+		w->in[i] += first[i] + larger(0, behind - both);
+		w->pad[0][i] = w->pad[1][i] = both;
+		changed = changed || before != behind;
+	}
+	return changed;
+}
+
 void ff_image_fill(const struct ff_operand *o, const struct ff_region *r, struct ff_image *ret)
 {
 	int64_t stride[FF_MAX_RANK], dense = 1;
@@ -95,6 +128,17 @@ void ff_image_loops(const struct ff_image *i, int64_t groups, int64_t per_group,
 	ret->n[5] = per_group;
 	shard[5] = i->channel_stride;
 	dense[5] = 1;
+}
+
+void ff_image_loops_into(const int64_t size[FF_MAX_SPATIAL], struct ff_strided *s)
+{
+	int64_t step = s->sink[3];
+
+	for (uint32_t a = 3; a > 0; a--) {
+		s->sink[a] = step;
+		step *= size[a - 1];
+	}
+	s->sink[0] = step;
 }
 
 void ff_bands_fill(const struct ff_work *w, const struct ff_image *in, const struct ff_image *out,

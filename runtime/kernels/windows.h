@@ -21,6 +21,12 @@ extern "C" {
 
 /* Of a conv or a pool. */
 void ff_windows_fill(const struct ff_work *w, struct ff_windows *ret);
+/* Padding behind becomes that before where this leaves the windows as they are: libraries know most
+ * kernels for that. */
+void ff_windows_settle(struct ff_windows *w);
+/* The same windows of images with zeros around them, so that padding is the same on both sides;
+ * `first`: where an image begins in that.  False: it is already. */
+bool ff_windows_surround(struct ff_windows *w, int64_t first[FF_MAX_SPATIAL]);
 static inline int64_t ff_windows_taps(const struct ff_windows *w)
 {
 	return (int64_t)w->kernel[0] * w->kernel[1] * w->kernel[2];
@@ -42,6 +48,8 @@ static inline int64_t ff_image_pixels(const struct ff_image *i)
 struct ff_strided;
 void ff_image_loops(const struct ff_image *i, int64_t groups, int64_t per_group, int64_t group_step,
 		bool back, struct ff_strided *ret);
+/* Loops to a dense image go to a larger one, whose spatial extents are `size`. */
+void ff_image_loops_into(const int64_t size[FF_MAX_SPATIAL], struct ff_strided *s);
 
 /* Whole groups of a convolution, or a piece of one: what is convolved at once.  A part has the
  * rest of a group, whole groups and the beginning of one, at most. */

@@ -28,6 +28,7 @@ struct Convolution {
 	bool has_bias;
 	Tensor bias; /* one number a channel, added to the result of a forward pass */
 	bool relu;   /* behind that */
+	bool uneven; /* more padding behind an image than before it */
 	int64_t groups() const
 	{
 		return image.n[1] / weight.n[1];

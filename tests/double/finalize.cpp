@@ -148,6 +148,7 @@ cudnnStatus_t finalize_operation(Descriptor *d, const Pass &p)
 		c.stride[at] = stride[i];
 		c.dilation[at] = dilation[i];
 		post[at] = pad[1][i];
+		c.uneven = c.uneven || pad[1][i] > pad[0][i];
 	}
 	for (const Descriptor *t : {x, w, y})
 		if (t->tensor.by_value || (t->tensor.type != CUDNN_DATA_FLOAT && !t->tensor.bf16))

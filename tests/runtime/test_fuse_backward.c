@@ -12,6 +12,7 @@
 
 #define SHAPES 60
 #define SCENES 40
+#define ROUGH "FF_CUDA_TF32"
 
 /* Whether the libraries have the one epilogue that it takes; of a GPU's it is not known. */
 enum has { ALL, NONE, UNKNOWN };
@@ -156,6 +157,26 @@ START_TEST(kernels)
 		ck_assert_uint_eq(pairs_fused[FF_BACKWARD], 2 * SHAPES);
 	if (has_slope() == NONE || !followers[_i].is_fused)
 		ck_assert_uint_eq(pairs_fused[FF_BACKWARD], 0);
+}
+END_TEST
+
+/* In float32 cuBLASLt's slope is too rough, unless products may be. */
+START_TEST(exact)
+{
+	struct ff_backend b = pairs_backend(true);
+	struct pairs_bench t;
+
+	ck_assert_int_eq(unsetenv(ROUGH), 0);
+	pairs_fused[FF_BACKWARD] = 0;
+	pairs_bench_open(&t, &b);
+	for (uint32_t i = 0; i < SHAPES; i++) {
+		t.r = (struct ff_random){ff_test_seed(74), i, 0};
+		t.type = FF_F32;
+		compare_shape(&t, PAIRS_GELU);
+	}
+	pairs_bench_close(&t);
+	ck_assert_int_eq(setenv(ROUGH, "1", 1), 0);
+	ck_assert_uint_eq(pairs_fused[FF_BACKWARD], 0);
 }
 END_TEST
 
@@ -517,6 +538,7 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 0);
 	tcase_add_loop_test(t, kernels, 0, sizeof(followers) / sizeof(followers[0]));
+	tcase_add_test(t, exact);
 	tcase_add_test(t, drawn_layers);
 	tcase_add_test(t, launched);
 	tcase_add_loop_test(t, obstacles, 0, OBSTACLES);
@@ -528,5 +550,7 @@ static Suite *suite(void)
 
 int main(void)
 {
+	if (setenv(ROUGH, "1", 1))
+		return 1;
 	return chosen_main(suite);
 }

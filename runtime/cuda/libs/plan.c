@@ -24,6 +24,7 @@ struct ff_plan {
 struct ff_dnn {
 	cudnnHandle_t handle;
 	struct ff_plan *plans;
+	int32_t after; /* so many plans that are passed over, so that tests meet them too */
 };
 
 static int fail(const struct ff_kernel *k, cudnnStatus_t status, const char *verb,
@@ -41,16 +42,37 @@ static bool is_missing(cudnnStatus_t status)
 	return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR;
 }
 
+/* FF_CUDA_PLAN=N: the plan number N of those that cuDNN has, so that tests meet more than the
+ * first. */
+static int read_number(int32_t *after, struct ff_error *err)
+{
+	const char *word = getenv("FF_CUDA_PLAN");
+	char *end = NULL;
+	long n = word ? strtol(word, &end, 10) : 1;
+
+	if (n < 1 || n > MAX_ENGINES || (end && (end == word || *end)))
+		return ff_fail(err, FF_E_INPUT, "FF_CUDA_PLAN: expected 1 to %d, not '%s'",
+				MAX_ENGINES, word);
+	*after = (int32_t)n - 1;
+	return FF_OK;
+}
+
 static int open_dnn(const struct ff_kernel *k, struct ff_error *err)
 {
 	cudnnStatus_t status;
 	struct ff_dnn *d;
+	int32_t after = 0;
+	int code;
 
 	if (k->dev->dnn)
 		return FF_OK;
+	code = read_number(&after, err);
+	if (code < 0)
+		return code;
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return ff_fail_memory(err);
+	d->after = after;
 	status = cudnnCreate(&d->handle);
 	if (status != CUDNN_STATUS_SUCCESS) {
 		free(d);
@@ -237,7 +259,34 @@ static void keep_plan(const struct ff_kernel *k, const struct ff_plan_problem *q
 		ff_plans_keep(k->dev, problem, choice);
 }
 
-/* The first of the engines that heuristics `mode` names. */
+/* Of so many engines in the order of heuristics, the plan number `after` that can be made, or the
+ * last one that can. */
+static cudnnBackendDescriptor_t nth_plan(const struct ff_parts *p, const struct ff_plan_problem *q,
+		cudnnBackendDescriptor_t *config, int64_t n, int64_t *workspace)
+{
+	cudnnBackendDescriptor_t plan = NULL;
+	int32_t after = p->k->dev->dnn->after;
+
+	for (int64_t i = 0; i < n && after >= 0; i++) {
+		int64_t bytes = 0;
+		cudnnBackendDescriptor_t next =
+				is_welcome(q, config[i])
+						? plan_of(p->k->dev->dnn, config[i], &bytes)
+						: NULL;
+
+		if (!next)
+			continue;
+		if (plan)
+			cudnnBackendDestroyDescriptor(plan);
+		plan = next;
+		*workspace = bytes;
+		if (after-- == 0)
+			keep_plan(p->k, q, config[i]);
+	}
+	return plan;
+}
+
+/* Of the engines that heuristics `mode` names. */
 static cudnnBackendDescriptor_t first_plan(struct ff_parts *p, const struct ff_plan_problem *q,
 		cudnnBackendDescriptor_t g, cudnnBackendHeurMode_t mode, int64_t *workspace)
 {
@@ -255,12 +304,8 @@ static cudnnBackendDescriptor_t first_plan(struct ff_parts *p, const struct ff_p
 	if (p->code == FF_OK)
 		check(p, cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
 					 CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_ENGINES, &n, config));
-	for (int64_t i = 0; i < n && p->code == FF_OK && !plan; i++) {
-		if (is_welcome(q, config[i]))
-			plan = plan_of(p->k->dev->dnn, config[i], workspace);
-		if (plan)
-			keep_plan(p->k, q, config[i]);
-	}
+	if (p->code == FF_OK)
+		plan = nth_plan(p, q, config, n, workspace);
 	for (int i = 0; i < MAX_ENGINES; i++)
 		if (config[i])
 			cudnnBackendDestroyDescriptor(config[i]);

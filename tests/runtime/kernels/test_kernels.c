@@ -493,15 +493,25 @@ START_TEST(test_against_definition)
 }
 END_TEST
 
+/* Convolutions are a case by themselves: CK_RUN_CASE has them alone, by other plans of cuDNN. */
 static Suite *suite(void)
 {
+	const int first = FF_OP_CONV1D, end = FF_OP_CONV_TRANSPOSE3D + 1;
 	Suite *s = suite_create("kernels");
-	TCase *t = tcase_create("property");
+	TCase *c = tcase_create("convolutions"), *t = tcase_create("others");
 
 	backend = chosen_backend();
 	seed = ff_test_seed(20240601);
+	for (int type = 0; type < 2; type++) {
+		const int at = type * FF_OP_COUNT;
+
+		tcase_add_loop_test(c, test_against_definition, at + first, at + end);
+		tcase_add_loop_test(t, test_against_definition, at, at + first);
+		tcase_add_loop_test(t, test_against_definition, at + end, at + FF_OP_COUNT);
+	}
+	tcase_set_timeout(c, 0);
 	tcase_set_timeout(t, 0);
-	tcase_add_loop_test(t, test_against_definition, 0, 2 * FF_OP_COUNT);
+	suite_add_tcase(s, c);
 	suite_add_tcase(s, t);
 	return s;
 }

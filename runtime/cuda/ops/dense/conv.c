@@ -5,6 +5,9 @@
  * groups, a partial group.  A band that is not the whole shard, or of a shard that is not
  * stored channels last, is packed into the workspace and unpacked from it.
  *
+ * cuDNN's gradients of weights heed no padding behind an image that is more than before it.  There
+ * such images are brought into larger ones, with zeros around them.
+ *
  * In bfloat16 the weights' gradient stays float32.  Where cuDNN writes no float32 from
  * bfloat16, images are widened first; what is multiplied then is exact in TF32.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -23,6 +26,10 @@ struct band {
 	const struct ff_plan *forward, *data, *weight;
 	bool add_bias; /* behind the convolution, which has not */
 	bool widen;    /* `weight` takes float32 images */
+	/* What `weight` is of, and where images begin in its, which may be larger. */
+	struct ff_filter around;
+	int64_t first[FF_MAX_SPATIAL];
+	bool is_larger;
 };
 
 struct conv {
@@ -33,8 +40,8 @@ struct conv {
 	int64_t group_step; /* channels from one group's input to the next's */
 	bool has_bias, need_din, need_weight, fill_din;
 	/* Workspace for one band at a time: sizes, then offsets (negative: none). */
-	int64_t in_bytes, out_bytes, wide_bytes;
-	int64_t in, out, wide_in, wide_out, sums;
+	int64_t in_bytes, out_bytes, around_bytes, wide_bytes;
+	int64_t in, out, around, wide_in, wide_out, sums;
 };
 
 static void split_bands(const struct ff_work *w, struct conv *c)
@@ -54,6 +61,9 @@ static void split_bands(const struct ff_work *w, struct conv *c)
 		b->filter.c = b->at.c;
 		b->filter.k = b->at.k;
 		ff_windows_fill(w, &b->filter.windows);
+		ff_windows_settle(&b->filter.windows);
+		b->around = b->filter;
+		b->is_larger = ff_windows_surround(&b->around.windows, b->first);
 	}
 }
 
@@ -112,6 +122,7 @@ static void fill_weight_shape(const struct ff_kernel *k, const struct conv *c, c
 		struct ff_conv_shape *s)
 {
 	fill_shape(k, c, b, FF_CONV_WEIGHT, s);
+	memcpy(&s->filter, &b->around, sizeof(s->filter));
 	s->sink = FF_F32;
 	s->weight_align = ff_conv_alignment(b->at.first_weight * FF_F32_BYTES);
 }
@@ -143,6 +154,14 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+/* Of the images whose weights' gradient is made. */
+static int64_t around_elements(const struct band *b)
+{
+	const int64_t *n = b->around.windows.in;
+
+	return b->filter.n * n[0] * n[1] * n[2] * ff_band_in(&b->at);
+}
+
 static int prepare_band(struct ff_kernel *k, struct conv *c, struct band *b, bool backward,
 		struct ff_error *err)
 {
@@ -155,8 +174,10 @@ static int prepare_band(struct ff_kernel *k, struct conv *c, struct band *b, boo
 	if (b->at.pack_out)
 		c->out_bytes = larger(c->out_bytes,
 				ff_image_pixels(&c->out_image) * ff_band_out(&b->at) * size);
-	if (b->widen && b->weight)
-		c->wide_bytes = FF_F32_BYTES;
+	if (b->weight && b->is_larger)
+		c->around_bytes = larger(c->around_bytes, around_elements(b) * size);
+	if (b->weight && b->widen)
+		c->wide_bytes = larger(c->wide_bytes, around_elements(b) * FF_F32_BYTES);
 	return code;
 }
 
@@ -262,6 +283,35 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 	return code;
 }
 
+/* The band's input in the middle of zeros. */
+static int surround(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
+		cudaStream_t queue, const void **ret, struct ff_error *err)
+{
+	const struct conv *c = k->state;
+	const int64_t *size = b->around.windows.in, *at = b->first;
+	int64_t first = ((at[0] * size[1] + at[1]) * size[2] + at[2]) * ff_band_in(&b->at);
+	void *around = ff_kernel_at(io, c->around);
+	struct ff_strided s;
+	int code = ff_kernel_launched(
+			cudaMemsetAsync(around, 0,
+					(size_t)(around_elements(b) * ff_dtype_bytes(c->type)),
+					queue),
+			k, err);
+
+	*ret = around;
+	if (code < 0)
+		return code;
+	ff_image_loops(&c->in_image, b->filter.groups, b->filter.c, c->group_step, false, &s);
+	ff_image_loops_into(size, &s);
+	return ff_kernel_launched(
+			ff_cuda_strided(&s, c->type,
+					ff_at(c->type, io->in[0],
+							b->at.first_in *
+									c->in_image.channel_stride),
+					ff_to(c->type, around, first), queue),
+			k, err);
+}
+
 /* Both images as float32. */
 static int widen(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
 		const void **in, const void **dout, cudaStream_t queue, struct ff_error *err)
@@ -269,8 +319,7 @@ static int widen(const struct ff_kernel *k, const struct band *b, const struct f
 	const struct conv *c = k->state;
 	void *wide_in = ff_kernel_at(io, c->wide_in), *wide_out = ff_kernel_at(io, c->wide_out);
 	int code = ff_kernel_launched(
-			ff_launch_convert(c->type, *in, FF_F32, wide_in,
-					ff_image_pixels(&c->in_image) * ff_band_in(&b->at), queue),
+			ff_launch_convert(c->type, *in, FF_F32, wide_in, around_elements(b), queue),
 			k, err);
 
 	*in = wide_in;
@@ -291,7 +340,8 @@ static int run_weight(const struct ff_kernel *k, const struct band *b,
 	const struct conv *c = k->state;
 	float *dweight = (float *)io->din[1] + b->at.first_weight;
 	const void *in;
-	int code = band_in(k, b, io, queue, &in, err);
+	int code = b->weight && b->is_larger ? surround(k, b, io, queue, &in, err)
+					     : band_in(k, b, io, queue, &in, err);
 
 	if (code == FF_OK && !b->weight)
 		return ff_kernel_launched(ff_launch_filter_weight(c->type, &b->filter, in, dout,
@@ -408,15 +458,15 @@ static int add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *
 
 static void reserve(struct ff_kernel *k, struct conv *c, bool backward)
 {
-	int64_t in_pixels = ff_image_pixels(&c->in_image);
 	int64_t out_pixels = ff_image_pixels(&c->out_image);
 
 	c->in = c->in_bytes ? ff_kernel_reserve(k, c->in_bytes) : -1;
 	c->out = c->out_bytes ? ff_kernel_reserve(k, c->out_bytes) : -1;
+	c->around = c->around_bytes ? ff_kernel_reserve(k, c->around_bytes) : -1;
 	if (c->wide_bytes) {
-		c->wide_in = ff_kernel_reserve(k, in_pixels * c->in_image.channels * c->wide_bytes);
+		c->wide_in = ff_kernel_reserve(k, c->wide_bytes);
 		c->wide_out = ff_kernel_reserve(
-				k, out_pixels * c->out_image.channels * c->wide_bytes);
+				k, out_pixels * c->out_image.channels * FF_F32_BYTES);
 	}
 	if (backward && c->has_bias)
 		c->sums = ff_kernel_reserve(

@@ -16,13 +16,17 @@ struct transposed {
 	enum ff_dtype type, result_type; /* of what the library makes forward */
 	struct ff_transposed t;
 	struct ff_filter filter;
+	/* What `weight` is of, and where images begin in its, which may be larger: see conv.c. */
+	struct ff_filter around;
+	int64_t first[FF_MAX_SPATIAL];
+	bool is_larger;
 	const struct ff_plan *out, *data, *weight; /* NULL: kernels of our own */
 	int64_t weight_bytes, bias_bytes;          /* of the gradients */
 	bool has_bias, need_din, need_weight;
 	bool is_apart; /* the library writes to the workspace, not to the output's shard */
-	bool widen;    /* `weight` takes float32 images */
+	bool widen;    /* `out`, `weight` take float32 */
 	/* Workspace: dense images (negative: none). */
-	int64_t image, plain, in, wide_image, wide_in, sums;
+	int64_t image, plain, in, larger, wide_image, wide_in, wide_weight, sums;
 };
 
 /* ---- which kernels ---- */
@@ -35,7 +39,8 @@ static int find(struct ff_kernel *k, const struct transposed *s, enum ff_conv_pa
 
 	memset(&shape, 0, sizeof(shape)); /* shapes are compared byte by byte */
 	shape.pass = pass;
-	memcpy(&shape.filter, &s->filter, sizeof(shape.filter));
+	memcpy(&shape.filter, pass == FF_CONV_WEIGHT ? &s->around : &s->filter,
+			sizeof(shape.filter));
 	shape.type = type;
 	shape.sink = sink;
 	shape.tf32 = k->dev->tf32 || type != s->type; /* what was widened is exact in it */
@@ -53,6 +58,10 @@ static int find_forward(struct ff_kernel *k, struct transposed *s, struct ff_err
 	s->result_type = s->has_bias ? FF_F32 : s->type;
 	code = find(k, s, FF_CONV_DATA, s->type, s->result_type, &s->out, err);
 	if (code < 0 || s->out || s->result_type == s->type)
+		return code;
+	code = find(k, s, FF_CONV_DATA, FF_F32, FF_F32, &s->out, err);
+	s->widen = s->out != NULL;
+	if (code < 0 || s->out)
 		return code;
 	code = find(k, s, FF_CONV_DATA, s->type, s->type, &s->out, err);
 	if (s->out)
@@ -97,12 +106,41 @@ static int dense_in(const struct ff_kernel *k, const struct ff_kernel_io *io, cu
 	return s->t.in.is_last ? FF_OK : pack(k, &s->t.in, io->in[0], dense, queue, err);
 }
 
+/* Of the channels that the part's input has. */
+static int64_t weight_elements(const struct transposed *s)
+{
+	return s->t.in.channels * s->t.out_channels * ff_windows_taps(&s->t.windows);
+}
+
+/* The input and the weights that make an output as float32. */
+static int widen_forward(const struct ff_kernel *k, const struct ff_kernel_io *io, const void **in,
+		const void **weight, cudaStream_t queue, struct ff_error *err)
+{
+	const struct transposed *s = k->state;
+	void *wide_in = ff_kernel_at(io, s->wide_in), *wide = ff_kernel_at(io, s->wide_weight);
+	int code = ff_kernel_launched(
+			ff_launch_convert(s->type, *in, FF_F32, wide_in,
+					ff_image_pixels(&s->t.in) * s->t.in.channels, queue),
+			k, err);
+
+	*in = wide_in;
+	if (code == FF_OK)
+		code = ff_kernel_launched(ff_launch_convert(s->type, *weight, FF_F32, wide,
+							  weight_elements(s), queue),
+				k, err);
+	*weight = wide;
+	return code;
+}
+
 static int make_out(const struct ff_kernel *k, const struct ff_kernel_io *io, const void *in,
 		void *result, cudaStream_t queue, struct ff_error *err)
 {
 	const struct transposed *s = k->state;
 	const void *weight = ff_at(s->type, io->in[1], s->t.first_weight);
+	int code = s->widen ? widen_forward(k, io, &in, &weight, queue, err) : FF_OK;
 
+	if (code < 0)
+		return code;
 	if (s->out)
 		return ff_conv_run(k, s->out, queue, result, weight, NULL, in,
 				ff_kernel_scratch(k, io), err);
@@ -157,20 +195,53 @@ static int sum_bias(const struct ff_kernel *k, const struct ff_kernel_io *io, cu
 			k, err);
 }
 
+static int64_t around_elements(const struct transposed *s)
+{
+	const int64_t *n = s->around.windows.in;
+
+	return s->filter.n * n[0] * n[1] * n[2] * s->t.box.channels;
+}
+
+/* The image in the middle of zeros. */
+static int surround(const struct ff_kernel *k, const struct ff_kernel_io *io, cudaStream_t queue,
+		const void **image, struct ff_error *err)
+{
+	const struct transposed *s = k->state;
+	const int64_t *size = s->around.windows.in, *at = s->first;
+	int64_t first = ((at[0] * size[1] + at[1]) * size[2] + at[2]) * s->t.box.channels;
+	void *larger = ff_kernel_at(io, s->larger);
+	struct ff_strided loops;
+	int code = ff_kernel_launched(
+			cudaMemsetAsync(larger, 0,
+					(size_t)(around_elements(s) * ff_dtype_bytes(s->type)),
+					queue),
+			k, err);
+
+	*image = larger;
+	if (code < 0)
+		return code;
+	ff_image_loops(&s->t.box, 1, s->t.box.channels, 0, false, &loops);
+	ff_image_loops_into(size, &loops);
+	return ff_kernel_launched(
+			ff_cuda_strided(&loops, s->type, ff_at(s->type, io->dout[0], s->t.box_at),
+					ff_to(s->type, larger, first), queue),
+			k, err);
+}
+
 /* Both images as float32. */
 static int widen(const struct ff_kernel *k, const struct ff_kernel_io *io, const void **image,
 		const void **in, cudaStream_t queue, struct ff_error *err)
 {
 	const struct transposed *s = k->state;
-	const struct ff_image *of[] = {&s->t.box, &s->t.in};
+	const int64_t elements[] = {
+			around_elements(s), ff_image_pixels(&s->t.in) * s->t.in.channels};
 	const void **from[] = {image, in};
 	void *wide[] = {ff_kernel_at(io, s->wide_image), ff_kernel_at(io, s->wide_in)};
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < 2 && code == FF_OK; i++) {
-		code = ff_kernel_launched(
-				ff_launch_convert(s->type, *from[i], FF_F32, wide[i],
-						ff_image_pixels(of[i]) * of[i]->channels, queue),
+		code = ff_kernel_launched(ff_launch_convert(s->type, *from[i], FF_F32, wide[i],
+							  elements[i], queue),
 				k, err);
 		*from[i] = wide[i];
 	}
@@ -182,8 +253,10 @@ static int run_weight(const struct ff_kernel *k, const struct ff_kernel_io *io, 
 {
 	const struct transposed *s = k->state;
 	float *dweight = (float *)io->din[1] + s->t.first_weight;
-	int code = s->widen ? widen(k, io, &image, &in, queue, err) : FF_OK;
+	int code = s->weight && s->is_larger ? surround(k, io, queue, &image, err) : FF_OK;
 
+	if (code == FF_OK && s->widen)
+		code = widen(k, io, &image, &in, queue, err);
 	if (code < 0)
 		return code;
 	if (s->weight)
@@ -257,7 +330,9 @@ static void reserve_all(struct ff_kernel *k, struct transposed *s, bool backward
 	s->plain = reserve(
 			k, backward && s->has_bias && !out->is_last, pixels * out->channels * size);
 	s->in = reserve(k, !in->is_last, of_in * size);
-	s->wide_image = reserve(k, s->widen, of_image * FF_F32_BYTES);
+	s->larger = reserve(k, s->weight && s->is_larger, around_elements(s) * size);
+	s->wide_image = reserve(k, backward && s->widen, around_elements(s) * FF_F32_BYTES);
+	s->wide_weight = reserve(k, !backward && s->widen, weight_elements(s) * FF_F32_BYTES);
 	s->wide_in = reserve(k, s->widen, of_in * FF_F32_BYTES);
 	s->sums = reserve(k, backward && s->has_bias, ff_column_scratch(pixels, out->channels));
 }
@@ -277,6 +352,9 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 			.c = s->t.out_channels,
 			.k = s->t.in_channels,
 			.windows = s->t.windows};
+	ff_windows_settle(&s->filter.windows);
+	s->around = s->filter;
+	s->is_larger = ff_windows_surround(&s->around.windows, s->first);
 	s->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	s->need_din = backward && w->need_din[0];
 	s->need_weight = ff_grads_make(w->grads, true);
