@@ -59,8 +59,10 @@ def options_of(arguments):
 
 
 def chosen(steps, only):
+    """Those that are named so; where none is, those whose names have the text."""
+    names = {s.name for s in steps}
     return [s for s in steps if not only or s.name in PREPARATION or
-            any(text in s.name for text in only)]
+            any(text == s.name or (text not in names and text in s.name) for text in only)]
 
 
 def built(name):

@@ -29,7 +29,8 @@ static bool converts(const Descriptor *d)
 static bool is_lacking(const Descriptor *d)
 {
 	const twin::Convolution &c = d->convolution;
-	bool widens = c.kind == twin::Convolution::FILTER && c.image.bf16 && !c.weight.bf16;
+	bool widens = !c.sink().bf16 &&
+		      (c.kind == twin::Convolution::FILTER ? c.image : c.weight).bf16;
 
 	if (!d->attention.steps.empty())
 		return twin::lacks("attention") ||
