@@ -560,12 +560,12 @@ static int measure_alone(struct ff_prof *p, struct ff_error *err)
 static int main_alone(struct ff_prof *p, char **argv)
 {
 	struct ff_error err = {0};
-	int code;
+	int code = ff_backends_tune(&err);
 
-	if (!p->opt->topology)
+	if (code == FF_OK && !p->opt->topology)
 		code = load(p, &err);
-	else
-		code = p->opt->machine ? load_machine(p, &err) : FF_OK;
+	else if (code == FF_OK && p->opt->machine)
+		code = load_machine(p, &err);
 	if (code == FF_OK && !p->opt->topology)
 		code = ff_prof_list(p, &err);
 	if (code < 0)

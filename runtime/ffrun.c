@@ -7,6 +7,7 @@
 
 #include "comm/limit.h"
 #include "comm/mpi_job.h"
+#include "ff/backends.h"
 #include "ff/beside.h"
 #include "ff/cli.h"
 #include "ff/process.h"
@@ -399,8 +400,10 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 	struct ff_plan plan;
 	uint32_t devices;
 	double limit_s = o->timeout;
-	int status = 0, code = ff_plan_load(o, 0, 0, true, &plan, &err);
+	int status = 0, code = ff_backends_tune(&err);
 
+	if (code == FF_OK)
+		code = ff_plan_load(o, 0, 0, true, &plan, &err);
 	if (code < 0)
 		return end(code, &err);
 	devices = plan.machine.n_devices;

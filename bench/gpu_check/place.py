@@ -208,8 +208,9 @@ def environment():
         "CPATH": front(usr / "include", usr / "include" / TRIPLET, LINKS / "include"),
         "LDFLAGS": f"-L{library} -L{LINKS / 'lib'}",  # before the compiler's own folders
         "LIBRARY_PATH": front(library, LINKS / "lib"),
-        "LD_LIBRARY_PATH": front(library, library / "openmpi/lib", library / "pmix2/lib",
-                                 LINKS / "lib", then=env.get("LD_LIBRARY_PATH", "")),
+        # cuDNN itself loads NVRTC, for what it compiles at run time, attention too
+        "LD_LIBRARY_PATH": front(library, library / "openmpi/lib", library / "pmix2/lib", LINKS / "lib",
+                                 *([home / "lib64"] if home else []), then=env.get("LD_LIBRARY_PATH", "")),
         # Open MPI and PMIx look for their modules and texts where they were built to be
         "OPAL_PREFIX": str(usr), "OPAL_LIBDIR": str(library / "openmpi/lib"),
         "PMIX_INSTALL_PREFIX": str(library / "pmix2"),

@@ -11,5 +11,8 @@ const struct ff_backend *ff_backend_find(const char *name);
 const struct ff_backend *ff_backend_preset(void);
 /* Opens a device, asks it, and closes it again. */
 int ff_backend_computes(const struct ff_backend *b, enum ff_dtype type, struct ff_error *err);
+/* From now on backends of this process time what libraries offer for a kernel, once where such
+ * choices are kept, unless FF_CUDA_TUNE says something else. */
+int ff_backends_tune(struct ff_error *err);
 
 #endif

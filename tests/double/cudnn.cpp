@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
 #include <map>
 #include <set>
 #include <string>
 
 #include <cudnn.h>
+#include <unistd.h>
 
 #include "descriptor.hpp"
 #include "inside.hpp"
@@ -337,6 +339,15 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const opaque,
 	return tell(d, name, type, most, n, to);
 }
 
+/* FF_DOUBLE_SLOW names an engine that takes its time. */
+static void dally(int64_t engine)
+{
+	const char *slow = getenv("FF_DOUBLE_SLOW");
+
+	if (slow && atoll(slow) == engine)
+		usleep(20000);
+}
+
 cudnnStatus_t cudnnBackendExecute(
 		cudnnHandle_t h, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
 {
@@ -383,8 +394,10 @@ cudnnStatus_t cudnnBackendExecute(
 				WORKSPACE_ALIGN);
 	return twin::enqueue(h->stream,
 			       d->attention.steps.empty() ? "a convolution" : "an attention",
-			       [plan = *d, all, workspace] { return run(plan, all, workspace); }) ==
-					       cudaSuccess
+			       [plan = *d, all, workspace] {
+				       dally(plan.engine);
+				       return run(plan, all, workspace);
+			       }) == cudaSuccess
 			       ? CUDNN_STATUS_SUCCESS
 			       : CUDNN_STATUS_EXECUTION_FAILED;
 }

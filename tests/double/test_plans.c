@@ -52,6 +52,8 @@ static void make_attention(struct ff_arena *a, struct ff_graph *ret)
 	RIG_OK(ff_builder_finish(b, ret, &err));
 }
 
+static enum ff_dtype type = FF_F32; /* another for one test */
+
 static void make_graph(struct ff_arena *a, struct ff_graph *ret)
 {
 	union ff_attrs x = {.input = {.rank = 4, .shape = {6, 3, 5, 5}}};
@@ -63,6 +65,7 @@ static void make_graph(struct ff_arena *a, struct ff_graph *ret)
 	uint32_t in[2];
 
 	RIG_OK(ff_builder_create("plans", a, &b, &err));
+	ff_builder_set_dtype(b, type);
 	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
 	conv.conv.out_channels = 6;
 	conv.conv.kernel[0] = conv.conv.kernel[1] = 3;
@@ -399,6 +402,58 @@ START_TEST(no_longer_there)
 }
 END_TEST
 
+/* Engines of convolutions that were timed, as files name them: how many, and of those a slow one.
+ */
+static uint32_t n_timed, n_slow;
+
+static void count_timed(const char *path)
+{
+	char line[4][4096] = {""};
+	FILE *f = fopen(path, "r");
+
+	ck_assert_ptr_nonnull(f);
+	for (int i = 0; i < 4; i++)
+		if (!fgets(line[i], sizeof(line[i]), f))
+			line[i][0] = '\0';
+	fclose(f);
+	if (!strstr(line[2], "convolution") || !strstr(line[2], ", timed"))
+		return;
+	n_timed++;
+	n_slow += atoi(line[3] + strlen("engine ")) == atoi(getenv("FF_DOUBLE_SLOW"));
+}
+
+/* Of several that will do the fastest is kept, for those who do not time, too. */
+START_TEST(timed)
+{
+	static const char *const engines[] = {"0", "2"};
+	struct said first, plain;
+
+	type = FF_BF16;
+	for (int i = 0; i < 2; i++) {
+		setup();
+		ck_assert_int_eq(setenv("FF_DOUBLE_SLOW", engines[i], 1), 0);
+		ck_assert_int_eq(setenv("FF_CUDA_TUNE", "1", 1), 0);
+		first = run();
+		ck_assert_int_eq(unsetenv("FF_CUDA_TUNE"), 0);
+		n_timed = n_slow = 0;
+		walk(folder, count_timed);
+		ck_assert_uint_ge(n_timed, 2);
+		ck_assert_uint_eq(n_slow, 0);
+		plain = run();
+		ck_assert_uint_eq(plain.asked, 0);
+		ck_assert_uint_eq(plain.bits, first.bits);
+	}
+	/* where no choice is kept none is timed, since another might be slower next time */
+	ck_assert_int_eq(setenv("FF_CUDA_TUNE", "1", 1), 0);
+	ck_assert_int_eq(setenv("FF_CACHE_DIR", "", 1), 0);
+	plain = run();
+	ck_assert_uint_eq(run().bits, plain.bits);
+	ck_assert_int_eq(unsetenv("FF_CUDA_TUNE"), 0);
+	ck_assert_int_eq(unsetenv("FF_DOUBLE_SLOW"), 0);
+	type = FF_F32;
+}
+END_TEST
+
 START_TEST(at_once)
 {
 	int end[4];
@@ -428,6 +483,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, damaged, 0, sizeof(damages) / sizeof(damages[0]));
 	tcase_add_test(t, other_version);
 	tcase_add_test(t, no_longer_there);
+	tcase_add_test(t, timed);
 	tcase_add_test(t, at_once);
 	suite_add_tcase(s, t);
 	return s;

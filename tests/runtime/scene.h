@@ -8,6 +8,7 @@
 
 #define SCENE_STEPS 2
 #define SCENE_TOLERANCE 2e-5
+#define SCENE_ROUGH 2e-3 /* with FF_CUDA_TF32=1, on a GPU: TF32 rounds to 11 bits */
 
 struct scene {
 	struct ff_arena arena;
@@ -38,6 +39,8 @@ void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_stra
 		struct result *ret);
 /* How far apart all gradients of a step are: the length of their difference as a share of
  * their own. */
+/* What sums in other orders may be apart by. */
+double scene_tolerance(void);
 double scene_apart(const struct scene *s, const float *a, const float *b);
 /* Fails unless both computed the same, up to the order of float32 sums. */
 void scene_compare(const struct scene *s, const struct result *split, const struct result *whole);

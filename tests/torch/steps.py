@@ -177,7 +177,7 @@ def without_training(of, plans):
     order = [shuffle.batch(step, 12) for step in range(steps)]
     batches = [{"data": samples[o], "labels": labels[o]} for o in order]
     # the test set is as many of the first as a batch has
-    test = {"data": samples[:12], "labels": np.where(np.arange(12) < 5, labels[:12], -1)}
+    test = {"data": samples[:12], "labels": np.where(np.arange(12) < 5, labels[:12].astype(np.int16), -1)}
     for name, devices, strategy in plans(case):
         case.name = f"digits, norms of {of.get('group', 'all')}, {name} on {devices} devices"
         losses = case.run(strategy, devices, case.folder, steps, options=options)

@@ -187,6 +187,30 @@ static int64_t describe(struct ff_parts *p, cudnnBackendDescriptor_t *ops)
 	return 1 + follow(p, out, sum, y, ops + 1);
 }
 
+static int64_t volume(const int64_t *spatial)
+{
+	return spatial[0] * spatial[1] * spatial[2];
+}
+
+static int64_t tensors(const void *shape, int64_t *id, int64_t *bytes)
+{
+	const struct ff_conv_shape *s = shape;
+	const struct ff_filter *f = &s->filter;
+	const struct ff_windows *v = &f->windows;
+	const int64_t size = ff_dtype_bytes(s->type), to = ff_dtype_bytes(s->sink);
+	const int64_t elements[] = {f->n * f->groups * f->c * volume(v->in),
+			f->groups * f->k * f->c * ff_windows_taps(v),
+			f->n * f->groups * f->k * volume(v->out), f->groups * f->k};
+	const enum ff_conv_pass writes[] = {FF_CONV_DATA, FF_CONV_WEIGHT, FF_CONV_FORWARD};
+	const int64_t ids[] = {IMAGE, WEIGHT, OUT, BIAS}, n = s->has_bias ? 4 : 3;
+
+	for (int64_t i = 0; i < n; i++) {
+		id[i] = ids[i];
+		bytes[i] = elements[i] * (i < 3 && writes[i] == s->pass ? to : size);
+	}
+	return n;
+}
+
 /* Shapes are zeroed before they are filled. */
 int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape, const struct ff_plan **ret,
 		struct ff_error *err)
@@ -196,7 +220,8 @@ int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape, const s
 			.shape = shape,
 			.bytes = sizeof(*shape),
 			.exact = shape->type == FF_F32 && !shape->tf32,
-			.describe = describe};
+			.describe = describe,
+			.tensors = tensors};
 
 	return ff_plan_find(k, &q, ret, err);
 }

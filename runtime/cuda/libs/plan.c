@@ -1,5 +1,6 @@
-/* Plans of cuDNN's graphs: the first engine of its heuristics that is exact enough, gives the same
- * bits each time and can be made into a plan.  SPDX-License-Identifier: Apache-2.0 */
+/* Plans of cuDNN's graphs: of the engines of its heuristics that are exact enough, give the same
+ * bits each time and can be made into a plan, the first, or the fastest.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "plan.h"
 
 #include <inttypes.h>
@@ -9,6 +10,8 @@
 
 #include "cuda/core/kernel.h"
 #include "engine.h"
+#include "ff/cli.h"
+#include "tune.h"
 
 #define MAX_ENGINES 32 /* that are tried */
 
@@ -25,22 +28,8 @@ struct ff_dnn {
 	cudnnHandle_t handle;
 	struct ff_plan *plans;
 	int32_t after; /* so many plans that are passed over, so that tests meet them too */
+	bool tunes;    /* FF_CUDA_TUNE=1: the fastest of some is taken */
 };
-
-static int fail(const struct ff_kernel *k, cudnnStatus_t status, const char *verb,
-		struct ff_error *err)
-{
-	char why[256] = "";
-
-	cudnnGetLastErrorString(why, sizeof(why));
-	return ff_fail(err, FF_E_RUN, "%s: cuDNN failed to %s: %s %s", k->name, verb,
-			cudnnGetErrorString(status), why);
-}
-
-static bool is_missing(cudnnStatus_t status)
-{
-	return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR;
-}
 
 /* FF_CUDA_PLAN=N: the plan number N of those that cuDNN has, so that tests meet more than the
  * first. */
@@ -62,21 +51,25 @@ static int open_dnn(const struct ff_kernel *k, struct ff_error *err)
 	cudnnStatus_t status;
 	struct ff_dnn *d;
 	int32_t after = 0;
+	bool tunes = false;
 	int code;
 
 	if (k->dev->dnn)
 		return FF_OK;
 	code = read_number(&after, err);
+	if (code == FF_OK)
+		code = ff_cli_switch("FF_CUDA_TUNE", &tunes, err);
 	if (code < 0)
 		return code;
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return ff_fail_memory(err);
 	d->after = after;
+	d->tunes = tunes && after == 0;
 	status = cudnnCreate(&d->handle);
 	if (status != CUDNN_STATUS_SUCCESS) {
 		free(d);
-		return fail(k, status, "start", err);
+		return ff_parts_fail(k, status, "start", err);
 	}
 	k->dev->dnn = d;
 	return FF_OK;
@@ -97,63 +90,6 @@ void ff_dnn_close(struct ff_dnn *d)
 	}
 	cudnnDestroy(d->handle);
 	free(d);
-}
-
-/* ---- descriptors: after the first failure nothing is done ---- */
-
-static void check(struct ff_parts *p, cudnnStatus_t status)
-{
-	if (status == CUDNN_STATUS_SUCCESS || p->code < 0)
-		return;
-	p->missing = is_missing(status);
-	p->code = fail(p->k, status, p->verb, p->err);
-}
-
-cudnnBackendDescriptor_t ff_parts_make(struct ff_parts *p, cudnnBackendDescriptorType_t type)
-{
-	cudnnBackendDescriptor_t d = NULL;
-
-	if (p->code < 0)
-		return NULL;
-	if (p->n == FF_PARTS) {
-		p->code = ff_fail(p->err, FF_E_RUN, "%s: a graph of more than %d parts", p->k->name,
-				FF_PARTS);
-		return NULL;
-	}
-	check(p, cudnnBackendCreateDescriptor(type, &d));
-	if (d)
-		p->made[p->n++] = d;
-	return d;
-}
-
-void ff_parts_set(struct ff_parts *p, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-		cudnnBackendAttributeType_t type, int64_t n, const void *value)
-{
-	if (p->code == FF_OK)
-		check(p, cudnnBackendSetAttribute(d, name, type, n, value));
-}
-
-void ff_parts_set_part(struct ff_parts *p, cudnnBackendDescriptor_t d,
-		cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t part)
-{
-	ff_parts_set(p, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &part);
-}
-
-void ff_parts_finish(struct ff_parts *p, cudnnBackendDescriptor_t d)
-{
-	if (p->code == FF_OK)
-		check(p, cudnnBackendFinalize(d));
-}
-
-static void drop(struct ff_parts *p)
-{
-	while (p->n)
-		cudnnBackendDestroyDescriptor(p->made[--p->n]);
-}
-
-cudnnDataType_t ff_parts_type(enum ff_dtype t)
-{
-	return t == FF_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
 }
 
 /* ---- plans ---- */
@@ -214,11 +150,18 @@ static cudnnBackendDescriptor_t plan_of(
 }
 
 /* What a plan is kept for; false: for nothing. */
-static bool print_problem(const struct ff_plan_problem *q, char text[FF_PLANS_TEXT])
+static bool print_problem(const struct ff_plan_problem *q, bool timed, char text[FF_PLANS_TEXT])
 {
-	snprintf(text, FF_PLANS_TEXT, "%s within %" PRId64 " bytes, by its bytes ", q->what,
-			FF_PLAN_WORKSPACE);
+	snprintf(text, FF_PLANS_TEXT, "%s within %" PRId64 " bytes%s, by its bytes ", q->what,
+			FF_PLAN_WORKSPACE, timed ? ", timed" : "");
 	return ff_plans_print(text, q->shape, q->bytes);
+}
+
+/* Whether the plans of a problem are timed: only where the choice is kept, since another time might
+ * choose another, with a larger workspace. */
+static bool tunes(const struct ff_kernel *k, const struct ff_plan_problem *q)
+{
+	return k->dev->dnn->tunes && q->tensors && ff_plans_has_folder(k->dev);
 }
 
 static cudnnBackendDescriptor_t graph(struct ff_parts *p, const struct ff_plan_problem *q)
@@ -235,14 +178,15 @@ static cudnnBackendDescriptor_t graph(struct ff_parts *p, const struct ff_plan_p
 }
 
 /* As it was chosen before. */
-static cudnnBackendDescriptor_t kept_plan(const struct ff_parts *p, const struct ff_plan_problem *q,
-		cudnnBackendDescriptor_t g, int64_t *workspace)
+static cudnnBackendDescriptor_t chosen_plan(const struct ff_parts *p,
+		const struct ff_plan_problem *q, bool timed, cudnnBackendDescriptor_t g,
+		int64_t *workspace)
 {
 	char problem[FF_PLANS_TEXT], choice[FF_PLANS_TEXT];
 	cudnnBackendDescriptor_t plan = NULL;
 	struct ff_engine e;
 
-	if (p->code < 0 || !print_problem(q, problem) || !ff_plans_find(p->k->dev, problem, choice))
+	if (!print_problem(q, timed, problem) || !ff_plans_find(p->k->dev, problem, choice))
 		return NULL;
 	if (ff_engine_init(&e, g, choice) && is_welcome(q, e.config))
 		plan = plan_of(p->k->dev->dnn, e.config, workspace);
@@ -250,40 +194,70 @@ static cudnnBackendDescriptor_t kept_plan(const struct ff_parts *p, const struct
 	return plan;
 }
 
-static void keep_plan(const struct ff_kernel *k, const struct ff_plan_problem *q,
-		cudnnBackendDescriptor_t config)
+/* What was timed is better than what was not. */
+static cudnnBackendDescriptor_t kept_plan(const struct ff_parts *p, const struct ff_plan_problem *q,
+		cudnnBackendDescriptor_t g, int64_t *workspace)
 {
-	char problem[FF_PLANS_TEXT], choice[FF_PLANS_TEXT];
+	cudnnBackendDescriptor_t plan;
 
-	if (print_problem(q, problem) && ff_engine_print(config, choice))
-		ff_plans_keep(k->dev, problem, choice);
+	if (p->code < 0 || p->k->dev->dnn->after > 0)
+		return NULL;
+	plan = chosen_plan(p, q, true, g, workspace);
+	return plan || tunes(p->k, q) ? plan : chosen_plan(p, q, false, g, workspace);
 }
 
-/* Of so many engines in the order of heuristics, the plan number `after` that can be made, or the
- * last one that can. */
-static cudnnBackendDescriptor_t nth_plan(const struct ff_parts *p, const struct ff_plan_problem *q,
+/* Whether it is there from now on. */
+static bool keep_plan(const struct ff_kernel *k, const struct ff_plan_problem *q,
+		cudnnBackendDescriptor_t config)
+{
+	char problem[FF_PLANS_TEXT], choice[FF_PLANS_TEXT], kept[FF_PLANS_TEXT];
+
+	if (k->dev->dnn->after > 0 || !print_problem(q, tunes(k, q), problem) ||
+			!ff_engine_print(config, choice))
+		return false;
+	ff_plans_keep(k->dev, problem, choice);
+	return ff_plans_find(k->dev, problem, kept) && !strcmp(kept, choice);
+}
+
+/* Of engines in the order of heuristics the first plans that can be made, up to `most`; how many.
+ */
+static int64_t make_plans(const struct ff_parts *p, const struct ff_plan_problem *q,
+		cudnnBackendDescriptor_t *config, int64_t n, int64_t most, struct ff_tried *tried)
+{
+	int64_t made = 0;
+
+	for (int64_t i = 0; i < n && made < most; i++) {
+		struct ff_tried *t = &tried[made];
+
+		if (!is_welcome(q, config[i]))
+			continue;
+		t->plan = plan_of(p->k->dev->dnn, config[i], &t->workspace);
+		t->config = config[i];
+		made += t->plan != NULL;
+	}
+	return made;
+}
+
+/* The fastest, or the one whose number tests ask for. */
+static cudnnBackendDescriptor_t take_plan(const struct ff_parts *p, const struct ff_plan_problem *q,
 		cudnnBackendDescriptor_t *config, int64_t n, int64_t *workspace)
 {
-	cudnnBackendDescriptor_t plan = NULL;
-	int32_t after = p->k->dev->dnn->after;
+	const struct ff_dnn *d = p->k->dev->dnn;
+	struct ff_tried tried[MAX_ENGINES];
+	int64_t most = tunes(p->k, q) ? FF_TRIED : d->after + 1;
+	int64_t made = make_plans(p, q, config, n, most, tried), best = made - 1;
 
-	for (int64_t i = 0; i < n && after >= 0; i++) {
-		int64_t bytes = 0;
-		cudnnBackendDescriptor_t next =
-				is_welcome(q, config[i])
-						? plan_of(p->k->dev->dnn, config[i], &bytes)
-						: NULL;
-
-		if (!next)
-			continue;
-		if (plan)
-			cudnnBackendDestroyDescriptor(plan);
-		plan = next;
-		*workspace = bytes;
-		if (after-- == 0)
-			keep_plan(p->k, q, config[i]);
-	}
-	return plan;
+	if (!made)
+		return NULL;
+	if (tunes(p->k, q))
+		best = ff_tune(p->k, d->handle, q, tried, made);
+	if (!keep_plan(p->k, q, tried[best].config) && tunes(p->k, q))
+		best = 0;
+	for (int64_t i = 0; i < made; i++)
+		if (i != best)
+			cudnnBackendDestroyDescriptor(tried[i].plan);
+	*workspace = tried[best].workspace;
+	return tried[best].plan;
 }
 
 /* Of the engines that heuristics `mode` names. */
@@ -299,13 +273,15 @@ static cudnnBackendDescriptor_t first_plan(struct ff_parts *p, const struct ff_p
 	if (p->code < 0 || cudnnBackendFinalize(heuristics) != CUDNN_STATUS_SUCCESS)
 		return NULL;
 	for (int i = 0; i < MAX_ENGINES && p->code == FF_OK; i++)
-		check(p, cudnnBackendCreateDescriptor(
-					 CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &config[i]));
+		ff_parts_check(p, cudnnBackendCreateDescriptor(
+						  CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &config[i]));
 	if (p->code == FF_OK)
-		check(p, cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-					 CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_ENGINES, &n, config));
+		ff_parts_check(p,
+				cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+						CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_ENGINES, &n,
+						config));
 	if (p->code == FF_OK)
-		plan = nth_plan(p, q, config, n, workspace);
+		plan = take_plan(p, q, config, n, workspace);
 	for (int i = 0; i < MAX_ENGINES; i++)
 		if (config[i])
 			cudnnBackendDestroyDescriptor(config[i]);
@@ -324,7 +300,7 @@ static int make_plan(const struct ff_kernel *k, const struct ff_plan_problem *q,
 		plan->plan = first_plan(&p, q, g, CUDNN_HEUR_MODE_A, &plan->workspace);
 	if (!plan->plan)
 		plan->plan = first_plan(&p, q, g, CUDNN_HEUR_MODE_FALLBACK, &plan->workspace);
-	drop(&p);
+	ff_parts_drop(&p);
 	if (p.code == FF_OK || p.missing)
 		return FF_OK;
 	if (err)
@@ -390,20 +366,6 @@ int ff_plan_run(const struct ff_kernel *k, const struct ff_plan *plan, cudaStrea
 		int64_t n, const int64_t *ids, const void *const *pointers, void *workspace,
 		struct ff_error *err)
 {
-	struct ff_parts p = {.k = k, .verb = "run what it has planned", .err = err};
-	cudnnBackendDescriptor_t pack = ff_parts_make(&p, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-	cudnnHandle_t handle = k->dev->dnn->handle;
-
-	ff_parts_set(&p, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n,
-			pointers);
-	ff_parts_set(&p, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids);
-	ff_parts_set(&p, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
-			&workspace);
-	ff_parts_finish(&p, pack);
-	if (p.code == FF_OK)
-		check(&p, cudnnSetStream(handle, queue));
-	if (p.code == FF_OK)
-		check(&p, cudnnBackendExecute(handle, plan->plan, pack));
-	drop(&p);
-	return p.code;
+	return ff_parts_run(k, k->dev->dnn->handle, plan->plan, queue, n, ids, pointers, workspace,
+			err);
 }

@@ -77,6 +77,13 @@ static struct ff_plans *plans_of(struct ff_device *dev)
 	return p;
 }
 
+bool ff_plans_has_folder(struct ff_device *dev)
+{
+	const struct ff_plans *p = plans_of(dev);
+
+	return p && p->folder[0];
+}
+
 void ff_plans_close(struct ff_plans *p)
 {
 	free(p);

@@ -12,6 +12,8 @@ struct ff_plans;
 /* A line that was kept for `problem`, a line too, by such a device with these libraries; false
  * where there is none that is whole.  Nobody is told why. */
 bool ff_plans_find(struct ff_device *dev, const char *problem, char choice[FF_PLANS_TEXT]);
+/* Whether there is a place where choices are kept. */
+bool ff_plans_has_folder(struct ff_device *dev);
 /* Nothing is kept where that cannot be. */
 void ff_plans_keep(struct ff_device *dev, const char *problem, const char *choice);
 void ff_plans_close(struct ff_plans *p);

@@ -1,6 +1,7 @@
 /* Backends by name.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/backends.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cuda/load.h"
@@ -36,4 +37,9 @@ const struct ff_backend *ff_backend_preset(void)
 		return &ff_backend_cpu;
 	cuda->device.close(dev);
 	return cuda;
+}
+
+int ff_backends_tune(struct ff_error *err)
+{
+	return setenv("FF_CUDA_TUNE", "1", 0) ? ff_fail_memory(err) : FF_OK;
 }
