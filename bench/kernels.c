@@ -257,6 +257,8 @@ int main(int argc, char **argv)
 	ff_arena_init(&arena);
 	if (code == FF_OK && !done)
 		code = build(&b, name[0], batch, &sets, &arena, &err);
+	if (code == FF_OK && !done)
+		code = ff_backends_tune(&err);
 	b.on = ff_backend_find(device);
 	if (code == FF_OK && !done && (!b.on || b.on == &ff_backend_null))
 		code = ff_fail(&err, FF_E_INPUT, "--device %s: expected cpu or cuda", device);

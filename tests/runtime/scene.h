@@ -37,10 +37,10 @@ void scene_close(struct scene *s);
 void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_strategy *strategy,
 		const struct ff_backend *b, struct ff_comm *comm, int64_t bucket_bytes,
 		struct result *ret);
-/* How far apart all gradients of a step are: the length of their difference as a share of
- * their own. */
 /* What sums in other orders may be apart by. */
 double scene_tolerance(void);
+/* How far apart all gradients of a step are: the length of their difference as a share of
+ * their own. */
 double scene_apart(const struct scene *s, const float *a, const float *b);
 /* Fails unless both computed the same, up to the order of float32 sums. */
 void scene_compare(const struct scene *s, const struct result *split, const struct result *whole);
