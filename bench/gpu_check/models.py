@@ -28,7 +28,8 @@ def step(skip, failure):
             old.unlink(missing_ok=True)
         of = ["--kind", "H100-80GB", "--small"] if check.double else ["--gpu", gpu]
         status, output = check.command(sys.executable, "bench/model_errors.py", "--build", place.BUILD, *of,
-                                       "--seconds", SECONDS, "--keep", costs, "-o", report)
+                                       "--seconds", SECONDS, "--keep", costs, "-o", report,
+                                       FF_CACHE_DIR=str(check.folder / "plans"))
         if not report.exists():
             raise failure(f"exit status {status}: {' '.join(output.split())[-110:]}")
         found = json.loads(report.read_text(encoding="utf-8"))

@@ -1,9 +1,9 @@
 /* cuDNN's engines: what heuristics propose, how engines are set, which have plans.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Of those that are proposed, in this order, one rounds float32 to float16, one to TF32 and wants a
- * workspace (both say so by their numerical notes), one has no plan, one does without a workspace
- * and has a knob, which is set by the shape and has no plan otherwise. */
+ * Of those that are proposed, in this order, one rounds float32 to float16, one is compiled at run
+ * time, one rounds to TF32 and wants a workspace (all say so by their notes), one has no plan, one
+ * does without a workspace and has a knob, which is set by the shape and has no plan otherwise. */
 #include <cstring>
 
 #include <cudnn.h>
@@ -15,8 +15,8 @@ namespace dnn
 {
 
 /* In the order in which they are proposed, if there is anything to convert. */
-enum { CONVERTS = 3, ROUNDS = 0, BARE = 1, KNOBBED = 2 };
-static const int64_t proposed[] = {CONVERTS, ROUNDS, BARE, KNOBBED};
+enum { CONVERTS = 3, LATE = 4, ROUNDS = 0, BARE = 1, KNOBBED = 2, ENGINES = 5 };
+static const int64_t proposed[ENGINES] = {CONVERTS, LATE, ROUNDS, BARE, KNOBBED};
 
 static bool converts(const Descriptor *d)
 {
@@ -72,7 +72,7 @@ cudnnStatus_t finalize_engine(Descriptor *d)
 	if (!g || g->type != CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
 		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "an engine of no graph");
 	inherit(d, g);
-	return d->engine < 0 || d->engine > CONVERTS || is_lacking(d) ||
+	return d->engine < 0 || d->engine >= ENGINES || is_lacking(d) ||
 					       (d->engine == CONVERTS && !converts(d))
 			       ? CUDNN_STATUS_NOT_SUPPORTED
 			       : CUDNN_STATUS_SUCCESS;
@@ -136,7 +136,8 @@ static cudnnStatus_t give(
 static cudnnStatus_t propose(const Descriptor *heuristics, int64_t most, int64_t *n, void *to)
 {
 	auto *ret = static_cast<cudnnBackendDescriptor_t *>(to);
-	int64_t first = converts(heuristics) ? 0 : 1, have = is_lacking(heuristics) ? 0 : 4 - first;
+	int64_t first = converts(heuristics) ? 0 : 1,
+		have = is_lacking(heuristics) ? 0 : ENGINES - first;
 
 	if (n)
 		*n = have;
@@ -161,6 +162,13 @@ static cudnnStatus_t notes(const Descriptor *d, int64_t most, int64_t *n, void *
 
 	return give(most, n, to, note, d->engine == CONVERTS ? 2 : d->engine == ROUNDS,
 			sizeof(note[0]));
+}
+
+static cudnnStatus_t behavior(const Descriptor *d, int64_t most, int64_t *n, void *to)
+{
+	cudnnBackendBehaviorNote_t note = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+
+	return give(most, n, to, &note, d->engine == LATE, sizeof(note));
 }
 
 static cudnnStatus_t engine_of(const Descriptor *d, int64_t most, int64_t *n, void *to)
@@ -218,7 +226,7 @@ cudnnStatus_t tell(const Descriptor *d, cudnnBackendAttributeName_t name,
 	if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && type == CUDNN_TYPE_NUMERICAL_NOTE)
 		return notes(d, most, n, to);
 	if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE && type == CUDNN_TYPE_BEHAVIOR_NOTE)
-		return give(most, n, to, nullptr, 0, 0);
+		return behavior(d, most, n, to);
 	if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX && type == CUDNN_TYPE_INT64)
 		return give(most, n, to, &d->engine, 1, sizeof(d->engine));
 	if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64 &&

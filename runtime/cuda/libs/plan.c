@@ -94,22 +94,34 @@ void ff_dnn_close(struct ff_dnn *d)
 
 /* ---- plans ---- */
 
+/* The engine of a configuration, to be destroyed; NULL where cuDNN does not say. */
+static cudnnBackendDescriptor_t engine_of(cudnnBackendDescriptor_t config)
+{
+	cudnnBackendDescriptor_t engine = NULL;
+	int64_t found = 0;
+
+	if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) !=
+			CUDNN_STATUS_SUCCESS)
+		return NULL;
+	if (cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE,
+			    CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &found,
+			    &engine) == CUDNN_STATUS_SUCCESS)
+		return engine;
+	cudnnBackendDestroyDescriptor(engine);
+	return NULL;
+}
+
 /* Not those that other bits come of each time, that reach a result by way of numbers far larger
  * than it, or that convert inputs, as to float16, which has not their range.  Nor, of what is
  * exact, those that round inputs to TF32: tensor cores do, and no conversion is noted. */
 static bool is_welcome(const struct ff_plan_problem *q, cudnnBackendDescriptor_t config)
 {
 	cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-	cudnnBackendDescriptor_t engine = NULL;
+	cudnnBackendDescriptor_t engine = engine_of(config);
 	bool welcome;
-	int64_t n = 0, found = 0;
+	int64_t n = 0;
 
-	if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) !=
-			CUDNN_STATUS_SUCCESS)
-		return false;
-	welcome = cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE,
-				  CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &found,
-				  &engine) == CUDNN_STATUS_SUCCESS &&
+	welcome = engine &&
 		  cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
 				  CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n,
 				  note) == CUDNN_STATUS_SUCCESS;
@@ -120,8 +132,27 @@ static bool is_welcome(const struct ff_plan_problem *q, cudnnBackendDescriptor_t
 			  note[i] != CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 &&
 			  note[i] != CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS &&
 			  !(q->exact && note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-	cudnnBackendDestroyDescriptor(engine);
+	if (engine)
+		cudnnBackendDestroyDescriptor(engine);
 	return welcome;
+}
+
+/* Whether an engine compiles its kernel when a plan is made, which takes seconds. */
+static bool is_slow_to_plan(cudnnBackendDescriptor_t config)
+{
+	cudnnBackendBehaviorNote_t note[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
+	cudnnBackendDescriptor_t engine = engine_of(config);
+	bool slow = false;
+	int64_t n = 0;
+
+	if (engine && cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
+				      CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &n,
+				      note) == CUDNN_STATUS_SUCCESS)
+		for (int64_t i = 0; i < n; i++)
+			slow = slow || note[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+	if (engine)
+		cudnnBackendDestroyDescriptor(engine);
+	return slow;
 }
 
 /* A plan of that engine, unless it cannot be made or takes too much. */
@@ -222,14 +253,15 @@ static bool keep_plan(const struct ff_kernel *k, const struct ff_plan_problem *q
 /* Of engines in the order of heuristics the first plans that can be made, up to `most`; how many.
  */
 static int64_t make_plans(const struct ff_parts *p, const struct ff_plan_problem *q,
-		cudnnBackendDescriptor_t *config, int64_t n, int64_t most, struct ff_tried *tried)
+		cudnnBackendDescriptor_t *config, int64_t n, bool slow, int64_t most,
+		struct ff_tried *tried)
 {
 	int64_t made = 0;
 
 	for (int64_t i = 0; i < n && made < most; i++) {
 		struct ff_tried *t = &tried[made];
 
-		if (!is_welcome(q, config[i]))
+		if (!is_welcome(q, config[i]) || is_slow_to_plan(config[i]) != slow)
 			continue;
 		t->plan = plan_of(p->k->dev->dnn, config[i], &t->workspace);
 		t->config = config[i];
@@ -240,12 +272,12 @@ static int64_t make_plans(const struct ff_parts *p, const struct ff_plan_problem
 
 /* The fastest, or the one whose number tests ask for. */
 static cudnnBackendDescriptor_t take_plan(const struct ff_parts *p, const struct ff_plan_problem *q,
-		cudnnBackendDescriptor_t *config, int64_t n, int64_t *workspace)
+		cudnnBackendDescriptor_t *config, int64_t n, bool slow, int64_t *workspace)
 {
 	const struct ff_dnn *d = p->k->dev->dnn;
 	struct ff_tried tried[MAX_ENGINES];
 	int64_t most = tunes(p->k, q) ? FF_TRIED : d->after + 1;
-	int64_t made = make_plans(p, q, config, n, most, tried), best = made - 1;
+	int64_t made = make_plans(p, q, config, n, slow, most, tried), best = made - 1;
 
 	if (!made)
 		return NULL;
@@ -260,31 +292,48 @@ static cudnnBackendDescriptor_t take_plan(const struct ff_parts *p, const struct
 	return tried[best].plan;
 }
 
-/* Of the engines that heuristics `mode` names. */
-static cudnnBackendDescriptor_t first_plan(struct ff_parts *p, const struct ff_plan_problem *q,
-		cudnnBackendDescriptor_t g, cudnnBackendHeurMode_t mode, int64_t *workspace)
+/* What heuristics of one kind propose. */
+struct proposed {
+	cudnnBackendDescriptor_t config[MAX_ENGINES];
+	int64_t n;
+};
+
+static void propose(struct ff_parts *p, cudnnBackendDescriptor_t g, cudnnBackendHeurMode_t mode,
+		struct proposed *ret)
 {
-	cudnnBackendDescriptor_t config[MAX_ENGINES] = {NULL}, plan = NULL;
 	cudnnBackendDescriptor_t heuristics = ff_parts_make(p, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-	int64_t n = 0;
 
 	ff_parts_set_part(p, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, g);
 	ff_parts_set(p, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
 	if (p->code < 0 || cudnnBackendFinalize(heuristics) != CUDNN_STATUS_SUCCESS)
-		return NULL;
+		return;
 	for (int i = 0; i < MAX_ENGINES && p->code == FF_OK; i++)
-		ff_parts_check(p, cudnnBackendCreateDescriptor(
-						  CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &config[i]));
+		ff_parts_check(p, cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+						  &ret->config[i]));
 	if (p->code == FF_OK)
 		ff_parts_check(p,
 				cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-						CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_ENGINES, &n,
-						config));
-	if (p->code == FF_OK)
-		plan = take_plan(p, q, config, n, workspace);
-	for (int i = 0; i < MAX_ENGINES; i++)
-		if (config[i])
-			cudnnBackendDestroyDescriptor(config[i]);
+						CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_ENGINES, &ret->n,
+						ret->config));
+}
+
+/* Of a graph of one convolution there are kernels that need not be compiled, of attention none. */
+static cudnnBackendDescriptor_t find_plan(struct ff_parts *p, const struct ff_plan_problem *q,
+		cudnnBackendDescriptor_t g, int64_t *workspace)
+{
+	static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+	struct proposed by[2] = {{{NULL}, 0}, {{NULL}, 0}};
+	cudnnBackendDescriptor_t plan = NULL;
+
+	for (int slow = 0; slow < 2; slow++)
+		for (int i = 0; i < 2 && !plan && p->code == FF_OK; i++) {
+			if (!slow)
+				propose(p, g, modes[i], &by[i]);
+			plan = take_plan(p, q, by[i].config, by[i].n, slow, workspace);
+		}
+	for (int i = 0; i < 2 * MAX_ENGINES; i++)
+		if (by[i / MAX_ENGINES].config[i % MAX_ENGINES])
+			cudnnBackendDestroyDescriptor(by[i / MAX_ENGINES].config[i % MAX_ENGINES]);
 	return plan;
 }
 
@@ -297,9 +346,7 @@ static int make_plan(const struct ff_kernel *k, const struct ff_plan_problem *q,
 
 	plan->plan = kept_plan(&p, q, g, &plan->workspace);
 	if (!plan->plan)
-		plan->plan = first_plan(&p, q, g, CUDNN_HEUR_MODE_A, &plan->workspace);
-	if (!plan->plan)
-		plan->plan = first_plan(&p, q, g, CUDNN_HEUR_MODE_FALLBACK, &plan->workspace);
+		plan->plan = find_plan(&p, q, g, &plan->workspace);
 	ff_parts_drop(&p);
 	if (p.code == FF_OK || p.missing)
 		return FF_OK;
