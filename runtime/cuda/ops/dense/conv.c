@@ -18,6 +18,7 @@
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"
 #include "cuda/libs/dnn.h"
+#include "pointwise.h"
 
 struct band {
 	struct ff_filter filter;
@@ -475,9 +476,13 @@ static void reserve(struct ff_kernel *k, struct conv *c, bool backward)
 
 static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
-	struct conv *c = ff_kernel_state(k, sizeof(*c), err);
-	bool backward = w->pass == FF_BACKWARD;
+	bool backward = w->pass == FF_BACKWARD, done = false;
+	int code = ff_pointwise_prepare(k, w, &done, err);
+	struct conv *c;
 
+	if (code < 0 || done)
+		return code;
+	c = ff_kernel_state(k, sizeof(*c), err);
 	if (!c)
 		return FF_E_NOMEM;
 	c->type = ff_work_type(w);
@@ -488,8 +493,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 	c->need_weight = ff_grads_make(w->grads, true);
 	split_bands(w, c);
 	for (uint32_t i = 0; i < c->n_bands; i++) {
-		int code = prepare_band(k, c, &c->band[i], backward, err);
-
+		code = prepare_band(k, c, &c->band[i], backward, err);
 		if (code < 0)
 			return code;
 	}
