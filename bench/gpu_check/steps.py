@@ -538,7 +538,7 @@ def bench(name, dtype):
         path = graph(check, "bench", *(small if check.double else full), "--set",
                      f"dtype={dtype}")
         steps, warmup = ("4", "2") if check.double else ("20", "10")
-        data = "synthetic:16" if check.double else "synthetic:2048"
+        data = "synthetic:16" if check.double else "synthetic:256"
         trace, out = check.folder / "trace.json", check.folder / "eager.json"
         # engines are timed, as by torch.backends.cudnn.benchmark
         ours = train(check, path, "cuda", "--data", data, "--steps", steps, "--warmup", warmup,
