@@ -1,6 +1,6 @@
 # A training step of a graph as PyTorch's eager mode has it, with cuDNN's autotuning, images as they
 # stand or channels last, whichever is faster.
-# Usage: eager.py GRAPH STEPS OUT cpu|cuda.  Parameters and gradients float32, TF32 off; a graph
+# Usage: eager.py GRAPH STEPS OUT cpu|cuda [compile]: the last measures its compiled step, too.  Parameters and gradients float32, TF32 off; a graph
 # in bfloat16 computes under autocast.  Times with the batch copied from pinned memory, and with
 # the batch on the device.  SPDX-License-Identifier: Apache-2.0
 import json
@@ -156,7 +156,13 @@ def measure(graph, steps, device, last):
     return {"copied_us": copied, "resident_us": trainer.median_us(resident, steps), "channels_last": last}
 
 
-def main(path, steps, out, device):
+def compiled_us(graph, steps, device, last):
+    trainer = Trainer(graph, device, last)
+    trainer.net.compile()
+    return trainer.median_us({name: x.to(device) for name, x in trainer.batch.items()}, steps)
+
+
+def main(path, steps, out, device, *more):
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     with open(path, encoding="utf-8") as f:
@@ -164,6 +170,8 @@ def main(path, steps, out, device):
     has_images = any(node["op"] == "input" and len(node["shape"]) == 4 for node in graph["nodes"])
     ways = [measure(graph, int(steps), device, last) for last in ((False, True) if has_images else (False,))]
     times = dict(min(ways, key=lambda w: w["resident_us"]), torch=torch.__version__)
+    if "compile" in more:
+        times["compiled_us"] = compiled_us(graph, int(steps), device, times["channels_last"])
     with open(out, "w", encoding="utf-8") as f:
         json.dump(times, f)
 

@@ -1,4 +1,4 @@
-/* Descriptors that cuDNN's graphs are put together from, and running a plan.
+/* Descriptors that cuDNN's graphs are put together from, what is asked of it, and running a plan.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_PARTS_H
 #define FF_CUDA_PARTS_H
@@ -29,6 +29,21 @@ void ff_parts_set_part(struct ff_parts *p, cudnnBackendDescriptor_t d,
 		cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t part);
 void ff_parts_finish(struct ff_parts *p, cudnnBackendDescriptor_t d);
 cudnnDataType_t ff_parts_type(enum ff_dtype t);
+/* One of `what`: its graph depends on the bytes of `shape` alone, zeroed before they were filled.
+ */
+struct ff_plan_problem {
+	const char *what, *verb; /* "convolution", "describe a convolution" */
+	const void *shape;
+	size_t bytes;
+	bool exact; /* float32 that must not be rounded on its way */
+	/* Its operations, p->shape in hand; how many. */
+	int64_t (*describe)(struct ff_parts *p, cudnnBackendDescriptor_t *ops);
+	/* Ids and bytes of its tensors; how many.  NULL: its plans are not timed. */
+	int64_t (*tensors)(const void *shape, int64_t *id, int64_t *bytes);
+};
+
+#define FF_PLAN_TENSORS 8 /* of a problem whose plans are timed, at most */
+
 /* After a failure: what it is, in words. */
 int ff_parts_fail(const struct ff_kernel *k, cudnnStatus_t status, const char *verb,
 		struct ff_error *err);

@@ -10,20 +10,6 @@ struct ff_plan;
 
 void ff_dnn_close(struct ff_dnn *d);
 
-/* One of `what`: its graph depends on the bytes of `shape` alone, zeroed before they were filled.
- */
-struct ff_plan_problem {
-	const char *what, *verb; /* "convolution", "describe a convolution" */
-	const void *shape;
-	size_t bytes;
-	bool exact; /* float32 that must not be rounded on its way */
-	/* Its operations, p->shape in hand; how many. */
-	int64_t (*describe)(struct ff_parts *p, cudnnBackendDescriptor_t *ops);
-	/* Ids and bytes of its tensors; how many.  NULL: its plans are not timed. */
-	int64_t (*tensors)(const void *shape, int64_t *id, int64_t *bytes);
-};
-
-#define FF_PLAN_TENSORS 8                      /* of a problem whose plans are timed, at most */
 #define FF_PLAN_OPS 40                         /* operations of a graph, at most */
 #define FF_PLAN_WORKSPACE ((int64_t)256 << 20) /* bytes that a plan may take */
 

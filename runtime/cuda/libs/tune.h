@@ -2,7 +2,7 @@
 #ifndef FF_CUDA_TUNE_H
 #define FF_CUDA_TUNE_H
 
-#include "plan.h"
+#include "parts.h"
 
 #define FF_TRIED 6 /* plans of a problem, in the order of heuristics */
 
