@@ -47,6 +47,9 @@ static inline cudaError_t ff_launch_together(
 	}(args...);
 }
 
+/* Before a loop of a constant number of turns: arrays that it goes through stay in registers. */
+#define FF_UNROLL_ALL _Pragma("unroll")
+
 /* A sum that is rounded by itself, not with a product before it. */
 FF_DEVICE float ff_plus(float x, float y)
 {

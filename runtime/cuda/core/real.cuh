@@ -51,10 +51,10 @@ template <class T> FF_DEVICE float real_rounded(float x)
 	return real_get(rounded);
 }
 
-/* What a thread reads and writes at once. */
-template <class T> struct alignas(16) pack {
-	static const int n = 16 / sizeof(T);
-	T x[16 / sizeof(T)];
+/* What a thread reads and writes at once: 16 bytes, or as many elements as one says. */
+template <class T, int N = 16 / sizeof(T)> struct alignas(N * sizeof(T)) pack {
+	static const int n = N;
+	T x[N];
 };
 
 FF_DEVICE int64_t thread_index()

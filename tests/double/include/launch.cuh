@@ -76,6 +76,8 @@ cudaError_t ff_launch_together(
 	return twin_give<FF_BLOCK, true>(kernel, grid, block, stream, args...);
 }
 
+#define FF_UNROLL_ALL
+
 static inline float ff_plus(float x, float y)
 {
 	return x + y;

@@ -62,7 +62,7 @@ static void draw_unary(struct trial *t, enum ff_op op, struct ff_unary_attrs *a)
 	t->positive = t->positive && !(op == FF_OP_POW && a->a == 3);
 }
 
-/* Rows of few elements, and now and then of so many that they are several runs. */
+/* Rows of few elements, and now and then so many of either that they are several runs. */
 static void draw_norm(struct trial *t, enum ff_op op, union ff_attrs *attrs, int32_t *shape,
 		uint32_t rank)
 {
@@ -74,6 +74,8 @@ static void draw_norm(struct trial *t, enum ff_op op, union ff_attrs *attrs, int
 		shape[1] = a->groups * draw(t, 1, 5);
 	} else if (op == FF_OP_BATCH_NORM) {
 		shape[0] = draw(t, 0, 9) ? draw(t, 2, 9) : draw(t, 100, 200);
+		if (coin(t)) /* as GPUs read several at once */
+			shape[1] = 8 * draw(t, 1, rank < 4 ? 20 : 3);
 		a->group = coin(t) ? draw(t, 2, 2 * shape[0]) : 0;
 		if (a->group && shape[0] % a->group == 1)
 			shape[0]++; /* of one there may be no variance */
@@ -81,9 +83,14 @@ static void draw_norm(struct trial *t, enum ff_op op, union ff_attrs *attrs, int
 	} else {
 		a->axes = draw(t, 1, (int32_t)rank - 1);
 	}
-	if (draw(t, 0, 19) == 0 && a->axes && rank == 2) {
-		shape[0] = draw(t, 1, 2);
-		shape[1] = draw(t, 1000, 1500);
+	if (draw(t, 0, 9) == 0 && a->axes && rank == 2) {
+		bool wide = coin(t), packs = coin(t);
+
+		shape[0] = wide ? draw(t, 1, 2) : draw(t, 100, 400);
+		if (packs)
+			shape[1] = 8 * (wide ? draw(t, 100, 300) : draw(t, 1, 20));
+		else if (wide)
+			shape[1] = draw(t, 1000, 1500);
 	}
 	row = op == FF_OP_BATCH_NORM   ? naive_volume(rank, shape) / shape[1]
 	      : op == FF_OP_GROUP_NORM ? naive_volume(rank - 1, shape + 1) / a->groups

@@ -101,7 +101,7 @@ static struct batch *prepare(struct ff_kernel *k, const struct ff_work *w, struc
 	e->bias = w->node->n_in > 3;
 	for (uint32_t i = 0; i < w->node->n_in; i++)
 		e->need[i] = w->need_din[i];
-	ff_kernel_need(k, ff_batch_scratch(&e->b));
+	ff_kernel_need(k, ff_batch_scratch(e->type, &e->b));
 	return e;
 }
 

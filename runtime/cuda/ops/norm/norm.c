@@ -64,7 +64,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 	if (w->pass == FF_FORWARD)
 		return FF_OK;
 	k->add = add;
-	ff_kernel_need(k, ff_norm_scratch(&e->n));
+	ff_kernel_need(k, ff_norm_scratch(e->type, &e->n));
 	return FF_OK;
 }
 

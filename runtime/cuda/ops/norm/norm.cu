@@ -1,12 +1,13 @@
-/* Layer, RMS and group norm: a block a row, and for the gradients of weights one for 32 of
- * them and a share of the rows.  Every sum has a fixed order.
+/* Layer, RMS and group norm.  Rows of packs are held in registers by a team of threads each; of
+ * others, which lie in pieces or are too long, each has a block, which reads them again.  Gradients
+ * of weights are sums of columns (strips.cuh).  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/core/real.cuh"
+#include "cuda/core/strips.cuh"
 #include "norm.h"
-#include "sums.cuh"
 #include "ticket.cuh"
 
-#define MOST 64 /* shares of what is summed for a weight */
+#define HELD 4    /* packs of a row that a thread has */
+#define AT_ONCE 2 /* rows of which a thread reads elements for the gradient of weights */
 
 /* Of all threads of the block, in each of them. */
 FF_DEVICE struct sums add_up(struct sums *shared, float a, float b)
@@ -101,56 +102,245 @@ FF_KERNEL void gradient(struct ff_norm n, const T *x, const T *dy, const T *weig
 	}
 }
 
-/* The gradients of weight and bias number `param` that a block's share has. */
+/* Of all threads of a row's team, in each of them.  They are blockDim.x, whole warps; all threads
+ * of the block come here. */
+FF_DEVICE struct sums add_team(struct sums *shared, struct sums sum)
+{
+	int warps = (int)blockDim.x / 32, first = (int)threadIdx.y * warps;
+
+	for (int lanes = 16; lanes > 0; lanes /= 2) {
+		sum.a += __shfl_xor_sync(0xffffffff, sum.a, lanes);
+		sum.b += __shfl_xor_sync(0xffffffff, sum.b, lanes);
+	}
+	if (warps == 1)
+		return sum;
+	__syncthreads(); /* who reads the last ones is done */
+	if (threadIdx.x % 32 == 0)
+		shared[first + threadIdx.x / 32] = sum;
+	__syncthreads();
+	sum = shared[first];
+	for (int i = 1; i < warps; i++)
+		join(sum, shared[first + i]);
+	return sum;
+}
+
+/* A thread's packs of a row: of one behind the last row there are none. */
+FF_DEVICE int64_t row_of()
+{
+	return (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+}
+template <class T> FF_DEVICE int64_t held_at(int k)
+{
+	return ((int64_t)k * blockDim.x + threadIdx.x) * pack<T>::n;
+}
+template <class T> FF_DEVICE bool is_held(const struct ff_norm &n, int k)
+{
+	return row_of() < n.rows && held_at<T>(k) < n.features;
+}
+
+template <class T> FF_DEVICE void hold(const struct ff_norm &n, const T *x, pack<T> (&ret)[HELD])
+{
+	FF_UNROLL_ALL
+	for (int k = 0; k < HELD; k++) {
+		ret[k] = {};
+		if (is_held<T>(n, k))
+			ret[k] = *(const pack<T> *)(x + row_of() * n.features + held_at<T>(k));
+	}
+}
+
+/* Parameters, which need not lie as packs do. */
+template <class T> FF_DEVICE pack<T> parameters(const T *x, int64_t at)
+{
+	pack<T> p;
+
+	if ((uintptr_t)x % sizeof(p) == 0)
+		return *(const pack<T> *)(x + at);
+	for (int i = 0; i < pack<T>::n; i++)
+		p.x[i] = x[at + i];
+	return p;
+}
+
 template <class T>
+FF_DEVICE float find_mean(const struct ff_norm &n, struct sums *shared, const pack<T> (&x)[HELD])
+{
+	struct sums sum = {0, 0};
+
+	FF_UNROLL_ALL
+	for (int k = 0; k < HELD; k++)
+		for (int i = 0; i < pack<T>::n; i++)
+			sum.a += real_get(x[k].x[i]);
+	return add_team(shared, sum).a / (float)n.features;
+}
+
+template <class T>
+FF_DEVICE float find_rate(
+		const struct ff_norm &n, struct sums *shared, const pack<T> (&x)[HELD], float mean)
+{
+	struct sums sum = {0, 0};
+
+	FF_UNROLL_ALL
+	for (int k = 0; k < HELD; k++)
+		for (int i = 0; i < pack<T>::n && is_held<T>(n, k); i++) {
+			float d = real_get(x[k].x[i]) - mean;
+
+			sum.a += d * d;
+		}
+	return 1 / sqrtf(add_team(shared, sum).a / (float)n.features + n.epsilon);
+}
+
+template <class T>
+FF_KERNEL void forward_held(
+		struct ff_norm n, const T *in, const T *weight, const T *bias, T *y, float *saved)
+{
+	FF_SHARED struct sums shared[BLOCK / 32];
+	pack<T> x[HELD];
+	float mean = 0, rate;
+
+	hold(n, in, x);
+	if (n.centred)
+		mean = find_mean(n, shared, x);
+	rate = find_rate(n, shared, x, mean);
+	FF_UNROLL_ALL
+	for (int k = 0; k < HELD; k++) {
+		int64_t at = held_at<T>(k);
+		pack<T> w, b;
+
+		if (!is_held<T>(n, k))
+			break;
+		if (n.weight)
+			w = parameters(weight, at);
+		if (n.bias)
+			b = parameters(bias, at);
+		for (int i = 0; i < pack<T>::n; i++) {
+			float v = (real_get(x[k].x[i]) - mean) * rate;
+
+			if (n.weight)
+				v *= real_get(w.x[i]);
+			if (n.bias)
+				v += real_get(b.x[i]);
+			real_put(&x[k].x[i], v);
+		}
+		*(pack<T> *)(y + row_of() * n.features + at) = x[k];
+	}
+	if (threadIdx.x > 0 || row_of() >= n.rows)
+		return;
+	saved[2 * row_of()] = mean;
+	saved[2 * row_of() + 1] = rate;
+}
+
+template <class T>
+FF_KERNEL void gradient_held(struct ff_norm n, const T *in, const T *dy, const T *weight,
+		const float *saved, T *dx, bool adds)
+{
+	FF_SHARED struct sums shared[BLOCK / 32];
+	pack<T> x[HELD], g[HELD];
+	struct sums sum = {0, 0};
+	float mean = 0, rate = 0;
+
+	if (row_of() < n.rows) {
+		mean = saved[2 * row_of()];
+		rate = saved[2 * row_of() + 1];
+	}
+	hold(n, in, x);
+	hold(n, dy, g);
+	FF_UNROLL_ALL
+	for (int k = 0; k < HELD; k++) {
+		pack<T> w = {};
+
+		if (n.weight && is_held<T>(n, k))
+			w = parameters(weight, held_at<T>(k));
+		for (int i = 0; i < pack<T>::n; i++) {
+			float d = real_get(g[k].x[i]) * (n.weight ? real_get(w.x[i]) : 1);
+
+			sum.a += d;
+			sum.b += d * (real_get(x[k].x[i]) - mean) * rate;
+		}
+	}
+	sum = add_team(shared, sum);
+	sum.a = n.centred ? sum.a / (float)n.features : 0;
+	sum.b /= (float)n.features;
+	FF_UNROLL_ALL
+	for (int k = 0; k < HELD; k++) {
+		pack<T> w = {}, old = {};
+		pack<T> *to = (pack<T> *)(dx + row_of() * n.features + held_at<T>(k));
+
+		if (!is_held<T>(n, k))
+			break;
+		if (n.weight)
+			w = parameters(weight, held_at<T>(k));
+		if (adds)
+			old = *to;
+		for (int i = 0; i < pack<T>::n; i++) {
+			float d = real_get(g[k].x[i]) * (n.weight ? real_get(w.x[i]) : 1);
+
+			d = rate * (d - sum.a - (real_get(x[k].x[i]) - mean) * rate * sum.b);
+			real_put(&g[k].x[i], adds ? d + real_get(old.x[i]) : d);
+		}
+		*to = g[k];
+	}
+}
+
+/* What a share of rows has of the gradients of V weights and biases from `param` on, which lie side
+ * by side where they are several. */
+template <int V, class T>
 FF_DEVICE struct sums add_share(const struct ff_norm &n, int64_t param, int64_t share, const T *x,
 		const T *dy, const float *saved)
 {
 	int64_t first = blockIdx.y * share, end = first + share < n.rests ? first + share : n.rests;
-	int64_t x0 = 0, row0 = 0, at, row;
 	bool own = param >= n.first && param < n.first + n.own;
-	struct sums sum = {0, 0};
+	struct sums sum[V] = {};
+	int64_t x0 = 0, row0 = 0;
 
 	if (own)
 		loops_at(n.param, param - n.first, &row0, &x0);
-	for (int64_t i = first + threadIdx.y; own && i < end; i += DOWN) {
-		const float *pair;
-		float d;
+	for (int64_t i = first + strip<V>::row(); own && i < end; i += AT_ONCE * strip<V>::down) {
+		pack<T, V> p[AT_ONCE] = {}, d[AT_ONCE] = {};
+		pack<float, 2> pair[AT_ONCE] = {};
 
-		loops_at(n.rest, i, &row, &at);
-		pair = saved + 2 * (row0 + row);
-		d = real_get(dy[x0 + at]);
-		sum.b += d;
-		sum.a += d * (real_get(x[x0 + at]) - pair[0]) * pair[1];
+		FF_UNROLL_ALL
+		for (int k = 0; k < AT_ONCE; k++) {
+			int64_t rest = i + k * strip<V>::down, row = rest, at = rest * n.features;
+
+			if (rest >= end)
+				break;
+			if (V == 1)
+				loops_at(n.rest, rest, &row, &at);
+			p[k] = *(const pack<T, V> *)(x + x0 + at);
+			d[k] = *(const pack<T, V> *)(dy + x0 + at);
+			pair[k] = *(const pack<float, 2> *)(saved + 2 * (row0 + row));
+		}
+		FF_UNROLL_ALL
+		for (int k = 0; k < AT_ONCE; k++)
+			for (int v = 0; v < V; v++) {
+				float g = real_get(d[k].x[v]);
+
+				sum[v].b += g;
+				sum[v].a += g * (real_get(p[k].x[v]) - pair[k].x[0]) * pair[k].x[1];
+			}
 	}
-	return sum;
+	return join_strip<V>(sum);
 }
 
-/* A block adds up one share of 32 weights and biases, and the last block of these all shares. */
-template <class T>
+/* A block adds up one share of a strip of weights and biases, and the last block of these all
+ * shares. */
+template <class T, int V>
 FF_KERNEL void weights(struct ff_norm n, int64_t share, const T *x, const T *dy, const float *saved,
 		struct sums *all, float *dweight, float *dbias, struct ff_norm_adds adds,
 		uint32_t *tickets)
 {
-	FF_SHARED struct sums part[DOWN][ACROSS];
-	int64_t param = (int64_t)blockIdx.x * ACROSS + threadIdx.x;
-	struct sums sum = add_down(part, add_share(n, param, share, x, dy, saved));
+	int64_t strip_at = (int64_t)blockIdx.x * strip<V>::columns, param = strip_at + threadIdx.x;
+	int64_t column = strip_at + strip<V>::column();
+	bool has = threadIdx.x < strip<V>::columns && param < n.params;
+	struct sums sum = add_share<V>(n, column, share, x, dy, saved);
 
 	if (gridDim.y > 1) {
-		if (threadIdx.y == 0 && param < n.params)
+		if (has)
 			all[blockIdx.y * n.params + param] = sum;
 		if (!is_last(&tickets[blockIdx.x], gridDim.y))
 			return;
-		sum.a = sum.b = 0;
-		for (int64_t i = threadIdx.y; param < n.params && i < gridDim.y; i += DOWN) {
-			struct sums one = all[i * n.params + param];
-
-			sum.a += one.a;
-			sum.b += one.b;
-		}
-		sum = add_down(part, sum);
+		sum = join_shares<V>(all + column, gridDim.y, n.params, column < n.params);
 	}
-	if (threadIdx.y > 0 || param >= n.params)
+	if (!has)
 		return;
 	if (dweight)
 		dweight[param] = adds.weight ? sum.a + dweight[param] : sum.a;
@@ -158,30 +348,52 @@ FF_KERNEL void weights(struct ff_norm n, int64_t share, const T *x, const T *dy,
 		dbias[param] = adds.bias ? sum.b + dbias[param] : sum.b;
 }
 
-static int64_t blocks_across(const struct ff_norm *n)
+/* Whether rows lie one behind another, and parameters as their features do. */
+static bool is_dense(const struct ff_norm *n)
 {
-	return (n->params + ACROSS - 1) / ACROSS;
+	int64_t step = n->features;
+
+	if (n->first || n->feature.rank != 1 || n->feature.source[0] != 1 ||
+			n->feature.sink[0] != 1 || n->params != n->features)
+		return false;
+	for (uint32_t a = n->row.rank; a-- > 0; step *= n->row.n[a])
+		if (n->row.n[a] > 1 && (n->row.source[a] != 0 || n->row.sink[a] != step))
+			return false;
+	return true;
+}
+
+template <class T> static bool has_packs(const struct ff_norm *n)
+{
+	return is_dense(n) && n->features % pack<T>::n == 0;
+}
+
+static bool can_pack(const void *x)
+{
+	return (uintptr_t)x % 16 == 0;
 }
 
 /* How many there are depends on the shape alone, and so does every sum. */
-static int64_t share_of(const struct ff_norm *n)
+template <class T> static int64_t share_of(const struct ff_norm *n)
 {
-	int64_t most = shares_for(blocks_across(n), MOST), least = (n->rests + most - 1) / most;
+	int64_t narrow = strip<1>::count(n->params);
+	int64_t across = has_packs<T>(n) ? strip<pack<T>::n>::count(n->params) : narrow;
 
-	return least > 128 ? least : 128;
+	return share_for(n->rests, across, narrow > FF_TICKETS ? 1 : FF_STRIP_BLOCKS, 64);
 }
 
-static int64_t shares_of(const struct ff_norm *n)
+template <class T> static int64_t shares_of(const struct ff_norm *n)
 {
-	return (n->rests + share_of(n) - 1) / share_of(n);
+	return (n->rests + share_of<T>(n) - 1) / share_of<T>(n);
 }
 
-int64_t ff_norm_scratch(const struct ff_norm *n)
+int64_t ff_norm_scratch(enum ff_dtype type, const struct ff_norm *n)
 {
-	return shares_of(n) > 1 ? shares_of(n) * n->params * (int64_t)sizeof(struct sums) : 0;
+	int64_t shares = type == FF_BF16 ? shares_of<uint16_t>(n) : shares_of<float>(n);
+
+	return shares > 1 ? shares * n->params * (int64_t)sizeof(struct sums) : 0;
 }
 
-/* Threads of a row: a power of two. */
+/* Threads of a row that is not held: a power of two. */
 static dim3 block_of(const struct ff_norm *n)
 {
 	unsigned threads = BLOCK;
@@ -191,31 +403,61 @@ static dim3 block_of(const struct ff_norm *n)
 	return dim3(threads);
 }
 
+/* Threads of the team of a row, and how many rows a block has. */
+template <class T> static dim3 team_of(const struct ff_norm *n)
+{
+	unsigned threads = 32;
+
+	while (threads < BLOCK && threads * HELD * pack<T>::n < n->features)
+		threads *= 2;
+	return dim3(threads, BLOCK / threads);
+}
+
+template <class T> static bool can_hold(const struct ff_norm *n)
+{
+	return has_packs<T>(n) && n->features <= BLOCK * HELD * pack<T>::n;
+}
+
+static dim3 grid_of(const struct ff_norm *n, dim3 block)
+{
+	return dim3((unsigned)((n->rows + block.y - 1) / block.y));
+}
+
+template <class T>
+static cudaError_t launch_norm(const struct ff_norm *n, const void *x, const void *weight,
+		const void *bias, void *y, float *saved, cudaStream_t s)
+{
+	bool held = can_hold<T>(n) && can_pack(x) && can_pack(y);
+	dim3 block = held ? team_of<T>(n) : block_of(n);
+
+	return ff_launch(held ? forward_held<T> : forward<T>, grid_of(n, block), block, s, *n,
+			(const T *)x, (const T *)weight, (const T *)bias, (T *)y, saved);
+}
+
 cudaError_t ff_launch_norm(enum ff_dtype type, const struct ff_norm *n, const void *x,
 		const void *weight, const void *bias, void *y, float *saved, cudaStream_t s)
 {
-	dim3 grid((unsigned)n->rows);
+	return type == FF_BF16 ? launch_norm<uint16_t>(n, x, weight, bias, y, saved, s)
+			       : launch_norm<float>(n, x, weight, bias, y, saved, s);
+}
 
-	if (type == FF_BF16)
-		return ff_launch(forward<uint16_t>, grid, block_of(n), s, *n, (const uint16_t *)x,
-				(const uint16_t *)weight, (const uint16_t *)bias, (uint16_t *)y,
-				saved);
-	return ff_launch(forward<float>, grid, block_of(n), s, *n, (const float *)x,
-			(const float *)weight, (const float *)bias, (float *)y, saved);
+template <class T>
+static cudaError_t launch_gradient(const struct ff_norm *n, const void *x, const void *dy,
+		const void *weight, const float *saved, void *dx, bool adds, cudaStream_t s)
+{
+	bool held = can_hold<T>(n) && can_pack(x) && can_pack(dy) && can_pack(dx);
+	dim3 block = held ? team_of<T>(n) : block_of(n);
+
+	return ff_launch(held ? gradient_held<T> : gradient<T>, grid_of(n, block), block, s, *n,
+			(const T *)x, (const T *)dy, (const T *)weight, saved, (T *)dx, adds);
 }
 
 cudaError_t ff_launch_norm_gradient(enum ff_dtype type, const struct ff_norm *n, const void *x,
 		const void *dy, const void *weight, const float *saved, void *dx, bool adds,
 		cudaStream_t s)
 {
-	dim3 grid((unsigned)n->rows);
-
-	if (type == FF_BF16)
-		return ff_launch(gradient<uint16_t>, grid, block_of(n), s, *n, (const uint16_t *)x,
-				(const uint16_t *)dy, (const uint16_t *)weight, saved,
-				(uint16_t *)dx, adds);
-	return ff_launch(gradient<float>, grid, block_of(n), s, *n, (const float *)x,
-			(const float *)dy, (const float *)weight, saved, (float *)dx, adds);
+	return type == FF_BF16 ? launch_gradient<uint16_t>(n, x, dy, weight, saved, dx, adds, s)
+			       : launch_gradient<float>(n, x, dy, weight, saved, dx, adds, s);
 }
 
 template <class T>
@@ -223,11 +465,13 @@ static cudaError_t launch_weights(const struct ff_norm *n, const void *x, const 
 		const float *saved, float *dweight, float *dbias, struct ff_norm_adds adds,
 		float *scratch, uint32_t *tickets, cudaStream_t s)
 {
-	dim3 grid((unsigned)blocks_across(n), (unsigned)shares_of(n));
+	bool packs = has_packs<T>(n) && can_pack(x) && can_pack(dy);
+	int64_t across = packs ? strip<pack<T>::n>::count(n->params) : strip<1>::count(n->params);
+	dim3 grid((unsigned)across, (unsigned)shares_of<T>(n));
 
-	return ff_launch(weights<T>, grid, dim3(ACROSS, DOWN), s, *n, share_of(n), (const T *)x,
-			(const T *)dy, saved, (struct sums *)scratch, dweight, dbias, adds,
-			tickets);
+	return ff_launch(packs ? weights<T, pack<T>::n> : weights<T, 1>, grid, dim3(BLOCK), s, *n,
+			share_of<T>(n), (const T *)x, (const T *)dy, saved, (struct sums *)scratch,
+			dweight, dbias, adds, tickets);
 }
 
 cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n, const void *x,

@@ -23,7 +23,7 @@ cudaError_t ff_launch_norm(enum ff_dtype type, const struct ff_norm *n, const vo
 cudaError_t ff_launch_norm_gradient(enum ff_dtype type, const struct ff_norm *n, const void *x,
 		const void *dy, const void *weight, const float *saved, void *dx, bool adds,
 		cudaStream_t s);
-int64_t ff_norm_scratch(const struct ff_norm *n);
+int64_t ff_norm_scratch(enum ff_dtype type, const struct ff_norm *n);
 cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n, const void *x,
 		const void *dy, const float *saved, float *dweight, float *dbias,
 		struct ff_norm_adds adds, float *scratch, uint32_t *tickets, cudaStream_t s);
