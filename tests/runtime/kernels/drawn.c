@@ -83,14 +83,19 @@ static void draw_norm(struct trial *t, enum ff_op op, union ff_attrs *attrs, int
 	} else {
 		a->axes = draw(t, 1, (int32_t)rank - 1);
 	}
-	if (draw(t, 0, 9) == 0 && a->axes && rank == 2) {
+	if (a->axes && coin(t))
+		shape[rank - 1] = 8 * draw(t, 1, 3);
+	if (draw(t, 0, 9) == 0 && a->axes) {
 		bool wide = coin(t), packs = coin(t);
 
+		for (uint32_t i = 0; i < rank; i++)
+			shape[i] = 1;
+		a->axes = 1;
 		shape[0] = wide ? draw(t, 1, 2) : draw(t, 100, 400);
 		if (packs)
-			shape[1] = 8 * (wide ? draw(t, 100, 300) : draw(t, 1, 20));
-		else if (wide)
-			shape[1] = draw(t, 1000, 1500);
+			shape[rank - 1] = 8 * (wide ? draw(t, 100, 300) : draw(t, 1, 20));
+		else
+			shape[rank - 1] = wide ? draw(t, 1000, 1500) : draw(t, 1, 70);
 	}
 	row = op == FF_OP_BATCH_NORM   ? naive_volume(rank, shape) / shape[1]
 	      : op == FF_OP_GROUP_NORM ? naive_volume(rank - 1, shape + 1) / a->groups
@@ -183,7 +188,7 @@ void build_other(struct trial *t, struct ff_builder *b, enum ff_op op)
 	if (draw_windows(&t->r, op, &attrs, shape, &rank))
 		t->ties = ff_op_row(op)->flags == 0 && coin(t);
 	if (op == FF_OP_LINEAR) {
-		attrs.linear.out_features = draw(t, 1, 40);
+		attrs.linear.out_features = coin(t) ? 8 * draw(t, 1, 10) : draw(t, 1, 40);
 		attrs.linear.bias = coin(t);
 	}
 	if (op == FF_OP_RESHAPE)
