@@ -113,8 +113,8 @@ template <class T> static inline bool by_packs(int64_t columns, const void *x)
 	return columns % pack<T>::n == 0 && (uintptr_t)x % sizeof(pack<T>) == 0;
 }
 
-/* Rows of a share where `strips` of so many rows make blocks for all multiprocessors: three for
- * each of the 132 that an H100 has.  By the shape alone, as sums are to be. */
+/* Rows of a share where `strips` of so many rows make so many blocks.  By the shape alone, as sums
+ * are to be. */
 static inline int64_t share_for(int64_t rows, int64_t strips, int64_t blocks, int64_t least)
 {
 	int64_t shares = strips < blocks ? blocks / strips : 1,
@@ -122,6 +122,9 @@ static inline int64_t share_for(int64_t rows, int64_t strips, int64_t blocks, in
 
 	return share > least ? share : least;
 }
-#define FF_STRIP_BLOCKS 396
+
+/* Two for each of the 132 multiprocessors of an H100, which run at once: more shares would only
+ * take longer to join. */
+#define FF_STRIP_BLOCKS 264
 
 #endif
