@@ -73,7 +73,7 @@ static void draw_norm(struct trial *t, enum ff_op op, union ff_attrs *attrs, int
 		a->groups = draw(t, 1, 4);
 		shape[1] = a->groups * draw(t, 1, 5);
 	} else if (op == FF_OP_BATCH_NORM) {
-		shape[0] = draw(t, 0, 9) ? draw(t, 2, 9) : draw(t, 100, 200);
+		shape[0] = draw(t, 0, 3) ? draw(t, 2, 9) : draw(t, 130, 200);
 		if (coin(t)) /* as GPUs read several at once */
 			shape[1] = 8 * draw(t, 1, rank < 4 ? 20 : 3);
 		a->group = coin(t) ? draw(t, 2, 2 * shape[0]) : 0;
@@ -85,7 +85,7 @@ static void draw_norm(struct trial *t, enum ff_op op, union ff_attrs *attrs, int
 	}
 	if (a->axes && coin(t))
 		shape[rank - 1] = 8 * draw(t, 1, 3);
-	if (draw(t, 0, 9) == 0 && a->axes) {
+	if (draw(t, 0, 4) == 0 && a->axes) {
 		bool wide = coin(t), packs = coin(t);
 
 		for (uint32_t i = 0; i < rank; i++)
