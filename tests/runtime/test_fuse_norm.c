@@ -24,8 +24,9 @@ static uint32_t add_conv(struct ff_builder *b, const char *name, int32_t channel
 static void make_graph(struct ff_random *r, enum ff_dtype type, int32_t batch, struct ff_arena *a,
 		struct ff_graph *ret)
 {
-	int32_t wide = 1 + (int32_t)ff_random_below(r, 40),
-		side = 1 + (int32_t)ff_random_below(r, 24);
+	int32_t side = 1 + (int32_t)ff_random_below(r, 24);
+	int32_t wide = ff_random_below(r, 2) ? 8 + 8 * (int32_t)ff_random_below(r, 10)
+					     : 1 + (int32_t)ff_random_below(r, 40);
 	union ff_attrs x = {.input = {.rank = 4, .shape = {batch, 3, side, side}}};
 	union ff_attrs y = {.input = {.rank = 1, .shape = {batch}, .dtype = FF_I32, .classes = 3}};
 	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};

@@ -6,7 +6,8 @@
 #include "cuda/core/relu.cuh"
 #include "ticket.cuh"
 
-#define LESS 2 /* elements of a channel that a thread reads at once, of each value */
+#define LESS 2  /* elements of a channel that a thread reads at once, of each value */
+#define FINAL 4 /* channels that a thread of the last block reads at once */
 
 FF_DEVICE float rate_of(const struct ff_batch &b, float variance)
 {
@@ -188,11 +189,11 @@ template <class T>
 FF_DEVICE void write_all(
 		const struct ff_batch &b, const struct ff_batch_values &v, struct sums *all)
 {
-	for (int64_t t = threadIdx.x; t < b.groups * b.channels; t += LESS * FF_BLOCK) {
-		struct channel l[LESS];
+	for (int64_t t = threadIdx.x; t < b.groups * b.channels; t += FINAL * FF_BLOCK) {
+		struct channel l[FINAL];
 
 		FF_UNROLL_ALL
-		for (int k = 0; k < LESS; k++) {
+		for (int k = 0; k < FINAL; k++) {
 			int64_t at = t + k * FF_BLOCK, group = at / b.channels;
 			int64_t c = at - group * b.channels;
 
@@ -201,7 +202,7 @@ FF_DEVICE void write_all(
 						b, v, group, c, all[share_at(b, group, 0, c)]);
 		}
 		FF_UNROLL_ALL
-		for (int k = 0; k < LESS; k++) {
+		for (int k = 0; k < FINAL; k++) {
 			int64_t at = t + k * FF_BLOCK, group = at / b.channels;
 
 			if (group < b.groups)

@@ -2,6 +2,7 @@
  * others, which lie in pieces or are too long, each has a block, which reads them again.  Gradients
  * of weights are sums of columns (strips.cuh).  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cuda/core/places.cuh"
 #include "cuda/core/strips.cuh"
 #include "norm.h"
 #include "ticket.cuh"
@@ -30,8 +31,8 @@ FF_DEVICE struct sums add_up(struct sums *shared, float a, float b)
 }
 
 template <class T>
-FF_KERNEL void forward(
-		struct ff_norm n, const T *x, const T *weight, const T *bias, T *y, float *saved)
+FF_KERNEL void forward(struct ff_norm n, struct places feature, const T *x, const T *weight,
+		const T *bias, T *y, float *saved)
 {
 	FF_SHARED struct sums shared[BLOCK];
 	int64_t x0, p0, at, p;
@@ -40,7 +41,7 @@ FF_KERNEL void forward(
 	loops_at(n.row, blockIdx.x, &p0, &x0);
 	p0 += n.first;
 	for (int64_t i = threadIdx.x; n.centred && i < n.features; i += blockDim.x) {
-		loops_at(n.feature, i, &p, &at);
+		places_at(feature, i, &p, &at);
 		sum += real_get(x[x0 + at]);
 	}
 	mean = add_up(shared, sum, 0).a / (float)n.features;
@@ -48,7 +49,7 @@ FF_KERNEL void forward(
 	for (int64_t i = threadIdx.x; i < n.features; i += blockDim.x) {
 		float d;
 
-		loops_at(n.feature, i, &p, &at);
+		places_at(feature, i, &p, &at);
 		d = real_get(x[x0 + at]) - mean;
 		sum += d * d;
 	}
@@ -56,7 +57,7 @@ FF_KERNEL void forward(
 	for (int64_t i = threadIdx.x; i < n.features; i += blockDim.x) {
 		float v;
 
-		loops_at(n.feature, i, &p, &at);
+		places_at(feature, i, &p, &at);
 		v = (real_get(x[x0 + at]) - mean) * rate;
 		if (n.weight)
 			v *= real_get(weight[p0 + p]);
@@ -71,8 +72,8 @@ FF_KERNEL void forward(
 }
 
 template <class T>
-FF_KERNEL void gradient(struct ff_norm n, const T *x, const T *dy, const T *weight,
-		const float *saved, T *dx, bool adds)
+FF_KERNEL void gradient(struct ff_norm n, struct places feature, const T *x, const T *dy,
+		const T *weight, const float *saved, T *dx, bool adds)
 {
 	FF_SHARED struct sums shared[BLOCK];
 	float mean = saved[2 * blockIdx.x], rate = saved[2 * blockIdx.x + 1], g = 0, gx = 0;
@@ -84,7 +85,7 @@ FF_KERNEL void gradient(struct ff_norm n, const T *x, const T *dy, const T *weig
 	for (int64_t i = threadIdx.x; i < n.features; i += blockDim.x) {
 		float d;
 
-		loops_at(n.feature, i, &p, &at);
+		places_at(feature, i, &p, &at);
 		d = real_get(dy[x0 + at]) * (n.weight ? real_get(weight[p0 + p]) : 1);
 		g += d;
 		gx += d * (real_get(x[x0 + at]) - mean) * rate;
@@ -95,7 +96,7 @@ FF_KERNEL void gradient(struct ff_norm n, const T *x, const T *dy, const T *weig
 	for (int64_t i = threadIdx.x; i < n.features; i += blockDim.x) {
 		float d;
 
-		loops_at(n.feature, i, &p, &at);
+		places_at(feature, i, &p, &at);
 		d = real_get(dy[x0 + at]) * (n.weight ? real_get(weight[p0 + p]) : 1);
 		d = rate * (d - g - (real_get(x[x0 + at]) - mean) * rate * gx);
 		real_put(&dx[x0 + at], adds ? d + real_get(dx[x0 + at]) : d);
@@ -283,8 +284,8 @@ FF_KERNEL void gradient_held(struct ff_norm n, const T *in, const T *dy, const T
 /* What a share of rows has of the gradients of V weights and biases from `param` on, which lie side
  * by side where they are several. */
 template <int V, class T>
-FF_DEVICE struct sums add_share(const struct ff_norm &n, int64_t param, int64_t share, const T *x,
-		const T *dy, const float *saved)
+FF_DEVICE struct sums add_share(const struct ff_norm &n, const struct places &rests, int64_t param,
+		int64_t share, const T *x, const T *dy, const float *saved)
 {
 	int64_t first = blockIdx.y * share, end = first + share < n.rests ? first + share : n.rests;
 	bool own = param >= n.first && param < n.first + n.own;
@@ -304,7 +305,7 @@ FF_DEVICE struct sums add_share(const struct ff_norm &n, int64_t param, int64_t 
 			if (rest >= end)
 				break;
 			if (V == 1)
-				loops_at(n.rest, rest, &row, &at);
+				places_at(rests, rest, &row, &at);
 			p[k] = *(const pack<T, V> *)(x + x0 + at);
 			d[k] = *(const pack<T, V> *)(dy + x0 + at);
 			pair[k] = *(const pack<float, 2> *)(saved + 2 * (row0 + row));
@@ -324,14 +325,14 @@ FF_DEVICE struct sums add_share(const struct ff_norm &n, int64_t param, int64_t 
 /* A block adds up one share of a strip of weights and biases, and the last block of these all
  * shares. */
 template <class T, int V>
-FF_KERNEL void weights(struct ff_norm n, int64_t share, const T *x, const T *dy, const float *saved,
-		struct sums *all, float *dweight, float *dbias, struct ff_norm_adds adds,
-		uint32_t *tickets)
+FF_KERNEL void weights(struct ff_norm n, struct places rests, int64_t share, const T *x,
+		const T *dy, const float *saved, struct sums *all, float *dweight, float *dbias,
+		struct ff_norm_adds adds, uint32_t *tickets)
 {
 	int64_t strip_at = (int64_t)blockIdx.x * strip<V>::columns, param = strip_at + threadIdx.x;
 	int64_t column = strip_at + strip<V>::column();
 	bool has = threadIdx.x < strip<V>::columns && param < n.params;
-	struct sums sum = add_share<V>(n, column, share, x, dy, saved);
+	struct sums sum = add_share<V>(n, rests, column, share, x, dy, saved);
 
 	if (gridDim.y > 1) {
 		if (has)
@@ -427,10 +428,12 @@ template <class T>
 static cudaError_t launch_norm(const struct ff_norm *n, const void *x, const void *weight,
 		const void *bias, void *y, float *saved, cudaStream_t s)
 {
-	bool held = can_hold<T>(n) && can_pack(x) && can_pack(y);
-	dim3 block = held ? team_of<T>(n) : block_of(n);
+	dim3 team = team_of<T>(n), block = block_of(n);
 
-	return ff_launch(held ? forward_held<T> : forward<T>, grid_of(n, block), block, s, *n,
+	if (can_hold<T>(n) && can_pack(x) && can_pack(y))
+		return ff_launch(forward_held<T>, grid_of(n, team), team, s, *n, (const T *)x,
+				(const T *)weight, (const T *)bias, (T *)y, saved);
+	return ff_launch(forward<T>, grid_of(n, block), block, s, *n, places_of(&n->feature),
 			(const T *)x, (const T *)weight, (const T *)bias, (T *)y, saved);
 }
 
@@ -445,10 +448,12 @@ template <class T>
 static cudaError_t launch_gradient(const struct ff_norm *n, const void *x, const void *dy,
 		const void *weight, const float *saved, void *dx, bool adds, cudaStream_t s)
 {
-	bool held = can_hold<T>(n) && can_pack(x) && can_pack(dy) && can_pack(dx);
-	dim3 block = held ? team_of<T>(n) : block_of(n);
+	dim3 team = team_of<T>(n), block = block_of(n);
 
-	return ff_launch(held ? gradient_held<T> : gradient<T>, grid_of(n, block), block, s, *n,
+	if (can_hold<T>(n) && can_pack(x) && can_pack(dy) && can_pack(dx))
+		return ff_launch(gradient_held<T>, grid_of(n, team), team, s, *n, (const T *)x,
+				(const T *)dy, (const T *)weight, saved, (T *)dx, adds);
+	return ff_launch(gradient<T>, grid_of(n, block), block, s, *n, places_of(&n->feature),
 			(const T *)x, (const T *)dy, (const T *)weight, saved, (T *)dx, adds);
 }
 
@@ -470,8 +475,8 @@ static cudaError_t launch_weights(const struct ff_norm *n, const void *x, const 
 	dim3 grid((unsigned)across, (unsigned)shares_of<T>(n));
 
 	return ff_launch(packs ? weights<T, pack<T>::n> : weights<T, 1>, grid, dim3(BLOCK), s, *n,
-			share_of<T>(n), (const T *)x, (const T *)dy, saved, (struct sums *)scratch,
-			dweight, dbias, adds, tickets);
+			places_of(&n->rest), share_of<T>(n), (const T *)x, (const T *)dy, saved,
+			(struct sums *)scratch, dweight, dbias, adds, tickets);
 }
 
 cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n, const void *x,
