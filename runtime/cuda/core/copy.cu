@@ -3,7 +3,7 @@
 #include "places.cuh"
 #include "reshape.h"
 
-#define TILE 32 /* elements; of a block that transposes */
+#define ACROSS 32 /* threads side by side of a block that transposes */
 
 template <class T> FF_KERNEL void copy_units(struct places p, const T *source, T *sink, int64_t n)
 {
@@ -15,32 +15,62 @@ template <class T> FF_KERNEL void copy_units(struct places p, const T *source, T
 	sink[to] = source[from];
 }
 
-/* The last two axes are those of a matrix: its rows lie one behind the other in the sink, its
- * columns in the source.  Tiles of it pass through shared memory. */
-template <class T> FF_KERNEL void transpose(struct ff_strided l, const T *source, T *sink)
-{
-	FF_SHARED T tile[TILE][TILE + 1];
-	int64_t rows = l.n[l.rank - 2], columns = l.n[l.rank - 1], from, to;
-	int64_t across = (columns + TILE - 1) / TILE, down = (rows + TILE - 1) / TILE;
-	int64_t block = blockIdx.x, row, column;
-	struct ff_strided outer = l;
+/* Tiles of a transposition: of each side so many elements that accesses are whole lines. */
+template <class T> struct tile {
+	static const int n = sizeof(T) <= 4 ? 64 : 32, pad = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
+	static const int down = BLOCK / ACROSS;
 
-	outer.rank = l.rank - 2;
-	loops_at(outer, block / (across * down), &from, &to);
-	block %= across * down;
-	row = block / across * TILE;
-	column = block % across * TILE;
-	for (int64_t k = threadIdx.y; k < TILE && column + k < columns; k += blockDim.y)
-		if (row + threadIdx.x < rows)
-			tile[k][threadIdx.x] =
-					source[from + (row + threadIdx.x) * l.source[l.rank - 2] +
-							(column + k) * l.source[l.rank - 1]];
+	T x[n][n + pad]; /* rows of an odd number of words: no two lanes of a bank */
+};
+
+/* What a lane reads or writes at once. */
+template <class T, int N> struct alignas(N * sizeof(T)) group {
+	T x[N];
+};
+
+/* The last two axes are those of a matrix: its rows lie one behind the other in the source, its
+ * columns in the sink, `in` and `out` at a time.  A tile of it passes through shared memory; all
+ * that a thread reads of it is on its way before it writes any.  `p` counts tiles, and its last
+ * axis is that of the sink: neighbours there are written at about the same time. */
+template <class T, int in, int out>
+FF_KERNEL void transpose(struct places p, int64_t rows, int64_t columns, int64_t from_column,
+		int64_t to_row, const T *source, T *sink)
+{
+	const int n = tile<T>::n, down = tile<T>::down, deep = n / down;
+	const int reads = n / ACROSS / in, writes = n / ACROSS / out;
+	FF_SHARED struct tile<T> passing;
+	struct group<T, in> held[deep][reads];
+	int lane = (int)threadIdx.x, y = (int)threadIdx.y;
+	int64_t first_row, first_column, from, to;
+
+	tile_at(p, blockIdx.x, &first_row, &first_column, &from, &to);
+	rows -= first_row * n;
+	columns -= first_column * n;
+	source += from;
+	sink += to;
+	for (int k = 0; k < deep; k++)
+		for (int r = 0; r < reads; r++) {
+			int row = (r * ACROSS + lane) * in, column = k * down + y;
+
+			if (row < rows && column < columns)
+				held[k][r] = *(const struct group<T, in> *)(source + row +
+									    column * from_column);
+		}
+	for (int k = 0; k < deep; k++)
+		for (int r = 0; r < reads; r++)
+			*(struct group<T, in> *)&passing.x[k * down + y][(r * ACROSS + lane) * in] =
+					held[k][r];
 	__syncthreads();
-	for (int64_t k = threadIdx.y; k < TILE && row + k < rows; k += blockDim.y)
-		if (column + threadIdx.x < columns)
-			sink[to + (row + k) * l.sink[l.rank - 2] +
-					(column + threadIdx.x) * l.sink[l.rank - 1]] =
-					tile[threadIdx.x][k];
+	for (int k = 0; k < deep; k++)
+		for (int r = 0; r < writes; r++) {
+			int column = (r * ACROSS + lane) * out, row = k * down + y;
+			struct group<T, out> x;
+
+			for (int i = 0; i < out; i++)
+				x.x[i] = passing.x[column + i][row];
+			if (row < rows && column < columns)
+				*(struct group<T, out> *)(sink + column + row * to_row) = x;
+		}
 }
 
 /* The axis whose elements lie one behind the other in the source becomes the last but one. */
@@ -67,20 +97,62 @@ static bool is_transposition(const struct ff_strided *l, struct ff_strided *ret)
 	return false;
 }
 
+/* Whether elements along axis `along`, which are one behind the other in `stride`, lie in pairs. */
+static bool lie_in_pairs(const struct ff_strided *l, const int64_t *stride, uint32_t along,
+		const void *array, size_t bytes)
+{
+	if (l->n[along] % 2 || (uintptr_t)array % (2 * bytes))
+		return false;
+	for (uint32_t i = 0; i < l->rank; i++)
+		if (i != along && stride[i] % 2)
+			return false;
+	return true;
+}
+
+template <class T, int in, int out>
+static cudaError_t launch_transpose(
+		const struct ff_strided *l, const void *source, void *sink, cudaStream_t s)
+{
+	const int n = tile<T>::n;
+	uint32_t row = l->rank - 2, column = l->rank - 1;
+	struct ff_strided tiles = *l;
+
+	for (uint32_t i = row; i <= column; i++) {
+		tiles.n[i] = (l->n[i] + n - 1) / n;
+		tiles.source[i] *= n;
+		tiles.sink[i] *= n;
+	}
+	return ff_launch(transpose<T, in, out>, dim3((unsigned)ff_strided_volume(&tiles)),
+			dim3(ACROSS, tile<T>::down), s, places_of(&tiles), l->n[row], l->n[column],
+			l->source[column], l->sink[row], (const T *)source, (T *)sink);
+}
+
+/* Two bytes a lane would be half a line. */
+static cudaError_t launch_transpose_halves(
+		const struct ff_strided *l, const void *source, void *sink, cudaStream_t s)
+{
+	bool in = lie_in_pairs(l, l->source, l->rank - 2, source, sizeof(uint16_t));
+	bool out = lie_in_pairs(l, l->sink, l->rank - 1, sink, sizeof(uint16_t));
+
+	if (in)
+		return out ? launch_transpose<uint16_t, 2, 2>(l, source, sink, s)
+			   : launch_transpose<uint16_t, 2, 1>(l, source, sink, s);
+	return out ? launch_transpose<uint16_t, 1, 2>(l, source, sink, s)
+		   : launch_transpose<uint16_t, 1, 1>(l, source, sink, s);
+}
+
 template <class T>
 static cudaError_t launch_copy(
 		const struct ff_strided *l, const void *source, void *sink, cudaStream_t s)
 {
-	int64_t n = ff_strided_volume(l), tiles = 1;
+	int64_t n = ff_strided_volume(l);
 	struct ff_strided t;
 
 	if (!is_transposition(l, &t))
 		return ff_launch(copy_units<T>, blocks_of(n), dim3(BLOCK), s, places_of(l),
 				(const T *)source, (T *)sink, n);
-	for (uint32_t i = 0; i < t.rank; i++)
-		tiles *= i + 2 < t.rank ? t.n[i] : (t.n[i] + TILE - 1) / TILE;
-	return ff_launch(transpose<T>, dim3((unsigned)tiles), dim3(TILE, 8), s, t,
-			(const T *)source, (T *)sink);
+	return sizeof(T) == 2 ? launch_transpose_halves(&t, source, sink, s)
+			      : launch_transpose<T, 1, 1>(&t, source, sink, s);
 }
 
 cudaError_t ff_launch_copy(const struct ff_strided *l, int64_t bytes, const void *source,

@@ -16,7 +16,7 @@
 /* So many blocks a multiprocessor are enough: where the compiler, left alone, spills registers for
  * more of them. */
 #define FF_KERNEL_BESIDE(blocks) static __global__ __launch_bounds__(FF_BLOCK, blocks)
-#define FF_WIDE_KERNEL static __global__ __launch_bounds__(FF_WIDE) /* ff_launch<FF_WIDE>() */
+#define FF_WIDE_KERNEL static __global__ __launch_bounds__(FF_WIDE, 1) /* ff_launch<FF_WIDE>() */
 #define FF_DEVICE static __device__ __forceinline__
 #define FF_METHOD __device__ __forceinline__ /* a struct's, static */
 #define FF_SHARED __shared__

@@ -34,6 +34,17 @@ static inline struct places places_of(const struct ff_strided *l)
 	return p;
 }
 
+/* Divides `left` by the extent of `axis`, the first but for axis 0; what is left over. */
+FF_DEVICE int64_t place_along(const struct places &p, uint32_t axis, uint32_t *left)
+{
+	uint32_t high = (uint32_t)((uint64_t)*left * p.magic[axis] >> 32);
+	uint32_t next = axis > 0 ? (high + *left) >> p.shift[axis] : 0;
+	int64_t at = (int64_t)(*left - next * (uint32_t)p.loops.n[axis]);
+
+	*left = next;
+	return at;
+}
+
 FF_DEVICE void places_at(const struct places &p, int64_t i, int64_t *source, int64_t *sink)
 {
 	uint32_t left = (uint32_t)i;
@@ -44,13 +55,30 @@ FF_DEVICE void places_at(const struct places &p, int64_t i, int64_t *source, int
 	}
 	*source = *sink = 0;
 	for (uint32_t axis = p.loops.rank; axis-- > 0;) {
-		uint32_t high = (uint32_t)((uint64_t)left * p.magic[axis] >> 32);
-		uint32_t next = axis > 0 ? (high + left) >> p.shift[axis] : 0;
-		int64_t at = (int64_t)(left - next * (uint32_t)p.loops.n[axis]);
+		int64_t at = place_along(p, axis, &left);
 
 		*source += at * p.loops.source[axis];
 		*sink += at * p.loops.sink[axis];
-		left = next;
+	}
+}
+
+/* The same in narrow loops of two axes or more; and where it is along the last two. */
+FF_DEVICE void tile_at(const struct places &p, uint32_t i, int64_t *row, int64_t *column,
+		int64_t *source, int64_t *sink)
+{
+	uint32_t axis = p.loops.rank - 1;
+
+	*column = place_along(p, axis, &i);
+	*source = *column * p.loops.source[axis];
+	*sink = *column * p.loops.sink[axis];
+	*row = place_along(p, --axis, &i);
+	*source += *row * p.loops.source[axis];
+	*sink += *row * p.loops.sink[axis];
+	while (axis-- > 0) {
+		int64_t at = place_along(p, axis, &i);
+
+		*source += at * p.loops.source[axis];
+		*sink += at * p.loops.sink[axis];
 	}
 }
 

@@ -418,6 +418,24 @@ START_TEST(any_cut_gives_the_same)
 }
 END_TEST
 
+/* Positions side by side, so many that a thread of a GPU has two of them. */
+START_TEST(many_positions)
+{
+	static const int32_t shapes[][3] = {{2, 37, 4096}, {9, 5, 999}};
+	struct ff_random r = {.seed = seed, .stream = 2};
+
+	for (int i = 0; i < 4; i++) {
+		struct loss l;
+
+		loss_open(&l, 3, shapes[i / 2], i % 2 ? 0.3 : 0);
+		draw_labels(&l, &r);
+		draw_logits(&l, &r, ANY);
+		compare(&l, &r, 3e-6);
+		loss_close(&l);
+	}
+}
+END_TEST
+
 /* ---- labels ---- */
 
 /* A loss over `labels`, a class or -1 for each of `n` samples of 3 classes, cut into
@@ -527,6 +545,7 @@ static Suite *suite(void)
 	seed = ff_test_seed(20240602);
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, any_cut_gives_the_same);
+	tcase_add_test(t, many_positions);
 	tcase_add_test(t, labels_that_do_not_count);
 	if (chosen_is_cpu())
 		tcase_add_test(t, threads_do_not_show);

@@ -1,36 +1,11 @@
 /* The loss: the statistics of each label's logits, the mean over all labels, the gradient; as
  * runtime/cpu/ops/loss/softmax_cross_entropy.c has them.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/core/real.cuh"
-#include "softmax_cross_entropy.h"
+#include "classes.cuh"
 
-#define WIDE 256        /* classes from which a position has a block of its own */
-#define LANES 32        /* threads of a position with fewer */
+#define WIDE 256        /* positions from which the block that adds up is as wide as can be */
+#define LANES 32        /* its threads with fewer */
 #define THREADS FF_WIDE /* of the one block that adds up */
-
-struct position {
-	int64_t logit, pair; /* where its column begins, where its statistics are */
-	int32_t label;
-	bool valid;
-};
-
-FF_DEVICE struct position find(const struct ff_loss &l, const int32_t *labels, int64_t i)
-{
-	struct position p = {0, 0, -1, false};
-	int64_t label = 0;
-
-	for (uint32_t axis = l.rank; axis-- > 0;) {
-		int64_t at = i % l.n[axis];
-
-		p.logit += at * l.logit_stride[axis];
-		p.pair += at * l.pair_stride[axis];
-		label += at * l.label_stride[axis];
-		i /= l.n[axis];
-	}
-	p.label = labels[label];
-	p.valid = p.label != l.ignore && p.label >= 0 && p.label < l.all_classes;
-	return p;
-}
 
 /* Of the whole batch. */
 FF_DEVICE int64_t valid_of(const struct ff_loss &l)
@@ -38,122 +13,137 @@ FF_DEVICE int64_t valid_of(const struct ff_loss &l)
 	return l.figures ? l.figures->valid[l.loss] : l.valid;
 }
 
-struct top {
-	float most;
-	int32_t at; /* the first class that has it */
+/* The largest logit of what was seen, the others' exponentials as shares of its, and the largest
+ * before the label's. */
+struct seen {
+	float most, rest, before;
 };
 
-FF_DEVICE struct top top_of(struct top a, struct top b)
-{
-	return b.most > a.most || (b.most == a.most && b.at < a.at) ? b : a;
-}
+/* Logits that are NaN are passed over but by `rest`. */
+struct statistics {
+	typedef struct seen tally;
+	float *all, *own;
+	struct ff_device_error *error;
 
-/* What the threads of a row have, added up: of its first thread; the others get parts of it.
- * `sums` is the block's. */
-FF_DEVICE float sum_row(float *sums, float own)
-{
-	uint32_t lane = threadIdx.x, at = threadIdx.y * blockDim.x + lane;
-
-	sums[at] = own;
-	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
-		__syncthreads();
-		if (lane < step)
-			sums[at] += sums[at + step];
+	FF_METHOD struct seen begin(const struct position &) const
+	{
+		return {-INFINITY, 0, -INFINITY};
 	}
-	return sums[at];
-}
+	/* Where all are -INFINITY, each is nothing of any other. */
+	template <int N>
+	FF_METHOD void add(struct seen &t, const struct position &p, const float (&x)[N],
+			int32_t c) const
+	{
+		float most = x[0], base;
+		bool rises;
 
-/* The threads of one threadIdx.y have a position; all pass every step. */
-template <class T>
-FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labels, float *all,
-		float *own, struct ff_device_error *error)
-{
-	FF_SHARED struct top tops[WIDE];
-	FF_SHARED float before[WIDE], sums[WIDE];
-	int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
-	uint32_t lane = threadIdx.x, base = threadIdx.y * blockDim.x;
-	bool here = i < l.positions;
-	struct position p = find(l, labels, here ? i : 0);
-	struct top top = {-INFINITY, INT32_MAX};
-	float smaller = -INFINITY, sum = 0;
-	int32_t label = p.label - l.first;
+		for (int k = 1; k < N; k++)
+			most = fmaxf(most, x[k]);
+		if (c + N <= p.own)
+			t.before = fmaxf(t.before, most);
+		else
+			for (int k = 0; k < N; k++)
+				t.before = c + k < p.own ? fmaxf(t.before, x[k]) : t.before;
+		rises = most > t.most;
+		if (rises) {
+			t.rest = (t.rest + 1) * expf(t.most - most);
+			t.most = most;
+		}
+		base = t.most == -INFINITY ? 0 : t.most;
+		for (int k = 0; k < N; k++) {
+			bool itself = rises && x[k] == base;
 
-	for (int32_t c = (int32_t)lane; here && c < l.classes; c += (int32_t)blockDim.x) {
-		float x = real_get(logits[p.logit + c * l.step]);
-		struct top other = {x, c};
-
-		top = top_of(top, other);
-		if (c < label && x > smaller)
-			smaller = x;
-	}
-	tops[base + lane] = top;
-	before[base + lane] = smaller;
-	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
-		__syncthreads();
-		if (lane < step) {
-			tops[base + lane] = top_of(tops[base + lane], tops[base + lane + step]);
-			if (before[base + lane + step] > before[base + lane])
-				before[base + lane] = before[base + lane + step];
+			t.rest += itself ? 0 : expf(x[k] - base);
+			rises = rises && !itself;
 		}
 	}
-	__syncthreads();
-	top = tops[base];
-	if (top.at == INT32_MAX)
-		top.most = NAN; /* as all of them are */
-	for (int32_t c = (int32_t)lane; here && c < l.classes; c += (int32_t)blockDim.x)
-		if (c != top.at)
-			sum += expf(real_get(logits[p.logit + c * l.step]) - top.most);
-	sum = sum_row(sums, sum);
-	if (!here || lane > 0)
-		return;
-	if (p.label != l.ignore && !p.valid) {
-		error->value = p.label;
-		report(error);
+	FF_METHOD static struct seen join(const struct seen &a, const struct seen &b)
+	{
+		struct seen y = a.most >= b.most ? a : b, x = a.most >= b.most ? b : a;
+
+		y.rest += x.most == -INFINITY ? x.rest : (1 + x.rest) * expf(x.most - y.most);
+		y.before = fmaxf(x.before, y.before);
+		return y;
 	}
-	all[p.pair] = p.valid ? top.most : 0;
-	all[p.pair + 1] = p.valid && top.most != -INFINITY ? sum : 0;
-	own[p.pair] = !p.valid                          ? 0
-		      : label >= 0 && label < l.classes ? real_get(logits[p.logit + label * l.step])
-							: -INFINITY;
-	own[p.pair + 1] = p.valid ? before[base] : 0;
-}
+	template <class T>
+	FF_METHOD void end(const struct ff_loss &l, const struct position &p, int64_t,
+			const struct seen &t, const T *logits) const
+	{
+		bool none = t.most == -INFINITY;
+		bool here = p.own >= 0 && p.own < l.classes;
 
-template <class T>
-FF_KERNEL void less_than_largest(struct ff_loss l, const T *logits, const int32_t *labels,
-		const float *all, float *less)
-{
-	FF_SHARED float sums[WIDE];
-	int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
-	uint32_t lane = threadIdx.x;
-	bool here = i < l.positions;
-	struct position p = find(l, labels, here ? i : 0);
-	float most = all[p.pair], sum = 0;
+		if (p.label != l.ignore && !p.valid) {
+			error->value = p.label;
+			report(error);
+		}
+		all[p.pair] = !p.valid ? 0 : none && isnan(t.rest) ? NAN : t.most;
+		all[p.pair + 1] = !p.valid || (none && !isnan(t.rest)) ? 0 : t.rest;
+		own[p.pair] = !p.valid ? 0 : here ? real_get(logits[p.own * l.step]) : -INFINITY;
+		own[p.pair + 1] = p.valid ? t.before : 0;
+	}
+};
 
-	for (int32_t c = (int32_t)lane; here && c < l.classes; c += (int32_t)blockDim.x)
-		sum += most - real_get(logits[p.logit + c * l.step]);
-	sum = sum_row(sums, sum);
-	if (here && lane == 0)
-		less[i] = sum;
-}
+/* By position, how much less than the largest of all the logits are. */
+struct less_than_largest {
+	struct tally {
+		float most, sum;
+	};
+	const float *all;
+	float *less;
+
+	FF_METHOD struct tally begin(const struct position &p) const
+	{
+		return {all[p.pair], 0};
+	}
+	template <int N>
+	FF_METHOD void add(struct tally &t, const struct position &, const float (&x)[N],
+			int32_t) const
+	{
+		for (int k = 0; k < N; k++)
+			t.sum += t.most - x[k];
+	}
+	FF_METHOD static struct tally join(const struct tally &a, const struct tally &b)
+	{
+		return {a.most, a.sum + b.sum};
+	}
+	template <class T>
+	FF_METHOD void end(const struct ff_loss &, const struct position &, int64_t i,
+			const struct tally &t, const T *) const
+	{
+		less[i] = t.sum;
+	}
+};
 
 /* By position, how many of the classes here have a larger logit than the label. */
-template <class T>
-FF_KERNEL void larger_than_label(struct ff_loss l, const T *logits, const int32_t *labels,
-		const float *own, float *rank)
-{
-	FF_SHARED float sums[WIDE];
-	int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
-	uint32_t lane = threadIdx.x;
-	bool here = i < l.positions;
-	struct position p = find(l, labels, here ? i : 0);
-	float label = own[p.pair], sum = 0;
+struct larger_than_label {
+	struct tally {
+		float label, sum;
+	};
+	const float *own;
+	float *rank;
 
-	for (int32_t c = (int32_t)lane; here && c < l.classes; c += (int32_t)blockDim.x)
-		sum += real_get(logits[p.logit + c * l.step]) <= label ? 0 : 1;
-	sum = sum_row(sums, sum);
-	if (here && lane == 0)
-		rank[i] = p.valid ? sum : (float)l.all_classes;
-}
+	FF_METHOD struct tally begin(const struct position &p) const
+	{
+		return {own[p.pair], 0};
+	}
+	template <int N>
+	FF_METHOD void add(struct tally &t, const struct position &, const float (&x)[N],
+			int32_t) const
+	{
+		for (int k = 0; k < N; k++)
+			t.sum += x[k] <= t.label ? 0 : 1;
+	}
+	FF_METHOD static struct tally join(const struct tally &a, const struct tally &b)
+	{
+		return {a.label, a.sum + b.sum};
+	}
+	template <class T>
+	FF_METHOD void end(const struct ff_loss &l, const struct position &p, int64_t i,
+			const struct tally &t, const T *) const
+	{
+		rank[i] = p.valid ? t.sum : (float)l.all_classes;
+	}
+};
 
 struct share {
 	double sum;
@@ -207,77 +197,144 @@ FF_WIDE_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *a
 }
 
 /* weight (softmax - target) / valid; nothing for labels that are ignored. */
+struct slope {
+	float most, rest, scale, share, more;
+};
+
+FF_DEVICE struct slope slope_of(const struct ff_loss &l, const float *all, const struct position &p)
+{
+	float rest = all[p.pair + 1];
+
+	return {all[p.pair], rest, (float)(l.weight / ((1 + (double)rest) * (double)valid_of(l))),
+			(float)((1 + (double)rest) * l.each),
+			(float)((1 + (double)rest) * (l.smooth - l.each))};
+}
+
+/* Of class `c`: for the label's, softmax - 1 without the rounding of what is nearly 1. */
+FF_DEVICE float slope_at(const struct slope &s, const struct position &p, float x, int32_t c)
+{
+	float e = expf(x - s.most);
+
+	e = c == p.own ? e - 1 - s.rest + s.more : e - s.share;
+	return p.valid ? e * s.scale : 0;
+}
+
 template <class T>
-FF_KERNEL void gradient(
+FF_DEVICE struct pack<T> slopes_at(const struct slope &s, const struct position &p,
+		const struct pack<T> &x, int32_t c) {
+	struct pack<T> y;
+
+	for (int k = 0; k < x.n; k++)
+		real_put(&y.x[k], slope_at(s, p, real_get(x.x[k]), c + k));
+	return y;
+}
+
+/* Threads as reduce_rows has them; the blocks of one blockIdx.x share the classes. */
+template <class T>
+FF_KERNEL void gradient_rows(
 		struct ff_loss l, const T *logits, const int32_t *labels, const float *all, T *din)
 {
 	int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+	int32_t lane = (int32_t)(blockIdx.y * blockDim.x + threadIdx.x);
+	int32_t lanes = (int32_t)(gridDim.y * blockDim.x);
 	struct position p;
-	float most, rest, scale, share, more;
+	struct slope s;
+	struct whole w;
+	const struct pack<T> *from;
+	struct pack<T> *to;
 
 	if (i >= l.positions)
 		return;
 	p = find(l, labels, i);
-	most = all[p.pair];
-	rest = all[p.pair + 1];
-	scale = (float)(l.weight / ((1 + (double)rest) * (double)valid_of(l)));
-	share = (float)((1 + (double)rest) * l.each);
-	more = (float)((1 + (double)rest) * (l.smooth - l.each));
-	for (int32_t c = (int32_t)threadIdx.x; c < l.classes; c += (int32_t)blockDim.x) {
-		int64_t at = p.logit + c * l.step;
-		float e = p.valid ? expf(real_get(logits[at]) - most) : 0;
+	s = slope_of(l, all, p);
+	logits += p.logit;
+	din += p.logit;
+	w = whole_of(logits, l.classes);
+	if (behind_boundary(logits) != behind_boundary(din))
+		w = {l.classes, 0};
+	from = (const struct pack<T> *)(logits + w.from);
+	to = (struct pack<T> *)(din + w.from);
+	for (int32_t k = lane; k < w.packs; k += 2 * lanes) {
+		int32_t second = k + lanes, c = w.from + k * from->n;
+		struct pack<T> a = from[k], b = a;
 
-		/* softmax - 1 without the rounding of what is nearly 1 */
-		if (c == p.label - l.first)
-			e = e - 1 - rest + more;
-		else
-			e -= share;
-		real_put(&din[at], p.valid ? e * scale : 0);
+		if (second < w.packs)
+			b = from[second];
+		to[k] = slopes_at(s, p, a, c);
+		if (second < w.packs)
+			to[second] = slopes_at(s, p, b, c + lanes * from->n);
+	}
+	for (int32_t k = lane; k < l.classes - w.packs * from->n; k += lanes) {
+		int32_t c = k < w.from ? k : k + w.packs * from->n;
+
+		real_put(&din[c], slope_at(s, p, real_get(logits[c]), c));
 	}
 }
 
-/* Threads of a block: of one position, or of several. */
-static dim3 block_of(const struct ff_loss *l)
+/* Threads as reduce_columns has them; the blocks of one blockIdx.x share the classes. */
+template <class T, int P>
+FF_KERNEL void gradient_columns(
+		struct ff_loss l, const T *logits, const int32_t *labels, const float *all, T *din)
 {
-	return l->classes > WIDE ? dim3(WIDE, 1) : dim3(LANES, WIDE / LANES);
-}
+	int64_t i = thread_index() * P;
+	int32_t lane = (int32_t)(blockIdx.y * blockDim.y + threadIdx.y);
+	int32_t lanes = (int32_t)(gridDim.y * blockDim.y);
+	struct position p[P];
+	struct slope s[P];
 
-static dim3 grid_of(const struct ff_loss *l)
-{
-	unsigned each = block_of(l).y;
+	if (i >= l.positions)
+		return;
+	for (int q = 0; q < P; q++) {
+		p[q] = find(l, labels, i + q);
+		s[q] = slope_of(l, all, p[q]);
+	}
+	for (int32_t first = lane * EACH; first < l.classes; first += lanes * EACH) {
+		int64_t at = p[0].logit + first * l.step;
+		struct beside<T, P> x[EACH];
 
-	return dim3((unsigned)((l->positions + each - 1) / each));
+		for (int c = 0; c < EACH; c++)
+			if (first + c < l.classes)
+				x[c] = *(const struct beside<T, P> *)(logits + at + c * l.step);
+		for (int c = 0; c < EACH; c++) {
+			if (first + c >= l.classes)
+				break;
+			for (int q = 0; q < P; q++)
+				real_put(&x[c].x[q], slope_at(s[q], p[q], real_get(x[c].x[q]),
+								     first + c));
+			*(struct beside<T, P> *)(din + at + c * l.step) = x[c];
+		}
+	}
 }
 
 cudaError_t ff_launch_statistics(enum ff_dtype type, const struct ff_loss *l, const void *logits,
 		const int32_t *labels, float *all, float *own, struct ff_device_error *error,
 		cudaStream_t s)
 {
+	struct statistics op = {all, own, error};
+
 	if (type == FF_BF16)
-		return ff_launch(statistics<uint16_t>, grid_of(l), block_of(l), s, *l,
-				(const uint16_t *)logits, labels, all, own, error);
-	return ff_launch(statistics<float>, grid_of(l), block_of(l), s, *l, (const float *)logits,
-			labels, all, own, error);
+		return reduce_classes<uint16_t>(type, l, logits, labels, op, s);
+	return reduce_classes<float>(type, l, logits, labels, op, s);
 }
 
 cudaError_t ff_launch_less(enum ff_dtype type, const struct ff_loss *l, const void *logits,
 		const int32_t *labels, const float *all, float *less, cudaStream_t s)
 {
+	struct less_than_largest op = {all, less};
+
 	if (type == FF_BF16)
-		return ff_launch(less_than_largest<uint16_t>, grid_of(l), block_of(l), s, *l,
-				(const uint16_t *)logits, labels, all, less);
-	return ff_launch(less_than_largest<float>, grid_of(l), block_of(l), s, *l,
-			(const float *)logits, labels, all, less);
+		return reduce_classes<uint16_t>(type, l, logits, labels, op, s);
+	return reduce_classes<float>(type, l, logits, labels, op, s);
 }
 
 cudaError_t ff_launch_rank(enum ff_dtype type, const struct ff_loss *l, const void *logits,
 		const int32_t *labels, const float *own, float *rank, cudaStream_t s)
 {
+	struct larger_than_label op = {own, rank};
+
 	if (type == FF_BF16)
-		return ff_launch(larger_than_label<uint16_t>, grid_of(l), block_of(l), s, *l,
-				(const uint16_t *)logits, labels, own, rank);
-	return ff_launch(larger_than_label<float>, grid_of(l), block_of(l), s, *l,
-			(const float *)logits, labels, own, rank);
+		return reduce_classes<uint16_t>(type, l, logits, labels, op, s);
+	return reduce_classes<float>(type, l, logits, labels, op, s);
 }
 
 cudaError_t ff_launch_loss(const struct ff_loss *l, const int32_t *labels, const float *all,
@@ -288,12 +345,39 @@ cudaError_t ff_launch_loss(const struct ff_loss *l, const int32_t *labels, const
 			labels, all, own, less, out, error);
 }
 
+/* Blocks that share the classes of the positions of one: so many that all are enough, and that
+ * threads have some `each` classes still. */
+static unsigned shared_by(int64_t blocks, int64_t classes, int64_t each)
+{
+	int64_t wanted = BESIDES / blocks, most = classes / (4 * each);
+
+	wanted = wanted < most ? wanted : most;
+	return (unsigned)(wanted < 1 ? 1 : wanted);
+}
+
+template <class T>
+static cudaError_t launch_gradient(enum ff_dtype type, const struct ff_loss *l, const void *logits,
+		const int32_t *labels, const float *all, void *din, cudaStream_t s)
+{
+	bool pairs = lie_in_pairs(type, l, (uintptr_t)logits | (uintptr_t)din);
+	dim3 block = block_of_rows(type, l), grid(blocks_over(l->positions, block.y));
+
+	if (l->step == 1) {
+		grid.y = shared_by(grid.x, l->classes, (int64_t)block.x * pack<T>::n);
+		return ff_launch(gradient_rows<T>, grid, block, s, *l, (const T *)logits, labels,
+				all, (T *)din);
+	}
+	block = dim3(ACROSS, power_of_two((l->classes + EACH - 1) / EACH, FF_BLOCK / ACROSS));
+	grid.x = blocks_over(l->positions, ACROSS * (pairs ? 2 : 1));
+	grid.y = shared_by(grid.x, l->classes, (int64_t)block.y * EACH);
+	return ff_launch(pairs ? gradient_columns<T, 2> : gradient_columns<T, 1>, grid, block, s,
+			*l, (const T *)logits, labels, all, (T *)din);
+}
+
 cudaError_t ff_launch_loss_gradient(enum ff_dtype type, const struct ff_loss *l, const void *logits,
 		const int32_t *labels, const float *all, void *din, cudaStream_t s)
 {
 	if (type == FF_BF16)
-		return ff_launch(gradient<uint16_t>, grid_of(l), block_of(l), s, *l,
-				(const uint16_t *)logits, labels, all, (uint16_t *)din);
-	return ff_launch(gradient<float>, grid_of(l), block_of(l), s, *l, (const float *)logits,
-			labels, all, (float *)din);
+		return launch_gradient<uint16_t>(type, l, logits, labels, all, din, s);
+	return launch_gradient<float>(type, l, logits, labels, all, din, s);
 }
