@@ -49,6 +49,20 @@ static int add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *
 	return FF_OK;
 }
 
+/* An axis inside those before; with the last of them it is one if all lies evenly. */
+static void add_axis(struct ff_embedding *e, int64_t n, int64_t stride)
+{
+	uint32_t last = e->rank - 1;
+
+	if (e->rank > 0 && e->stride[last] == n * stride) {
+		e->n[last] *= n;
+		e->stride[last] = stride;
+		return;
+	}
+	e->n[e->rank] = n;
+	e->stride[e->rank++] = stride;
+}
+
 int ff_cuda_embedding_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	const struct ff_operand *ids = &w->node->in_map[0];
@@ -64,12 +78,9 @@ int ff_cuda_embedding_prepare(struct ff_kernel *k, const struct ff_work *w, stru
 			.rows = ff_region_size(&w->in[1], 0),
 			.features = ff_region_size(&w->in[1], 1),
 			.positions = ff_region_volume(&w->in[0]),
-			.rank = ids->rank,
 			.step = stride[ids->rank]};
-	for (uint32_t i = 0; i < ids->rank; i++) {
-		e->rows.n[i] = ff_region_size(&w->in[0], ids->order[i]);
-		e->rows.stride[i] = stride[ids->order[i]];
-	}
+	for (uint32_t i = 0; i < ids->rank; i++)
+		add_axis(&e->rows, ff_region_size(&w->in[0], ids->order[i]), stride[ids->order[i]]);
 	if (w->pass == FF_BACKWARD) {
 		k->add = w->need_din[1] ? add : NULL;
 		k->run = w->need_din[1] ? run_backward : ff_kernel_run_nothing;

@@ -21,7 +21,8 @@ extern "C" {
 
 cudaError_t ff_launch_lookup(enum ff_dtype type, const struct ff_embedding *e, const int32_t *ids,
 		const void *table, void *out, struct ff_device_error *error, cudaStream_t s);
-/* Rows are added up in the order of the positions; `adds`: to what is there. */
+/* Rows are added up in an order that the shape and the ids alone decide; `adds`: to what is there.
+ */
 cudaError_t ff_launch_gather(enum ff_dtype type, const struct ff_embedding *e, const int32_t *ids,
 		const void *dout, float *gradient, int32_t *rows, bool adds, cudaStream_t s);
 
