@@ -79,7 +79,7 @@ def read(folder, source=HERE.parent):
     if not found:
         stop(f"{folder} has no kernels: expected a folder that was built with CUDA")
     bounds = {}
-    for path in pathlib.Path(source, "runtime/cuda").rglob("*.cu"):
+    for path in pathlib.Path(source, "runtime/cuda").rglob("*.cu*"):
         bounds[path.stem] = bounds_of([path.read_text(encoding="utf-8")])
     for k, name in zip(found, named([k["symbol"] for k in found])):
         k["name"] = f"{k['file']}: {name}"

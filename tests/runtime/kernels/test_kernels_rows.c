@@ -15,6 +15,7 @@
 #include "typed.h"
 
 #define ROUNDS 400
+#define WIDE (LARGE - 1) /* a stream whose shapes take several tiles of a GPU's blocks */
 
 static const struct ff_backend *backend;
 static void check(int code, const struct ff_error *err)
@@ -64,7 +65,15 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 	for (int32_t i = 0; i < rank; i++)
 		shape[i] = draw(t, 1, rank > 4 ? 4 : 9);
 	shape[0] *= t->r.stream == LARGE ? 1000 : 1;
+	if (t->r.stream == WIDE) {
+		rank = op == FF_OP_EMBEDDING ? 2 : 3;
+		shape[0] = draw(t, 2, 3);
+		shape[1] = rank == 2 ? draw(t, 700, 1100) : draw(t, 60, 100);
+		shape[2] = draw(t, 60, 100);
+	}
 	points_attrs(t, op, rank, shape, other, &a);
+	if (t->r.stream == WIDE && op == FF_OP_EMBEDDING && draw(t, 0, 1))
+		a.embedding.vocabulary = 3000;
 	two = op == FF_OP_MATMUL || (points_binary(op) && !a.binary.rank);
 	fc.linear.out_features = 2;
 	join.concat.axis = 1;
@@ -395,6 +404,23 @@ START_TEST(kernels)
 }
 END_TEST
 
+/* Shapes and types as they come: both sides of a transposition, and features, in pairs and not. */
+START_TEST(several_tiles)
+{
+	static const enum ff_op of[] = {FF_OP_TRANSPOSE, FF_OP_EMBEDDING};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct trial t;
+
+		trial_open(&t, ff_test_seed(33) + i, WIDE, of[_i],
+				i % 2 ? chosen_rounded() : FF_F32);
+		run_pass(&t, FF_FORWARD);
+		run_pass(&t, FF_BACKWARD);
+		trial_close(&t);
+	}
+}
+END_TEST
+
 /* Rows are added up in the order of the ids, however many threads do it. */
 START_TEST(embedding_does_not_depend_on_threads)
 {
@@ -458,6 +484,7 @@ static Suite *suite(void)
 	if (chosen_is_cpu())
 		tcase_add_test(c, embedding_does_not_depend_on_threads);
 	tcase_add_test(c, embedding_refuses_ids);
+	tcase_add_loop_test(c, several_tiles, 0, 2);
 	suite_add_tcase(s, c);
 	return s;
 }
