@@ -78,9 +78,9 @@ def read(folder, source=HERE.parent):
         found += [dict(k, file=path.name.partition(".")[0]) for k in kernels_of(path.read_text(encoding="utf-8"))]
     if not found:
         stop(f"{folder} has no kernels: expected a folder that was built with CUDA")
-    bounds = {}
-    for path in pathlib.Path(source, "runtime/cuda").rglob("*.cu*"):
-        bounds[path.stem] = bounds_of([path.read_text(encoding="utf-8")])
+    folder = pathlib.Path(source, "runtime/cuda")
+    headers = bounds_of(path.read_text(encoding="utf-8") for path in folder.rglob("*.cuh"))
+    bounds = {path.stem: headers | bounds_of([path.read_text(encoding="utf-8")]) for path in folder.rglob("*.cu")}
     for k, name in zip(found, named([k["symbol"] for k in found])):
         k["name"] = f"{k['file']}: {name}"
         k["threads"] = bounds[k["file"]][re.split(r"[<(]", name)[0].split("::")[-1]]

@@ -24,6 +24,14 @@ static void check_at(const struct ff_strided &l, const struct places &p, int64_t
 			(long long)ff_strided_volume(&l));
 	loops_at(l, i, &from, &to);
 	ck_assert_msg(from == source && to == sink, "element %lld divided", (long long)i);
+	if (l.rank >= 2 && p.narrow) {
+		int64_t row, column, last = l.n[l.rank - 1];
+
+		tile_at(p, uint32_t(i), &row, &column, &from, &to);
+		ck_assert_msg(from == source && to == sink && column == i % last &&
+						row == i / last % l.n[l.rank - 2],
+				"tile %lld", (long long)i);
+	}
 }
 
 static void check(const struct ff_strided &l, std::mt19937_64 &r)
