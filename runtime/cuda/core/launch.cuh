@@ -20,6 +20,7 @@
 #define FF_DEVICE static __device__ __forceinline__
 #define FF_METHOD __device__ __forceinline__ /* a struct's, static */
 #define FF_SHARED __shared__
+#define FF_UNROLL _Pragma("unroll 4") /* before a loop whose loads are to be in flight at once */
 
 template <unsigned most = FF_BLOCK, class... P, class... A>
 static inline cudaError_t ff_launch(

@@ -57,6 +57,11 @@ template <class T, int N = 16 / sizeof(T)> struct alignas(N * sizeof(T)) pack {
 	T x[N];
 };
 
+/* Some neighbours, of 16 bytes an access at most. */
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) several {
+	T x[N];
+};
+
 FF_DEVICE int64_t thread_index()
 {
 	return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

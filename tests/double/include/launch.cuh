@@ -26,6 +26,7 @@
 #define FF_WIDE_KERNEL static
 #define FF_DEVICE static inline
 #define FF_METHOD inline
+#define FF_UNROLL
 /* blocks run one after another; where no template hinders it, each finds garbage */
 #define FF_SHARED static __attribute__((section("ff_shared")))
 
