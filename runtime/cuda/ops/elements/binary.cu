@@ -2,98 +2,171 @@
  * what is broadcast.  Sums have an order that the shape alone decides.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/functions.cuh"
-#include "cuda/core/real.cuh"
+#include "cuda/core/places.cuh"
 #include "cuda/core/relu.cuh"
 #include "fold.h"
 
 #define MOST 64   /* shares of what an element of the sink is made of */
 #define LEAST 256 /* steps in a share */
 
+#define OF(part, expression)                                                                       \
+	case part:                                                                                 \
+		for (int k = 0; k < N; k++) {                                                      \
+			float x = xs[k], y = ys[k], z = zs[k];                                     \
+                                                                                                   \
+			(void)x, (void)y, (void)z;                                                 \
+			ret[k] = expression;                                                       \
+		}                                                                                  \
+		return;
 #define CASES(name, of_z, of_dx, of_dy)                                                            \
-	case FF_BINARY_##name *FF_BINARY_PARTS + FF_BINARY_Z:                                      \
-		return of_z;                                                                       \
-	case FF_BINARY_##name *FF_BINARY_PARTS + FF_BINARY_DX:                                     \
-		return z * (of_dx);                                                                \
-	case FF_BINARY_##name *FF_BINARY_PARTS + FF_BINARY_DY:                                     \
-		return z * (of_dy);
+	OF(FF_BINARY_##name *FF_BINARY_PARTS + FF_BINARY_Z, of_z)                                  \
+	OF(FF_BINARY_##name *FF_BINARY_PARTS + FF_BINARY_DX, z * (of_dx))                          \
+	OF(FF_BINARY_##name *FF_BINARY_PARTS + FF_BINARY_DY, z * (of_dy))
 /* All threads take one way. */
-FF_DEVICE float value_of(int32_t function, int32_t part, float x, float y, float z)
+template <int N>
+FF_DEVICE void values_of(int32_t function, int32_t part, const float *xs, const float *ys,
+		const float *zs, float *ret)
 {
 	switch (function * FF_BINARY_PARTS + part) {
 		FF_BINARIES(CASES)
 	}
-	return 0;
 }
 #undef CASES
+#undef OF
 
 struct readers {
 	const void *read[FF_LOOP_READ];
 };
 
-template <class T> FF_DEVICE float read_at(const void *array, int64_t at)
-{
-	return array ? real_get(((const T *)array)[at]) : 0;
-}
+/* Loops whose steps along one axis are of some neighbours each. */
+struct ways {
+	struct ff_loops loops;
+	struct divisor by[FF_MAX_RANK];
+	int32_t each[FF_LOOP_READ]; /* from one of the neighbours to the next */
+	int32_t narrow;             /* 32 bits count the steps */
+};
 
-/* Adds what step `i` of the axes `first` to end - 1 moves. */
-FF_DEVICE void step_to(
-		const struct ff_loops &l, uint32_t first, uint32_t end, int64_t i, int64_t *at)
+/* Some neighbours, or one element for all of them. */
+template <class T, int N>
+FF_DEVICE void read_at(const void *array, int64_t at, bool neighbours, float *ret)
 {
-	for (uint32_t axis = end; axis-- > first;) {
-		int64_t rest = axis > first ? i / l.n[axis] : 0, step = i - rest * l.n[axis];
+	const T *from = (const T *)array + at;
 
-		for (int k = 0; k < FF_LOOP_READ; k++)
-			at[k] += step * l.stride[k][axis];
-		i = rest;
+	if (array && neighbours && N > 1) {
+		several<T, N> all = *(const several<T, N> *)from;
+
+		for (int k = 0; k < N; k++)
+			ret[k] = real_get(all.x[k]);
+	} else {
+		float one = array ? real_get(*from) : 0;
+
+		for (int k = 0; k < N; k++)
+			ret[k] = one;
 	}
 }
 
-template <class T>
-FF_DEVICE float value_at(const struct ff_folding &f, const struct readers &r, const int64_t *at)
+template <class T, int N> FF_DEVICE void put_at(T *array, int64_t at, const float *x)
 {
-	return value_of(f.function, f.part, read_at<T>(r.read[FF_LOOP_X], at[FF_LOOP_X]),
-			read_at<T>(r.read[FF_LOOP_Y], at[FF_LOOP_Y]),
-			read_at<T>(r.read[FF_LOOP_Z], at[FF_LOOP_Z]));
+	several<T, N> all;
+
+	for (int k = 0; k < N; k++)
+		real_put(&all.x[k], x[k]);
+	*(several<T, N> *)(array + at) = all;
 }
 
-template <class T, class S>
-FF_KERNEL void map(struct ff_folding f, struct readers r, S *sink, int64_t n)
+/* Adds what step `i` of the axes `first` to end - 1 moves. */
+template <class I>
+FF_DEVICE void walk(const struct ways &w, uint32_t first, uint32_t end, I i, int64_t *at)
 {
-	int64_t i = thread_index(), at[FF_LOOP_READ] = {0};
-	float z;
+	for (uint32_t axis = end; axis-- > first;) {
+		I step = i;
 
-	if (i >= n)
-		return;
-	step_to(f.loops, 0, f.loops.rank, i, at);
-	z = value_at<T>(f, r, at) * f.scale;
-	real_put(&sink[i], f.relu ? rectify(z) : z);
+		i = axis > first ? (I)divided(w.by[axis], &step) : 0;
+		for (int k = 0; k < FF_LOOP_READ; k++)
+			at[k] += (int64_t)step * w.loops.stride[k][axis];
+	}
+}
+
+FF_DEVICE void step_to(const struct ways &w, uint32_t first, uint32_t end, int64_t i, int64_t *at)
+{
+	if (w.narrow)
+		walk(w, first, end, (uint32_t)i, at);
+	else
+		walk(w, first, end, i, at);
+}
+
+template <class T, int N>
+FF_DEVICE void values_at(const struct ff_folding &f, const struct ways &w, const struct readers &r,
+		const int64_t *at, float *ret)
+{
+	float x[N], y[N], z[N];
+
+	read_at<T, N>(r.read[FF_LOOP_X], at[FF_LOOP_X], w.each[FF_LOOP_X], x);
+	read_at<T, N>(r.read[FF_LOOP_Y], at[FF_LOOP_Y], w.each[FF_LOOP_Y], y);
+	read_at<T, N>(r.read[FF_LOOP_Z], at[FF_LOOP_Z], w.each[FF_LOOP_Z], z);
+	values_of<N>(f.function, f.part, x, y, z, ret);
 }
 
 struct sinks {
 	void *of[2];
 };
 
-/* Element `i` of both.  All is read before anything is written, which may lie where the same
- * thread has read. */
-template <class T, class S>
-FF_KERNEL void map_two(struct ff_folding f, struct ff_folding g, struct readers r,
-		const T *relu_out, struct sinks sink, int64_t n)
-{
-	int64_t i = thread_index(), at[FF_LOOP_READ] = {0}, beside[FF_LOOP_READ] = {0};
-	float a, b;
+/* What is not shared by steps: one such sink, or two that are as large. */
+struct mapping {
+	struct ff_folding f[2];
+	struct ways way[2];
+	struct readers r;
+	const void *relu_out;
+	struct sinks sink;
+	int64_t n; /* elements */
+};
 
-	if (i >= n)
-		return;
-	step_to(f.loops, 0, f.loops.rank, i, at);
-	step_to(g.loops, 0, g.loops.rank, i, beside);
-	a = value_at<T>(f, r, at) * f.scale;
-	b = value_at<T>(g, r, beside) * g.scale;
-	if (relu_out) {
-		a *= rectify_slope(real_get(relu_out[at[FF_LOOP_Z]]));
-		b *= rectify_slope(real_get(relu_out[beside[FF_LOOP_Z]]));
+/* Some neighbours of the sinks.  All is read before anything is written, which may lie where the
+ * same thread has read. */
+template <class T, class S, int N, int SINKS>
+FF_DEVICE void map_at(const struct mapping &m, const int64_t at[SINKS][FF_LOOP_READ], int64_t to)
+{
+	float z[SINKS][N], y[N];
+
+	FF_UNROLL
+	for (int i = 0; i < SINKS; i++) {
+		values_at<T, N>(m.f[i], m.way[i], m.r, at[i], z[i]);
+		for (int k = 0; k < N; k++)
+			z[i][k] *= m.f[i].scale;
+		if (!m.relu_out)
+			continue;
+		read_at<T, N>(m.relu_out, at[i][FF_LOOP_Z], m.way[i].each[FF_LOOP_Z], y);
+		for (int k = 0; k < N; k++)
+			z[i][k] *= rectify_slope(y[k]);
 	}
-	real_put(&((S *)sink.of[0])[i], a);
-	real_put(&((S *)sink.of[1])[i], b);
+	FF_UNROLL
+	for (int i = 0; i < SINKS; i++) {
+		for (int k = 0; k < N && SINKS == 1; k++)
+			z[i][k] = m.f[i].relu ? rectify(z[i][k]) : z[i][k];
+		put_at<S, N>((S *)m.sink.of[i], to, z[i]);
+	}
+}
+
+template <class T, class S, int N, int SINKS> FF_KERNEL_BESIDE(4) void map(struct mapping m)
+{
+	int64_t step = thread_index(), to = step * N, at[SINKS][FF_LOOP_READ] = {};
+
+	if (to >= m.n)
+		return;
+	FF_UNROLL
+	for (int i = 0; i < SINKS; i++)
+		step_to(m.way[i], 0, m.way[i].loops.rank, step, at[i]);
+	if (to + N <= m.n) {
+		map_at<T, S, N, SINKS>(m, at, to);
+		return;
+	}
+	for (; to < m.n; to++) {
+		map_at<T, S, 1, SINKS>(m, at, to);
+		FF_UNROLL
+		for (int i = 0; i < SINKS; i++)
+			for (int k = 0; k < FF_LOOP_READ; k++)
+				at[i][k] += m.way[i].each[k];
+	}
 }
 
 FF_DEVICE float joined(const struct ff_folding &f, float a, float b)
@@ -101,38 +174,62 @@ FF_DEVICE float joined(const struct ff_folding &f, float a, float b)
 	return f.largest ? ff_larger(a, b) : a + b;
 }
 
-/* A block has as many elements of the sink as it is wide, and a share of what they are made of;
- * its rows of threads take turns. */
-template <class T, class S>
-FF_KERNEL void fold(struct ff_folding f, struct readers r, int64_t kept, int64_t steps,
-		int64_t share, float *shares, S *sink)
+/* How a block folds: as many elements of the sink, or packs of them, as it is wide, and a share of
+ * what they are made of, which its lanes take in turns.  Where it goes down, packs are of steps and
+ * lanes are neighbours, else of elements, which then are. */
+struct weaving {
+	int64_t kept, steps, share; /* in packs */
+	int32_t wide, lanes, down, unused;
+};
+
+template <class T, class S, int N>
+FF_KERNEL void fold(struct ff_folding f, struct ways w, struct readers r, struct weaving v,
+		float *shares, S *sink)
 {
-	FF_SHARED float part[BLOCK];
-	int64_t element = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-	int64_t first = blockIdx.y * share, end = first + share < steps ? first + share : steps;
+	FF_SHARED float part[N][BLOCK];
+	int32_t own = (int32_t)threadIdx.x, lane = v.down ? own % v.lanes : own / v.wide;
+	int32_t column = v.down ? own / v.lanes : own % v.wide, slot = lane * v.wide + column;
+	int64_t element = (int64_t)blockIdx.x * v.wide + column, first = blockIdx.y * v.share;
+	int64_t end = first + v.share < v.steps ? first + v.share : v.steps;
 	int64_t base[FF_LOOP_READ] = {0};
-	float all = f.largest ? -INFINITY : 0;
+	float all[N];
 
-	if (element < kept)
-		step_to(f.loops, 0, f.loops.kept, element, base);
-	for (int64_t i = first + threadIdx.y; element < kept && i < end; i += blockDim.y) {
-		int64_t at[FF_LOOP_READ];
+	for (int k = 0; k < N; k++)
+		all[k] = f.largest ? -INFINITY : 0;
+	if (element < v.kept)
+		step_to(w, 0, w.loops.kept, element, base);
+	for (int64_t i = first + lane; element < v.kept && i < end; i += v.lanes) {
+		int64_t at[FF_LOOP_READ] = {base[0], base[1], base[2]};
+		float x[N];
 
-		for (int k = 0; k < FF_LOOP_READ; k++)
-			at[k] = base[k];
-		step_to(f.loops, f.loops.kept, f.loops.rank, i, at);
-		all = joined(f, all, value_at<T>(f, r, at));
+		step_to(w, w.loops.kept, w.loops.rank, i, at);
+		values_at<T, N>(f, w, r, at, x);
+		for (int k = 0; k < N; k++)
+			all[k] = joined(f, all[k], x[k]);
 	}
-	part[threadIdx.y * blockDim.x + threadIdx.x] = all;
-	__syncthreads();
-	if (threadIdx.y > 0 || element >= kept)
+	for (int k = 0; k < N; k++)
+		part[k][slot] = all[k];
+	for (int32_t apart = v.lanes / 2; apart > 0; apart /= 2) {
+		__syncthreads();
+		for (int k = 0; k < N && lane < apart; k++)
+			part[k][slot] = joined(f, part[k][slot], part[k][slot + apart * v.wide]);
+	}
+	if (lane > 0 || element >= v.kept)
 		return;
-	for (unsigned k = 1; k < blockDim.y; k++)
-		all = joined(f, all, part[k * blockDim.x + threadIdx.x]);
-	if (shares)
-		shares[blockIdx.y * kept + element] = all;
+	for (int k = 0; k < N; k++)
+		all[k] = part[k][slot];
+	for (int k = 1; k < N && v.down; k++)
+		all[0] = joined(f, all[0], all[k]);
+	for (int k = 0; k < N && !shares; k++)
+		all[k] *= f.scale;
+	if (shares && v.down)
+		shares[blockIdx.y * v.kept + element] = all[0];
+	else if (shares)
+		put_at<float, N>(shares, (blockIdx.y * v.kept + element) * N, all);
+	else if (v.down)
+		real_put(&sink[element], all[0]);
 	else
-		real_put(&sink[element], all * f.scale);
+		put_at<S, N>(sink, element * N, all);
 }
 
 template <class S>
@@ -150,11 +247,12 @@ FF_KERNEL void join_shares(
 	real_put(&sink[element], all * f.scale);
 }
 
+/* A whole number of packs, whatever their type. */
 static int64_t share_of(int64_t steps)
 {
 	int64_t least = (steps + MOST - 1) / MOST;
 
-	return least > LEAST ? least : LEAST;
+	return least > LEAST ? (least + 7) / 8 * 8 : LEAST;
 }
 
 int64_t ff_fold_scratch(const struct ff_folding *f)
@@ -181,25 +279,100 @@ static bool goes_across(const struct ff_loops *l)
 	return l->kept && kept < shared;
 }
 
-template <class T, class S>
-static cudaError_t launch(const struct ff_folding *f, const struct readers &r, S *sink,
+/* Whether `each` steps of an axis are a pack: neighbours in whatever they do not share, where packs
+ * begin.  What is one run may end in a part of one. */
+static bool has_packs(const struct ff_loops *l, uint32_t axis, int64_t each)
+{
+	bool packs = axis < l->rank && (l->n[axis] % each == 0 || l->rank == 1);
+
+	for (int k = 0; k < FF_LOOP_READ && packs; k++) {
+		packs = l->stride[k][axis] == 0 || l->stride[k][axis] == 1;
+		for (uint32_t i = 0; i < l->rank && packs && l->stride[k][axis]; i++)
+			packs = i == axis || l->stride[k][i] % each == 0;
+	}
+	return packs;
+}
+
+static struct ways ways_of(const struct ff_loops *l, uint32_t axis, int64_t each)
+{
+	struct ways w = {*l, {}, {}, 0};
+
+	if (axis < l->rank) {
+		w.loops.n[axis] = (l->n[axis] + each - 1) / each;
+		for (int k = 0; k < FF_LOOP_READ; k++) {
+			w.each[k] = each > 1 ? (int32_t)l->stride[k][axis] : 0;
+			w.loops.stride[k][axis] *= each;
+		}
+	}
+	w.narrow = ff_loops_volume(&w.loops, 0, l->rank) <= FF_NARROW;
+	for (uint32_t i = 0; i < l->rank; i++)
+		w.by[i] = divisor_of(w.loops.n[i]);
+	return w;
+}
+
+template <class T, class S, int N, int SINKS>
+static cudaError_t launch_map(struct mapping *m, cudaStream_t s)
+{
+	for (int i = 0; i < SINKS; i++)
+		m->way[i] = ways_of(&m->f[i].loops, m->f[i].loops.rank - 1, N);
+	return ff_launch(map<T, S, N, SINKS>, blocks_of((m->n + N - 1) / N), dim3(BLOCK), s, *m);
+}
+
+/* 16 bytes of what is read a thread where the loops allow it: shards begin at multiples of 64. */
+template <class T, class S, int SINKS>
+static cudaError_t launch_maps(struct mapping *m, cudaStream_t s)
+{
+	bool packs = true;
+
+	m->n = ff_loops_volume(&m->f[0].loops, 0, m->f[0].loops.rank);
+	for (int i = 0; i < SINKS; i++)
+		packs = packs && has_packs(&m->f[i].loops, m->f[i].loops.rank - 1, pack<T>::n);
+	return packs ? launch_map<T, S, pack<T>::n, SINKS>(m, s) : launch_map<T, S, 1, SINKS>(m, s);
+}
+
+template <class T, class S, int N>
+static cudaError_t launch_fold(const struct ff_folding *f, const struct readers &r, S *sink,
 		float *scratch, cudaStream_t s)
 {
-	int64_t kept = ff_loops_volume(&f->loops, 0, f->loops.kept);
-	int64_t steps = ff_loops_volume(&f->loops, f->loops.kept, f->loops.rank);
+	const struct ff_loops *l = &f->loops;
+	int64_t kept = ff_loops_volume(l, 0, l->kept), steps = ff_loops_volume(l, l->kept, l->rank);
 	int64_t share = share_of(steps), shares = (steps + share - 1) / share;
-	unsigned wide = goes_across(&f->loops) || steps < 64 ? 32 : 1;
-	dim3 grid((unsigned)((kept + wide - 1) / wide), (unsigned)shares);
+	bool down = !goes_across(l);
+	struct ways w = ways_of(l, (down ? l->rank : l->kept) - 1, N);
+	struct weaving v = {kept / (down ? 1 : N), steps / (down ? N : 1), share / (down ? N : 1),
+			32, 1, down, 0};
 	cudaError_t code;
 
-	if (f->loops.kept == f->loops.rank)
-		return ff_launch(map<T, S>, blocks_of(kept), dim3(BLOCK), s, *f, r, sink, kept);
-	code = ff_launch(fold<T, S>, grid, dim3(wide, BLOCK / wide), s, *f, r, kept, steps, share,
-			shares > 1 ? scratch : (float *)NULL, sink);
+	while (down && v.lanes < BLOCK && v.lanes * 4 <= v.steps)
+		v.lanes *= 2;
+	while (!down && v.wide > 1 && v.wide / 2 >= v.kept)
+		v.wide /= 2;
+	if (down)
+		v.wide = BLOCK / v.lanes;
+	else
+		v.lanes = BLOCK / v.wide;
+	code = ff_launch(fold<T, S, N>,
+			dim3((unsigned)((v.kept + v.wide - 1) / v.wide), (unsigned)shares),
+			dim3(BLOCK), s, *f, w, r, v, shares > 1 ? scratch : (float *)NULL, sink);
 	if (code != cudaSuccess || shares == 1)
 		return code;
 	return ff_launch(join_shares<S>, blocks_of(kept), dim3(BLOCK), s, *f, kept, shares,
 			(const float *)scratch, sink);
+}
+
+template <class T, class S>
+static cudaError_t launch(const struct ff_folding *f, const struct readers &r, S *sink,
+		float *scratch, cudaStream_t s)
+{
+	const struct ff_loops *l = &f->loops;
+	uint32_t axis = (goes_across(l) ? l->kept : l->rank) - 1;
+	struct mapping m = {{*f, {}}, {}, r, NULL, {{sink, NULL}}, 0};
+
+	if (l->kept == l->rank)
+		return launch_maps<T, S, 1>(&m, s);
+	return has_packs(l, axis, pack<T>::n) && l->n[axis] % pack<T>::n == 0
+			       ? launch_fold<T, S, pack<T>::n>(f, r, sink, scratch, s)
+			       : launch_fold<T, S, 1>(f, r, sink, scratch, s);
 }
 
 cudaError_t ff_launch_fold(const struct ff_folding *f, enum ff_dtype type, enum ff_dtype sink_type,
@@ -230,10 +403,9 @@ template <class T, class S>
 static cudaError_t launch_two(const struct ff_folding f[2], const struct readers &r,
 		const void *relu_out, const struct sinks &sink, cudaStream_t s)
 {
-	int64_t n = ff_loops_volume(&f[0].loops, 0, f[0].loops.rank);
+	struct mapping m = {{f[0], f[1]}, {}, r, relu_out, sink, 0};
 
-	return ff_launch(map_two<T, S>, blocks_of(n), dim3(BLOCK), s, f[0], f[1], r,
-			(const T *)relu_out, sink, n);
+	return launch_maps<T, S, 2>(&m, s);
 }
 
 cudaError_t ff_launch_fold_two(const struct ff_folding f[2], enum ff_dtype type,

@@ -1,119 +1,134 @@
-/* What is linear along every axis of images: a thread an element, which gathers what goes into
- * it in a fixed order, forward and backward.  SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/core/real.cuh"
-
-#define FF_RESAMPLE_FN FF_DEVICE
-#include "kernels/resample.h"
-
+/* What is linear along every axis of images: a thread has some channels of a pixel, and gathers
+ * what goes into it in a fixed order, forward and backward.  SPDX-License-Identifier: Apache-2.0 */
+#include "image.cuh"
 #include "resample.h"
 
-/* Element `i`, counted over images of `size` and `c` channels: channel, place, image. */
-FF_DEVICE void place_at(int64_t i, int64_t channels, const int64_t *size, int64_t *c, int64_t *at,
-		int64_t *n)
-{
-	*c = i % channels;
-	i /= channels;
-	for (int k = 3; k-- > 0;) {
-		at[k] = i % size[k];
-		i /= size[k];
-	}
-	*n = i;
-}
+/* `to` is what is written; runs of its places and of those of `from`, by axis. */
+struct resampling {
+	struct image from, to;
+	const struct ff_resample_run *of_to[3], *of_from[3];
+};
 
-template <class T> FF_KERNEL void resample(struct ff_resample r, const T *in, T *out)
+template <class T, int N> FF_KERNEL void resample(struct resampling r, const T *in, T *out)
 {
-	int64_t size[3] = {r.axis[0].out_n, r.axis[1].out_n, r.axis[2].out_n};
-	int64_t i = thread_index(), c, n, at[3], lo[3], hi[3];
-	float sum = 0;
+	int64_t i = thread_index();
+	struct spot s = spot_of(r.to, i, N);
+	struct ff_resample_run z, y, x;
+	float sum[N] = {};
+	several<T, N> all;
 
-	place_at(i, r.c, size, &c, at, &n);
-	if (n >= r.n)
+	if (i >= r.to.threads)
 		return;
-	for (int k = 0; k < 3; k++) {
-		at[k] += r.axis[k].out_lo;
-		lo[k] = ff_resample_begin(&r.axis[k], at[k]);
-		hi[k] = ff_resample_end(&r.axis[k], at[k]);
-	}
-	for (int64_t z = lo[0]; z < hi[0]; z++)
-		for (int64_t y = lo[1]; y < hi[1]; y++)
-			for (int64_t x = lo[2]; x < hi[2]; x++) {
-				int64_t plane = n * r.axis[0].in_n + z - r.axis[0].in_lo;
-				int64_t line = plane * r.axis[1].in_n + y - r.axis[1].in_lo;
-				int64_t pixel = line * r.axis[2].in_n + x - r.axis[2].in_lo;
+	z = r.of_to[0][s.at[0]], y = r.of_to[1][s.at[1]], x = r.of_to[2][s.at[2]];
+	for (int32_t a = z.first; a < z.end; a++)
+		for (int32_t b = y.first; b < y.end; b++) {
+			const T *row = in + row_at(r.from, s.n, a, b) + s.c;
+			float of_row = (a == z.first ? z.weight : z.others) *
+				       (b == y.first ? y.weight : y.others);
 
-				sum += ff_resample_weight(&r.axis[0], at[0], z) *
-				       ff_resample_weight(&r.axis[1], at[1], y) *
-				       ff_resample_weight(&r.axis[2], at[2], x) *
-				       real_get(in[pixel * r.c + c]);
+			FF_UNROLL
+			for (int32_t c = x.first; c < x.end; c++) {
+				several<T, N> v =
+						*(const several<T, N> *)(row + c * r.from.channels);
+				float w = of_row * (c == x.first ? x.weight : x.others);
+
+				for (int k = 0; k < N; k++)
+					sum[k] += w * real_get(v.x[k]);
 			}
-	real_put(&out[i], sum);
+		}
+	for (int k = 0; k < N; k++)
+		real_put(&all.x[k], sum[k]);
+	*(several<T, N> *)(out + i * N) = all;
 }
 
-/* Of outputs that may read an input some do not. */
-FF_DEVICE float weight_of(const struct ff_resample_axis *a, int64_t o, int64_t i)
+/* With which weight an output reads input `i`; of outputs that may read it some do not. */
+FF_DEVICE float weight_of(const struct ff_resample_run &r, int32_t i)
 {
-	bool reads = i >= ff_resample_begin(a, o) && i < ff_resample_end(a, o);
+	bool reads = i >= r.first && i < r.end;
 
-	return reads ? ff_resample_weight(a, o, i) : 0;
+	return !reads ? 0 : i == r.first ? r.weight : r.others;
 }
 
-template <class T> FF_KERNEL void resample_gradient(struct ff_resample r, const T *dout, T *din)
+template <class T, int N>
+FF_KERNEL void resample_gradient(struct resampling r, const T *dout, T *din)
 {
-	int64_t size[3] = {r.axis[0].in_n, r.axis[1].in_n, r.axis[2].in_n};
-	int64_t i = thread_index(), c, n, at[3], lo[3], hi[3];
-	float sum = 0;
+	int64_t i = thread_index();
+	struct spot s = spot_of(r.to, i, N);
+	struct ff_resample_run z, y, x;
+	float sum[N] = {};
+	several<T, N> all;
 
-	place_at(i, r.c, size, &c, at, &n);
-	if (n >= r.n)
+	if (i >= r.to.threads)
 		return;
-	for (int k = 0; k < 3; k++) {
-		const struct ff_resample_axis *a = &r.axis[k];
-		int64_t first, last;
+	z = r.of_to[0][s.at[0]], y = r.of_to[1][s.at[1]], x = r.of_to[2][s.at[2]];
+	for (int32_t a = z.first; a < z.end; a++)
+		for (int32_t b = y.first; b < y.end; b++) {
+			const T *row = dout + row_at(r.from, s.n, a, b) + s.c;
+			float of_row = weight_of(r.of_from[0][a], s.at[0]) *
+				       weight_of(r.of_from[1][b], s.at[1]);
 
-		at[k] += a->in_lo;
-		first = ff_resample_reader(a, at[k]);
-		last = ff_resample_last(a, at[k]);
-		lo[k] = first < a->out_lo ? a->out_lo : first;
-		hi[k] = last > a->out_lo + a->out_n ? a->out_lo + a->out_n : last;
-	}
-	for (int64_t z = lo[0]; z < hi[0]; z++)
-		for (int64_t y = lo[1]; y < hi[1]; y++)
-			for (int64_t x = lo[2]; x < hi[2]; x++) {
-				float w = weight_of(&r.axis[0], z, at[0]) *
-					  weight_of(&r.axis[1], y, at[1]) *
-					  weight_of(&r.axis[2], x, at[2]);
-				int64_t plane = n * r.axis[0].out_n + z - r.axis[0].out_lo;
-				int64_t line = plane * r.axis[1].out_n + y - r.axis[1].out_lo;
-				int64_t pixel = line * r.axis[2].out_n + x - r.axis[2].out_lo;
+			for (int32_t c = x.first; c < x.end; c++) {
+				float w = of_row * weight_of(r.of_from[2][c], s.at[2]);
+				several<T, N> v;
 
-				if (w != 0)
-					sum += w * real_get(dout[pixel * r.c + c]);
+				if (w == 0)
+					continue;
+				v = *(const several<T, N> *)(row + c * r.from.channels);
+				for (int k = 0; k < N; k++)
+					sum[k] += w * real_get(v.x[k]);
 			}
-	real_put(&din[i], sum);
+		}
+	for (int k = 0; k < N; k++)
+		real_put(&all.x[k], sum[k]);
+	*(several<T, N> *)(din + i * N) = all;
 }
 
-cudaError_t ff_launch_resample(enum ff_dtype type, const struct ff_resample *r, const void *in,
+static struct resampling resampling_of(const struct ff_resampling *r, bool back, int64_t each)
+{
+	struct image in = image_of(r->n, r->c, r->in[0], r->in[1], r->in[2], each);
+	struct image out = image_of(r->n, r->c, r->out[0], r->out[1], r->out[2], each);
+	struct resampling ret = {back ? out : in, back ? in : out, {}, {}};
+	const struct ff_resample_run *of_out = r->runs;
+	const struct ff_resample_run *of_in = of_out + r->out[0] + r->out[1] + r->out[2];
+
+	for (int k = 0; k < 3; k++) {
+		ret.of_to[k] = back ? of_in : of_out;
+		ret.of_from[k] = back ? of_out : of_in;
+		of_out += r->out[k];
+		of_in += r->in[k];
+	}
+	return ret;
+}
+
+template <class T, int N>
+static cudaError_t launch(const struct ff_resampling *r, bool back, const void *from, void *to,
+		cudaStream_t s)
+{
+	struct resampling all = resampling_of(r, back, N);
+
+	return ff_launch(back ? resample_gradient<T, N> : resample<T, N>, blocks_of(all.to.threads),
+			dim3(BLOCK), s, all, (const T *)from, (T *)to);
+}
+
+/* 16 bytes a thread where so many channels divide. */
+template <class T>
+static cudaError_t launch_packs(const struct ff_resampling *r, bool back, const void *from,
+		void *to, cudaStream_t s)
+{
+	return r->c % pack<T>::n == 0 ? launch<T, pack<T>::n>(r, back, from, to, s)
+				      : launch<T, 1>(r, back, from, to, s);
+}
+
+cudaError_t ff_launch_resample(enum ff_dtype type, const struct ff_resampling *r, const void *in,
 		void *out, cudaStream_t s)
 {
-	const struct ff_resample_axis *a = r->axis;
-	dim3 grid = blocks_of(r->n * a[0].out_n * a[1].out_n * a[2].out_n * r->c);
-
-	if (type == FF_BF16)
-		return ff_launch(resample<uint16_t>, grid, dim3(BLOCK), s, *r, (const uint16_t *)in,
-				(uint16_t *)out);
-	return ff_launch(
-			resample<float>, grid, dim3(BLOCK), s, *r, (const float *)in, (float *)out);
+	return type == FF_BF16 ? launch_packs<uint16_t>(r, false, in, out, s)
+			       : launch_packs<float>(r, false, in, out, s);
 }
 
-cudaError_t ff_launch_resample_gradient(enum ff_dtype type, const struct ff_resample *r,
+cudaError_t ff_launch_resample_gradient(enum ff_dtype type, const struct ff_resampling *r,
 		const void *dout, void *din, cudaStream_t s)
 {
-	const struct ff_resample_axis *a = r->axis;
-	dim3 grid = blocks_of(r->n * a[0].in_n * a[1].in_n * a[2].in_n * r->c);
-
-	if (type == FF_BF16)
-		return ff_launch(resample_gradient<uint16_t>, grid, dim3(BLOCK), s, *r,
-				(const uint16_t *)dout, (uint16_t *)din);
-	return ff_launch(resample_gradient<float>, grid, dim3(BLOCK), s, *r, (const float *)dout,
-			(float *)din);
+	return type == FF_BF16 ? launch_packs<uint16_t>(r, true, dout, din, s)
+			       : launch_packs<float>(r, true, dout, din, s);
 }
