@@ -5,21 +5,7 @@
 #include "attention.h"
 #include "cuda/core/functions.cuh"
 #include "cuda/core/philox.cuh"
-#include "cuda/core/real.cuh"
-
-#define TILE 32
-#define SIDE 16 /* threads each way, of two rows and two columns of scores */
-#define WIDTH 128
-#define EACH (WIDTH / SIDE) /* elements of a row that a thread writes, twice */
-
-typedef float elements_of[WIDTH + 1];
-typedef float scores_of[TILE + 1];
-
-/* Rows of a head: the first of all, from one to the next, how many. */
-template <class T> struct rows_of {
-	const T *x;
-	int64_t step, n;
-};
+#include "tiles.cuh"
 
 template <class T>
 FF_DEVICE struct rows_of<T> queries_at(
@@ -42,46 +28,6 @@ FF_DEVICE int64_t least(int64_t x, int64_t y)
 	return x < y ? x : y;
 }
 
-/* Elements [from, from + n) of rows first, first + 1, ...; zeros where there is none. */
-template <class T>
-FF_DEVICE void load(
-		const struct rows_of<T> &r, int64_t first, int64_t from, int64_t n, elements_of *to)
-{
-	for (int64_t row = threadIdx.y; row < TILE; row += SIDE)
-		for (int64_t d = threadIdx.x; d < n; d += SIDE)
-			to[row]
-			  [d] = first + row < r.n ? real_get(r.x[(first + row) * r.step + from + d])
-						  : 0;
-}
-
-/* Products of rows of two tiles: thread (x, y) has rows y and y + SIDE of `a` with rows x and
- * x + SIDE of `b`. */
-template <class T>
-FF_DEVICE void multiply(const struct rows_of<T> &a, int64_t a0, const struct rows_of<T> &b,
-		int64_t b0, int64_t size, elements_of *of_a, elements_of *of_b, float sum[2][2])
-{
-	uint32_t x = threadIdx.x, y = threadIdx.y;
-
-	sum[0][0] = sum[0][1] = sum[1][0] = sum[1][1] = 0;
-	for (int64_t from = 0; from < size; from += WIDTH) {
-		int64_t n = least(size - from, WIDTH);
-
-		__syncthreads(); /* who reads the last tiles is done */
-		load(a, a0, from, n, of_a);
-		load(b, b0, from, n, of_b);
-		__syncthreads();
-		for (int64_t d = 0; d < n; d++) {
-			float p = of_a[y][d], q = of_a[y + SIDE][d];
-			float s = of_b[x][d], t = of_b[x + SIDE][d];
-
-			sum[0][0] += p * s;
-			sum[0][1] += p * t;
-			sum[1][0] += q * s;
-			sum[1][1] += q * t;
-		}
-	}
-}
-
 /* What lies ahead, or beyond the last, is -infinity. */
 template <class T>
 FF_DEVICE float score(const struct ff_attention &a, const T *mask, int64_t query, int64_t key,
@@ -102,21 +48,19 @@ FF_DEVICE const T *mask_at(
 	return mask ? mask + sample * a.mask_stride[0] + head * a.mask_stride[1] : nullptr;
 }
 
-/* The scores of a tile, in shared memory. */
+/* A thread's scores of a tile. */
 template <class T>
 FF_DEVICE void make_scores(const struct ff_attention &a, const struct rows_of<T> &query, int64_t q0,
-		const struct rows_of<T> &key, int64_t k0, const T *mask, elements_of *of_q,
-		elements_of *of_k, scores_of *scores)
+		const struct rows_of<T> &key, int64_t k0, const T *mask, quad *stage,
+		float scores[OWN][OWN])
 {
-	float sum[2][2];
-
-	multiply(query, q0, key, k0, a.size, of_q, of_k, sum);
-	for (uint32_t i = 0; i < 2; i++)
-		for (uint32_t j = 0; j < 2; j++) {
-			uint32_t y = threadIdx.y + i * SIDE, x = threadIdx.x + j * SIDE;
-
-			scores[y][x] = score(a, mask, q0 + y, k0 + x, sum[i][j]);
-		}
+	multiply(query, q0, key, k0, a.size, stage, scores);
+	FF_UNROLL
+	for (uint32_t i = 0; i < OWN; i++)
+		FF_UNROLL
+	for (uint32_t j = 0; j < OWN; j++)
+		scores[i][j] = score(a, mask, q0 + threadIdx.y * OWN + i,
+				k0 + threadIdx.x * OWN + j, scores[i][j]);
 }
 
 /* Where weights are dropped: the numbers of one head of one sample. */
@@ -143,35 +87,6 @@ FF_DEVICE float factor_of(
 	return philox_uniform(n.seed, n.stream, (uint64_t)number) < a.dropped ? 0 : a.kept;
 }
 
-/* The weights of a tile, in shared memory. */
-FF_DEVICE void drop(const struct ff_attention &a, const struct numbers &n, int64_t q0, int64_t k0,
-		scores_of *weights)
-{
-	for (uint32_t i = 0; i < 2; i++)
-		for (uint32_t j = 0; j < 2; j++) {
-			uint32_t y = threadIdx.y + i * SIDE, x = threadIdx.x + j * SIDE;
-
-			weights[y][x] *= factor_of(a, n, q0 + y, k0 + x);
-		}
-}
-
-/* Adds rows of `b` by the weights of a row, or of a column, to two rows of a thread's. */
-FF_DEVICE void add_rows(const scores_of *weight, bool column, const elements_of *b, int64_t n,
-		float sum[2][EACH])
-{
-	for (uint32_t i = 0; i < 2; i++) {
-		uint32_t y = threadIdx.y + i * SIDE;
-
-		for (uint32_t k = 0; k < TILE; k++) {
-			float w = column ? weight[k][y] : weight[y][k];
-
-			for (uint32_t j = 0; j < EACH; j++)
-				if (threadIdx.x + j * SIDE < n)
-					sum[i][j] += w * b[k][threadIdx.x + j * SIDE];
-		}
-	}
-}
-
 /* Up to which key the tile's queries look. */
 FF_DEVICE int64_t keys_before(const struct ff_attention &a, int64_t q0)
 {
@@ -182,86 +97,105 @@ FF_DEVICE int64_t keys_before(const struct ff_attention &a, int64_t q0)
 
 /* ---- forward ---- */
 
-/* A row's largest score and its sum so far. */
+/* A row's largest score and its sum so far, which all threads of the row know. */
 struct running {
 	float most, sum, fix; /* fix: what was summed before is to be scaled by */
 };
 
 /* Makes a row's scores weights by what is known so far, or by what is given. */
-FF_DEVICE void weigh(float *score, struct running *r, bool given)
+FF_DEVICE void weigh(float score[OWN], struct running *r, bool given)
 {
 	float most = r->most, sum = 0;
 
-	for (uint32_t k = 0; k < TILE && !given; k++)
+	for (uint32_t k = 0; k < OWN && !given; k++)
 		most = ff_larger(score[k], most);
-	for (uint32_t k = 0; k < TILE; k++) {
+	for (int lanes = SIDE / 2; lanes > 0 && !given; lanes /= 2)
+		most = ff_larger(__shfl_xor_sync(0xffffffff, most, lanes, SIDE), most);
+	for (uint32_t k = 0; k < OWN; k++) {
 		score[k] = score[k] != -INFINITY && most != -INFINITY ? expf(score[k] - most) : 0;
 		sum += score[k];
 	}
+	for (int lanes = SIDE / 2; lanes > 0; lanes /= 2)
+		sum += __shfl_xor_sync(0xffffffff, sum, lanes, SIDE);
 	r->fix = given ? 1 : r->most != -INFINITY ? expf(r->most - most) : 0;
 	r->sum = given ? r->sum : r->sum * r->fix + sum;
 	r->most = most;
 }
 
-template <class T>
-FF_KERNEL_BESIDE(3) void forward(struct ff_attention a, struct ff_attention_values values, T *out)
+/* Before any key: nothing, or what is given of the block's queries. */
+FF_DEVICE void begin_rows(const struct ff_attention &a, const float *given, int64_t pair,
+		int64_t q0, struct running rows[OWN])
 {
-	FF_SHARED elements_of of_q[TILE], of_k[TILE];
-	FF_SHARED scores_of scores[TILE];
-	FF_SHARED struct running rows[TILE];
+	FF_UNROLL
+	for (uint32_t i = 0; i < OWN; i++) {
+		bool has = given && q0 + threadIdx.y * OWN + i < a.queries;
+
+		rows[i].most = has ? given[pair + 2 * i] : -INFINITY;
+		rows[i].sum = has ? 1 + given[pair + 2 * i + 1] : 0;
+		rows[i].fix = 1;
+	}
+}
+
+/* The weights of a row's tile as values are added up by them. */
+template <int EACH>
+FF_DEVICE void weigh_tile(const struct ff_attention &a, const struct numbers &n, int64_t q0,
+		int64_t k0, bool given, float scores[OWN][OWN], struct running rows[OWN],
+		float sum[OWN][EACH])
+{
+	FF_UNROLL
+	for (uint32_t i = 0; i < OWN; i++) {
+		weigh(scores[i], &rows[i], given);
+		for (uint32_t j = 0; j < EACH; j++)
+			sum[i][j] *= rows[i].fix;
+		if (a.dropped == 0)
+			continue;
+		FF_UNROLL
+		for (uint32_t j = 0; j < OWN; j++)
+			scores[i][j] *= factor_of(a, n, q0 + threadIdx.y * OWN + i,
+					k0 + threadIdx.x * OWN + j);
+	}
+}
+
+template <class T, int EACH>
+FF_KERNEL_BESIDE(2)
+void forward(struct ff_attention a, struct ff_attention_values values, T *out)
+{
+	FF_SHARED quad stage[TILE * QUADS], weights[TILE * QUADS];
 	int64_t tiles = (a.queries + TILE - 1) / TILE, item = blockIdx.x / tiles;
 	int64_t sample = item / a.heads, head = item % a.heads, from = blockIdx.y * WIDTH;
 	int64_t q0 = blockIdx.x % tiles * TILE, end = keys_before(a, q0);
-	int64_t n = least(a.size - from, WIDTH);
-	uint32_t own = threadIdx.y * SIDE + threadIdx.x;
 	struct rows_of<T> q = queries_at(a, (const T *)values.query, sample, head);
 	struct rows_of<T> k = keys_at(a, (const T *)values.key, sample, key_head(a, head));
 	struct rows_of<T> v = keys_at(a, (const T *)values.value, sample, key_head(a, head));
 	const T *mask = mask_at(a, (const T *)values.mask, sample, head);
-	const float *given = values.given;
 	struct numbers numbers = numbers_of(a, values, sample, head);
-	int64_t pair = 2 * (item * a.queries + q0 + own);
-	float sum[2][EACH] = {};
+	int64_t pair = 2 * (item * a.queries + q0 + threadIdx.y * OWN);
+	struct running rows[OWN];
+	float sum[OWN][EACH] = {}, scores[OWN][OWN];
 
-	if (own < TILE) {
-		bool has = given && q0 + own < a.queries;
-
-		rows[own].most = has ? given[pair] : -INFINITY;
-		rows[own].sum = has ? 1 + given[pair + 1] : 0;
-		rows[own].fix = 1;
-	}
+	begin_rows(a, values.given, pair, q0, rows);
 	for (int64_t k0 = 0; k0 < end; k0 += TILE) {
-		make_scores(a, q, q0, k, k0, mask, of_q, of_k, scores);
-		__syncthreads();
-		if (own < TILE)
-			weigh(scores[own], &rows[own], given != nullptr);
-		if (out)
-			load(v, k0, from, n, of_k);
-		__syncthreads();
-		if (out && a.dropped > 0) {
-			drop(a, numbers, q0, k0, scores);
-			__syncthreads();
-		}
-		for (uint32_t i = 0; i < 2; i++)
-			for (uint32_t j = 0; j < EACH; j++)
-				sum[i][j] *= rows[threadIdx.y + i * SIDE].fix;
-		if (out)
-			add_rows(scores, false, of_k, n, sum);
+		make_scores(a, q, q0, k, k0, mask, stage, scores);
+		weigh_tile<EACH>(a, numbers, q0, k0, values.given != nullptr, scores, rows, sum);
+		if (!out)
+			continue;
+		put_tile(scores, true, weights);
+		add_rows<T, EACH>(weights, v, k0, from, a.size, stage, sum);
 	}
-	__syncthreads();
-	for (uint32_t i = 0; i < 2 && out; i++) {
-		int64_t y = threadIdx.y + i * SIDE;
-		int64_t at = ((sample * a.queries + q0 + y) * a.heads + head) * a.size + from;
-		float factor = rows[y].most != -INFINITY ? 1 / rows[y].sum : 0;
+	FF_UNROLL
+	for (uint32_t i = 0; i < OWN; i++) {
+		bool any = rows[i].most != -INFINITY;
 
 		for (uint32_t j = 0; j < EACH; j++)
-			if (q0 + y < a.queries && threadIdx.x + j * SIDE < n)
-				real_put(&out[at + threadIdx.x + j * SIDE], sum[i][j] * factor);
+			sum[i][j] *= any ? 1 / rows[i].sum : 0;
+		if (threadIdx.x > 0 || blockIdx.y > 0 || q0 + threadIdx.y * OWN + i >= a.queries)
+			continue;
+		values.pairs[pair + 2 * i] = rows[i].most;
+		values.pairs[pair + 2 * i + 1] = any ? rows[i].sum - 1 : 0;
 	}
-	if (own >= TILE || q0 + own >= a.queries || blockIdx.y > 0)
-		return;
-	values.pairs[pair] = rows[own].most;
-	values.pairs[pair + 1] = rows[own].most != -INFINITY ? rows[own].sum - 1 : 0;
+	if (out)
+		put_rows<T, EACH>(out + (sample * a.queries * a.heads + head) * a.size + from,
+				a.heads * a.size, q0, a.queries, a.size - from, sum);
 }
 
 /* ---- backward ---- */
@@ -317,107 +251,110 @@ FF_DEVICE struct head_of<T> head_at(const struct ff_attention &a,
 			numbers_of(a, v, sample, head)};
 }
 
-/* Weights of a tile as values are added up by them, and the slopes of its scores. */
+/* Weights of a tile as values are added up by them, where they are wanted, and the slopes of its
+ * scores, in shared memory: a query a row, or a key. */
 template <class T>
 FF_DEVICE void make_slopes(const struct ff_attention &a, const struct head_of<T> &h, int64_t q0,
-		int64_t k0, elements_of *one, elements_of *other, scores_of *weights,
-		scores_of *slopes)
+		int64_t k0, bool turned, quad *stage, quad *weights, quad *slopes)
 {
-	float sum[2][2];
+	float s[OWN][OWN], slope[OWN][OWN];
 
-	make_scores(a, h.query, q0, h.key, k0, h.mask, one, other, weights);
-	multiply(h.dout, q0, h.value, k0, a.size, one, other, sum);
-	for (uint32_t i = 0; i < 2; i++)
-		for (uint32_t j = 0; j < 2; j++) {
-			uint32_t y = threadIdx.y + i * SIDE, x = threadIdx.x + j * SIDE;
-			float s = weights[y][x], w = 0, slope = 0, factor = 1;
+	make_scores(a, h.query, q0, h.key, k0, h.mask, stage, s);
+	put_tile(s, turned, slopes); /* for want of registers */
+	multiply(h.dout, q0, h.value, k0, a.size, stage, slope);
+	take_tile(slopes, turned, s);
+	FF_UNROLL
+	for (uint32_t i = 0; i < OWN; i++)
+		FF_UNROLL
+	for (uint32_t j = 0; j < OWN; j++) {
+		int64_t y = q0 + threadIdx.y * OWN + i, x = k0 + threadIdx.x * OWN + j;
+		float w = 0, factor = 1, product = slope[i][j];
 
-			if (s != -INFINITY && h.pair_slopes[2 * (q0 + y) + 1] != -INFINITY) {
-				factor = factor_of(a, h.numbers, q0 + y, k0 + x);
-				w = expf(s - h.pair_slopes[2 * (q0 + y) + 1]);
-				slope = w * (factor * sum[i][j] - h.pair_slopes[2 * (q0 + y)]) *
-					a.scale;
-			}
-			weights[y][x] = factor * w;
-			slopes[y][x] = slope;
+		slope[i][j] = 0;
+		if (s[i][j] != -INFINITY && h.pair_slopes[2 * y + 1] != -INFINITY) {
+			factor = factor_of(a, h.numbers, y, x);
+			w = expf(s[i][j] - h.pair_slopes[2 * y + 1]);
+			slope[i][j] = w * (factor * product - h.pair_slopes[2 * y]) * a.scale;
 		}
-}
-
-template <class T>
-FF_DEVICE void put_rows(T *x, int64_t step, int64_t first, int64_t rows, int64_t n,
-		const float sum[2][EACH])
-{
-	for (uint32_t i = 0; i < 2; i++) {
-		int64_t y = first + threadIdx.y + i * SIDE;
-
-		for (uint32_t j = 0; j < EACH; j++)
-			if (y < rows && threadIdx.x + j * SIDE < n)
-				real_put(&x[y * step + threadIdx.x + j * SIDE], sum[i][j]);
+		s[i][j] = factor * w;
 	}
+	if (weights)
+		put_tile(s, turned, weights);
+	put_tile(slope, turned, slopes);
 }
 
 /* A block has a tile of keys of one key head, and goes through the queries of all heads that
  * share it. */
-template <class T>
-FF_KERNEL_BESIDE(2) void key_gradients(struct ff_attention a, struct ff_attention_values values,
-		const T *dout, T *dkey, T *dvalue)
+template <class T, int EACH>
+FF_DEVICE void gather_gradients(const struct ff_attention &a,
+		const struct ff_attention_values &values, const T *dout, T *dkey, T *dvalue)
 {
-	FF_SHARED elements_of one[TILE], other[TILE];
-	FF_SHARED scores_of weights[TILE], slopes[TILE];
+	FF_SHARED quad stage[TILE * QUADS], weights[TILE * QUADS], slopes[TILE * QUADS];
 	int64_t tiles = (a.keys + TILE - 1) / TILE, item = blockIdx.x / tiles;
-	int64_t sample = item / a.key_heads, from = item % a.key_heads;
-	int64_t k0 = blockIdx.x % tiles * TILE, col = blockIdx.y * WIDTH;
-	int64_t n = least(a.size - col, WIDTH), ahead = a.first_key + k0 - a.first_query;
-	int64_t start = a.causal && ahead > 0 ? ahead / TILE * TILE : 0;
-	int64_t at = (sample * a.keys * a.key_heads + from) * a.size + col;
-	float of_key[2][EACH] = {}, of_value[2][EACH] = {};
+	int64_t sample = item / a.key_heads, from = item % a.key_heads, at;
+	int64_t k0 = blockIdx.x % tiles * TILE, col = EACH * SIDE < WIDTH ? 0 : blockIdx.y * WIDTH;
+	float of_key[OWN][EACH] = {}, of_value[OWN][EACH] = {};
 
 	for (int64_t head = 0; head < a.heads; head++) {
+		int64_t ahead = a.first_key + k0 - a.first_query;
 		struct head_of<T> h;
 
 		if (key_head(a, head) != from)
 			continue;
 		h = head_at(a, values, dout, sample, head);
-		for (int64_t q0 = start; q0 < a.queries; q0 += TILE) {
-			make_slopes(a, h, q0, k0, one, other, weights, slopes);
-			__syncthreads();
-			load(h.query, q0, col, n, one);
-			load(h.dout, q0, col, n, other);
-			__syncthreads();
-			add_rows(slopes, true, one, n, of_key);
-			add_rows(weights, true, other, n, of_value);
+		for (int64_t q0 = a.causal && ahead > 0 ? ahead / TILE * TILE : 0; q0 < a.queries;
+				q0 += TILE) {
+			make_slopes(a, h, q0, k0, false, stage, weights, slopes);
+			add_rows<T, EACH>(slopes, h.query, q0, col, a.size, stage, of_key);
+			add_rows<T, EACH>(weights, h.dout, q0, col, a.size, stage, of_value);
 		}
 	}
+	at = (sample * a.keys * a.key_heads + from) * a.size + col;
 	if (dkey)
-		put_rows(dkey + at, a.key_heads * a.size, k0, a.keys, n, of_key);
+		put_rows<T, EACH>(
+				dkey + at, a.key_heads * a.size, k0, a.keys, a.size - col, of_key);
 	if (dvalue)
-		put_rows(dvalue + at, a.key_heads * a.size, k0, a.keys, n, of_value);
+		put_rows<T, EACH>(dvalue + at, a.key_heads * a.size, k0, a.keys, a.size - col,
+				of_value);
+}
+
+/* What a thread has of wide heads takes the registers of two blocks. */
+template <class T>
+FF_KERNEL_BESIDE(1)
+void key_gradients(struct ff_attention a, struct ff_attention_values values, const T *dout, T *dkey,
+		T *dvalue)
+{
+	gather_gradients<T, 8>(a, values, dout, dkey, dvalue);
+}
+
+template <class T>
+FF_KERNEL_BESIDE(2)
+void narrow_key_gradients(struct ff_attention a, struct ff_attention_values values, const T *dout,
+		T *dkey, T *dvalue)
+{
+	gather_gradients<T, 4>(a, values, dout, dkey, dvalue);
 }
 
 /* A block has a tile of queries.  Where it writes all of their elements, `dquery` may be `dout`:
  * nobody else reads those. */
-template <class T>
-FF_KERNEL void query_gradients(
+template <class T, int EACH>
+FF_KERNEL_BESIDE(2)
+void query_gradients(
 		struct ff_attention a, struct ff_attention_values values, const T *dout, T *dquery)
 {
-	FF_SHARED elements_of one[TILE], other[TILE];
-	FF_SHARED scores_of weights[TILE], slopes[TILE];
+	FF_SHARED quad stage[TILE * QUADS], slopes[TILE * QUADS];
 	int64_t tiles = (a.queries + TILE - 1) / TILE, item = blockIdx.x / tiles;
 	int64_t sample = item / a.heads, head = item % a.heads, col = blockIdx.y * WIDTH;
 	int64_t q0 = blockIdx.x % tiles * TILE, end = keys_before(a, q0);
-	int64_t n = least(a.size - col, WIDTH);
 	int64_t at = (sample * a.queries * a.heads + head) * a.size + col;
 	struct head_of<T> h = head_at(a, values, dout, sample, head);
-	float sum[2][EACH] = {};
+	float sum[OWN][EACH] = {};
 
 	for (int64_t k0 = 0; k0 < end; k0 += TILE) {
-		make_slopes(a, h, q0, k0, one, other, weights, slopes);
-		__syncthreads();
-		load(h.key, k0, col, n, one);
-		__syncthreads();
-		add_rows(slopes, false, one, n, sum);
+		make_slopes(a, h, q0, k0, true, stage, (quad *)nullptr, slopes);
+		add_rows<T, EACH>(slopes, h.key, k0, col, a.size, stage, sum);
 	}
-	put_rows(dquery + at, a.heads * a.size, q0, a.queries, n, sum);
+	put_rows<T, EACH>(dquery + at, a.heads * a.size, q0, a.queries, a.size - col, sum);
 }
 
 /* ---- launches ---- */
@@ -425,6 +362,12 @@ FF_KERNEL void query_gradients(
 static unsigned tiles_of(int64_t rows)
 {
 	return (unsigned)((rows + TILE - 1) / TILE);
+}
+
+/* Narrow heads take as many elements a thread as there are rows. */
+static bool is_narrow(const struct ff_attention *a)
+{
+	return a->size <= TILE;
 }
 
 static unsigned columns_of(const struct ff_attention *a)
@@ -439,7 +382,8 @@ static cudaError_t launch_forward(const struct ff_attention *a, const struct ff_
 	dim3 grid((unsigned)(a->samples * a->heads) * tiles_of(a->queries),
 			out ? columns_of(a) : 1);
 
-	return ff_launch(forward<T>, grid, dim3(SIDE, SIDE), s, *a, *v, (T *)out);
+	return ff_launch(is_narrow(a) ? forward<T, 4> : forward<T, 8>, grid, dim3(SIDE, SIDE), s,
+			*a, *v, (T *)out);
 }
 
 cudaError_t ff_launch_attention(enum ff_dtype type, const struct ff_attention *a,
@@ -474,8 +418,8 @@ static cudaError_t launch_keys(const struct ff_attention *a, const struct ff_att
 {
 	dim3 grid((unsigned)(a->samples * a->key_heads) * tiles_of(a->keys), columns_of(a));
 
-	return ff_launch(key_gradients<T>, grid, dim3(SIDE, SIDE), s, *a, *v, (const T *)dout,
-			(T *)dkey, (T *)dvalue);
+	return ff_launch(is_narrow(a) ? narrow_key_gradients<T> : key_gradients<T>, grid,
+			dim3(SIDE, SIDE), s, *a, *v, (const T *)dout, (T *)dkey, (T *)dvalue);
 }
 
 cudaError_t ff_launch_attention_keys(enum ff_dtype type, const struct ff_attention *a,
@@ -503,8 +447,8 @@ static cudaError_t launch_queries(const struct ff_attention *a, const struct ff_
 	dim3 grid((unsigned)(a->samples * a->heads) * tiles_of(a->queries), columns_of(a));
 	T *sink = (T *)(columns_of(a) > 1 ? scratch : gradient);
 
-	return ff_launch(query_gradients<T>, grid, dim3(SIDE, SIDE), s, *a, *v, (const T *)gradient,
-			sink);
+	return ff_launch(is_narrow(a) ? query_gradients<T, 4> : query_gradients<T, 8>, grid,
+			dim3(SIDE, SIDE), s, *a, *v, (const T *)gradient, sink);
 }
 
 cudaError_t ff_launch_attention_queries(enum ff_dtype type, const struct ff_attention *a,
