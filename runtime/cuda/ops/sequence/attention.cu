@@ -56,11 +56,12 @@ FF_DEVICE void make_scores(const struct ff_attention &a, const struct rows_of<T>
 {
 	multiply(query, q0, key, k0, a.size, stage, scores);
 	FF_UNROLL
-	for (uint32_t i = 0; i < OWN; i++)
+	for (uint32_t i = 0; i < OWN; i++) {
 		FF_UNROLL
-	for (uint32_t j = 0; j < OWN; j++)
-		scores[i][j] = score(a, mask, q0 + threadIdx.y * OWN + i,
-				k0 + threadIdx.x * OWN + j, scores[i][j]);
+		for (uint32_t j = 0; j < OWN; j++)
+			scores[i][j] = score(a, mask, q0 + threadIdx.y * OWN + i,
+					k0 + threadIdx.x * OWN + j, scores[i][j]);
+	}
 }
 
 /* Where weights are dropped: the numbers of one head of one sample. */
@@ -264,19 +265,21 @@ FF_DEVICE void make_slopes(const struct ff_attention &a, const struct head_of<T>
 	multiply(h.dout, q0, h.value, k0, a.size, stage, slope);
 	take_tile(slopes, turned, s);
 	FF_UNROLL
-	for (uint32_t i = 0; i < OWN; i++)
+	for (uint32_t i = 0; i < OWN; i++) {
 		FF_UNROLL
-	for (uint32_t j = 0; j < OWN; j++) {
-		int64_t y = q0 + threadIdx.y * OWN + i, x = k0 + threadIdx.x * OWN + j;
-		float w = 0, factor = 1, product = slope[i][j];
+		for (uint32_t j = 0; j < OWN; j++) {
+			int64_t y = q0 + threadIdx.y * OWN + i, x = k0 + threadIdx.x * OWN + j;
+			float w = 0, factor = 1, product = slope[i][j];
 
-		slope[i][j] = 0;
-		if (s[i][j] != -INFINITY && h.pair_slopes[2 * y + 1] != -INFINITY) {
-			factor = factor_of(a, h.numbers, y, x);
-			w = expf(s[i][j] - h.pair_slopes[2 * y + 1]);
-			slope[i][j] = w * (factor * product - h.pair_slopes[2 * y]) * a.scale;
+			slope[i][j] = 0;
+			if (s[i][j] != -INFINITY && h.pair_slopes[2 * y + 1] != -INFINITY) {
+				factor = factor_of(a, h.numbers, y, x);
+				w = expf(s[i][j] - h.pair_slopes[2 * y + 1]);
+				slope[i][j] = w * (factor * product - h.pair_slopes[2 * y]) *
+					      a.scale;
+			}
+			s[i][j] = factor * w;
 		}
-		s[i][j] = factor * w;
 	}
 	if (weights)
 		put_tile(s, turned, weights);
