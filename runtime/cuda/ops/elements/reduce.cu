@@ -1,6 +1,6 @@
 /* Maxima along axes: what their preludes write, and their gradients; what else reductions do,
  * binary.cu has.  SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/core/real.cuh"
+#include "cuda/core/places.cuh"
 #include "fold.h"
 
 template <class T>
@@ -24,23 +24,37 @@ cudaError_t ff_launch_pair(enum ff_dtype type, const void *most, const float *co
 			pairs, n);
 }
 
+struct spreading {
+	struct ff_loops loops;
+	struct divisor by[FF_MAX_RANK];
+	int64_t n;
+};
+
+/* Where element `i` of the gradient has its pair, and what it is a share of. */
+template <class I> FF_DEVICE void sources_of(const struct spreading &s, I i, int64_t *y, int64_t *z)
+{
+	for (uint32_t axis = s.loops.rank; axis-- > 0;) {
+		I step = i;
+
+		i = axis > 0 ? (I)divided(s.by[axis], &step) : 0;
+		*y += (int64_t)step * s.loops.stride[FF_LOOP_Y][axis];
+		*z += (int64_t)step * s.loops.stride[FF_LOOP_Z][axis];
+	}
+}
+
 /* A thread has one element of the gradient; where the largest is no number it is none. */
 template <class T>
-FF_KERNEL void spread(struct ff_loops l, const T *in, const float *pairs, const T *dout, T *din,
-		int64_t n)
+FF_KERNEL void spread(struct spreading s, const T *in, const float *pairs, const T *dout, T *din)
 {
-	int64_t i = thread_index(), left = i, y = 0, z = 0;
+	int64_t i = thread_index(), y = 0, z = 0;
 	float most, share;
 
-	if (i >= n)
+	if (i >= s.n)
 		return;
-	for (uint32_t axis = l.rank; axis-- > 0;) {
-		int64_t rest = axis > 0 ? left / l.n[axis] : 0, step = left - rest * l.n[axis];
-
-		y += step * l.stride[FF_LOOP_Y][axis];
-		z += step * l.stride[FF_LOOP_Z][axis];
-		left = rest;
-	}
+	if (s.n <= FF_NARROW)
+		sources_of(s, (uint32_t)i, &y, &z);
+	else
+		sources_of(s, i, &y, &z);
 	most = pairs[y];
 	share = real_get(in[i]) == most ? real_get(dout[z]) / pairs[y + 1] : 0;
 	real_put(&din[i], most == most ? share : most);
@@ -50,10 +64,12 @@ template <class T>
 static cudaError_t launch(const struct ff_loops *l, const void *in, const float *pairs,
 		const void *dout, void *din, cudaStream_t s)
 {
-	int64_t n = ff_loops_volume(l, 0, l->rank);
+	struct spreading all = {*l, {}, ff_loops_volume(l, 0, l->rank)};
 
-	return ff_launch(spread<T>, blocks_of(n), dim3(BLOCK), s, *l, (const T *)in, pairs,
-			(const T *)dout, (T *)din, n);
+	for (uint32_t i = 0; i < l->rank; i++)
+		all.by[i] = divisor_of(l->n[i]);
+	return ff_launch(spread<T>, blocks_of(all.n), dim3(BLOCK), s, all, (const T *)in, pairs,
+			(const T *)dout, (T *)din);
 }
 
 cudaError_t ff_launch_spread(enum ff_dtype type, const struct ff_loops *loops, const void *in,
