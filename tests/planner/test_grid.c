@@ -29,44 +29,71 @@ static struct ff_graph three_layers(void)
 	return g;
 }
 
+/* What looks for strategies of a graph on devices that have `memory` bytes. */
+struct looking {
+	const struct ff_graph *g;
+	const struct ff_machine *m;
+	struct ff_pricer *pricer;
+	struct ff_space *space;
+	struct ff_evaluator *evaluator;
+};
+
+static struct looking open_looking(
+		const struct ff_graph *g, const struct ff_machine *m, int64_t memory)
+{
+	struct looking ret = {.g = g, .m = m};
+	struct ff_error err = {0};
+
+	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &ret.pricer, &err));
+	CHECK_OK(ff_space_create(g, m, &ret.space, &err));
+	ff_space_allow(ret.space, FF_SPACE_ALL);
+	CHECK_OK(ff_evaluator_create(g, m, ret.pricer, memory, 0, &ret.evaluator, &err));
+	return ret;
+}
+
+static void close_looking(struct looking *l)
+{
+	ff_evaluator_destroy(l->evaluator);
+	ff_space_destroy(l->space);
+	ff_pricer_destroy(l->pricer);
+}
+
+/* How the strategy of that name does. */
+static struct ff_evaluation named(struct looking *l, const char *name)
+{
+	struct ff_evaluation ret;
+	struct ff_error err = {0};
+	struct ff_strategy s;
+
+	CHECK_OK(ff_init_strategy(name, l->space, l->g, l->m, 0, &arena, &s, &err));
+	CHECK_OK(ff_evaluator_set(l->evaluator, &s, &ret, &err));
+	return ret;
+}
+
 struct looked {
 	bool found;
-	struct ff_evaluation at; /* of the name it was compared with */
-	double step_us;          /* of the best */
+	double step_us;
 	char name[FF_GRID_NAME];
 };
 
-/* The best of the grid where devices have `memory` bytes, and how `name` does. */
-static struct looked look(const struct ff_graph *g, const struct ff_machine *m, int64_t memory,
-		struct ff_grid grid, const char *name)
+/* The best of the grid. */
+static struct looked look(struct looking *l, struct ff_grid grid)
 {
-	struct ff_evaluator *evaluator;
-	struct ff_error err = {0};
-	struct ff_pricer *pricer;
-	struct ff_strategy s;
-	struct ff_space *space;
 	struct looked ret = {0};
+	struct ff_error err = {0};
+	struct ff_strategy s;
 
-	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &pricer, &err));
-	CHECK_OK(ff_space_create(g, m, &space, &err));
-	ff_space_allow(space, FF_SPACE_ALL);
-	CHECK_OK(ff_evaluator_create(g, m, pricer, memory, 0, &evaluator, &err));
-	CHECK_OK(ff_init_strategy(name, space, g, m, 0, &arena, &s, &err));
-	CHECK_OK(ff_evaluator_set(evaluator, &s, &ret.at, &err));
-	grid.evaluator = evaluator;
-	grid.space = space;
-	grid.graph = g;
-	grid.machine = m;
+	grid.evaluator = l->evaluator;
+	grid.space = l->space;
+	grid.graph = l->g;
+	grid.machine = l->m;
 	CHECK_OK(ff_grid_find(&grid, &arena, &s, ret.name, &ret.found, &err));
 	if (ret.found) {
 		struct ff_evaluation best;
 
-		CHECK_OK(ff_evaluator_set(evaluator, &s, &best, &err));
+		CHECK_OK(ff_evaluator_set(l->evaluator, &s, &best, &err));
 		ret.step_us = best.step_us;
 	}
-	ff_evaluator_destroy(evaluator);
-	ff_space_destroy(space);
-	ff_pricer_destroy(pricer);
 	return ret;
 }
 
@@ -79,26 +106,33 @@ START_TEST(test_has_zero_bubbles)
 	struct ff_machine m = fixture_machine(
 			&(struct fixture_machine){4, 1, true, (int64_t)1 << 34, 1e4, 1e3}, &arena);
 	struct ff_error err = {0};
+	struct looking l;
 	struct looked x;
 	struct ff_graph g;
 
 	CHECK_OK(ff_zoo_build("gpt2", 16, sets, 5, &arena, &g, &err));
+	l = open_looking(&g, &m, 0);
+	x = look(&l, (struct ff_grid){.whole = true});
+	ck_assert(x.found);
+	ck_assert_msg(strstr(x.name, ",zb-"), "%s", x.name);
 	for (uint32_t i = 0; i < 2; i++) {
-		x = look(&g, &m, 0, (struct ff_grid){.whole = true}, names[i]);
-		ck_assert(x.found);
-		ck_assert_msg(x.step_us <= x.at.step_us, "%s takes %g us, %s %g", x.name, x.step_us,
-				names[i], x.at.step_us);
-		ck_assert_msg(strstr(x.name, ",zb-"), "%s", x.name);
+		double step_us = named(&l, names[i]).step_us;
+
+		ck_assert_msg(x.step_us <= step_us, "%s takes %g us, %s %g", x.name, x.step_us,
+				names[i], step_us);
 	}
+	close_looking(&l);
 }
 END_TEST
 
 /* The least memory of which `name` is said to need nothing more. */
 static int64_t least_bytes(const struct ff_graph *g, const struct ff_machine *m, const char *name)
 {
-	struct ff_grid grid = {.samples = true, .most = 1};
+	struct looking l = open_looking(g, m, 1);
+	int64_t over = named(&l, name).over_bytes;
 
-	return look(g, m, 1, grid, name).at.over_bytes / m->n_devices + 1;
+	close_looking(&l);
+	return over / m->n_devices + 1;
 }
 
 /* Memory that recomputing all blocks leaves is used: what is found recomputes some, and is faster
@@ -111,26 +145,29 @@ START_TEST(test_has_some_blocks)
 	static const char *const alike[] = {"", ",recompute=light", ",recompute"};
 	struct ff_machine m = fixture_devices(1, &arena);
 	struct ff_error err = {0};
+	struct looking l;
+	struct looked x;
 	struct ff_graph g;
 	int64_t memory;
-	struct looked x;
 
 	CHECK_OK(ff_zoo_build("gpt2", 1, sets, 5, &arena, &g, &err));
 	memory = least_bytes(&g, &m, some);
 	memory += memory / 50; /* a layout has gaps */
+	l = open_looking(&g, &m, memory);
+	x = look(&l, (struct ff_grid){.fill = true, .whole = true});
+	ck_assert(x.found);
+	ck_assert_msg(strstr(x.name, ",recompute="), "%s", x.name);
 	for (uint32_t i = 0; i < 3; i++) {
+		struct ff_evaluation at;
 		char name[100];
 
 		snprintf(name, sizeof(name), "megatron:1,1,1,1%s", alike[i]);
-		x = look(&g, &m, memory, (struct ff_grid){.fill = true, .whole = true}, name);
-		ck_assert(x.found);
-		ck_assert_msg(!x.at.fits || x.at.step_us > x.step_us, "%s: %g us, %s: %g", x.name,
-				x.step_us, name, x.at.step_us);
+		at = named(&l, name);
+		ck_assert_msg(!at.fits || at.step_us > x.step_us, "%s: %g us, %s: %g", x.name,
+				x.step_us, name, at.step_us);
 	}
-	ck_assert_msg(strstr(x.name, ",recompute="), "%s", x.name);
-	ck_assert_msg(look(&g, &m, memory, (struct ff_grid){.fill = true, .whole = true}, some)
-							.at.step_us >= x.step_us,
-			"%s", x.name);
+	ck_assert_msg(named(&l, some).step_us >= x.step_us, "%s", x.name);
+	close_looking(&l);
 }
 END_TEST
 
@@ -147,12 +184,15 @@ START_TEST(test_in_a_hurry)
 	struct ff_graph g = three_layers();
 	struct ff_machine m = fixture_devices(4, &arena);
 	struct ff_grid grid = {.samples = true, .stop = at_once};
-	int64_t live = look(&g, &m, 1, grid, least).at.over_bytes / 4, limit = live + live / 10;
-	struct looked x = look(&g, &m, limit, grid, "data-parallel");
+	int64_t live = least_bytes(&g, &m, least);
+	struct looking l = open_looking(&g, &m, live + live / 10);
 
-	ck_assert(!x.at.fits);
-	ck_assert(x.found);
-	ck_assert(!look(&g, &m, limit / 8, grid, least).found);
+	ck_assert(!named(&l, "data-parallel").fits);
+	ck_assert(look(&l, grid).found);
+	close_looking(&l);
+	l = open_looking(&g, &m, (live + live / 10) / 8);
+	ck_assert(!look(&l, grid).found);
+	close_looking(&l);
 }
 END_TEST
 
@@ -179,7 +219,7 @@ START_TEST(test_lays_out_late)
 {
 	struct ff_graph g = three_layers();
 	struct ff_machine m = fixture_devices(4, &arena);
-	int64_t memory = look(&g, &m, 1, (struct ff_grid){.samples = true}, "single").at.over_bytes;
+	int64_t memory = 4 * least_bytes(&g, &m, "single");
 	uint32_t n = 0;
 	bool found = true;
 
@@ -194,9 +234,11 @@ START_TEST(test_lays_out_late)
 				.begins = begins,
 				.visit = visits,
 				.ctx = &told[1]};
-		struct looked x = look(&g, &m, memory, late, "single");
-		struct looked y = look(&g, &m, memory, now, "single");
+		struct looking l[2] = {open_looking(&g, &m, memory), open_looking(&g, &m, memory)};
+		struct looked x = look(&l[0], late), y = look(&l[1], now);
 
+		close_looking(&l[0]);
+		close_looking(&l[1]);
 		found = x.found;
 		ck_assert(x.found == y.found);
 		ck_assert(told[0].begun == (found ? 1 : 0) && told[1].begun == told[0].begun);

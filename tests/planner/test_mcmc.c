@@ -95,13 +95,14 @@ static void check_optimum(const struct ff_graph *g, const struct fixture_machine
 	struct ff_machine m = fixture_machine(f, &arena);
 	struct rig r = rig_open(g, &m, memory);
 	struct ff_search_result best, found;
+	uint64_t seeds = ff_test_rounds(5);
 	struct ff_schedule lowered;
 	struct ff_error err = {0};
 
 	CHECK_OK(rig_exhaustive(&r, 200000, &best, &err));
 	ck_assert(best.evaluation.fits);
 	ck_assert_double_eq(fresh_us(&r, &best.best, &lowered), best.evaluation.step_us);
-	for (uint64_t seed = 1; seed <= 5; seed++) {
+	for (uint64_t seed = 1; seed <= seeds; seed++) {
 		struct ff_search_options opt = {.seed = seed, .proposals = 20000};
 
 		CHECK_OK(rig_mcmc(&r, &opt, &found, &err));
@@ -251,8 +252,8 @@ START_TEST(test_what_fits_is_not_laid_out)
 	const char *const starts[] = {"data-parallel", NULL}, *const set[] = {"norm=none"};
 	uint32_t gaps = 0;
 
-	for (uint32_t k = 0; k < 8; k++) {
-		struct fixture_machine f = {1, 2 + k % 4 / 2 * 6, true, 16 * GIB, 1e3, 1e3};
+	for (uint32_t k = 0; k < 4; k++) {
+		struct fixture_machine f = {1, 2 + k / 2 * 6, true, 16 * GIB, 1e3, 1e3};
 		struct ff_machine m = fixture_machine(&f, &arena);
 		struct ff_error err = {0};
 		struct ff_schedule plan;
@@ -260,8 +261,7 @@ START_TEST(test_what_fits_is_not_laid_out)
 		struct ff_graph g;
 		int64_t live;
 
-		CHECK_OK(ff_zoo_build(
-				nets[k % 4], 64, set, k % 4 == 1 || k % 4 == 2, &arena, &g, &err));
+		CHECK_OK(ff_zoo_build(nets[k], 64, set, k == 1 || k == 2, &arena, &g, &err));
 		CHECK_OK(ff_strategy_data_parallel(&g, m.n_devices, &arena, &s, &err));
 		CHECK_OK(ff_lower(&g, &m, &s, NULL, &arena, &plan, &err));
 		live = most(plan.live_bytes, m.n_devices);

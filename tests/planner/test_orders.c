@@ -432,6 +432,7 @@ END_TEST
  * inputs brought just before they are read, or layers moved alone, it took 455 us. */
 START_TEST(test_recurrent_network)
 {
+	uint64_t seeds = ff_test_rounds(3);
 	struct ff_search_result found;
 	struct ff_evaluator *e;
 	struct ff_error err = {0};
@@ -445,7 +446,7 @@ START_TEST(test_recurrent_network)
 	CHECK_OK(ff_pricer_create(&g, &m, FF_ESTIMATE_PEAK, NULL, NULL, "rnn", &pricer, &err));
 	CHECK_OK(ff_space_create(&g, &m, &space, &err));
 	ff_space_allow(space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS | FF_SPACE_MICRO);
-	for (uint64_t seed = 1; seed <= 3; seed++) {
+	for (uint64_t seed = 1; seed <= seeds; seed++) {
 		struct ff_search_options opt = {.seed = seed, .proposals = 60000, .pricer = pricer};
 
 		CHECK_OK(ff_evaluator_create(&g, &m, pricer, 0, 0, &e, &err));

@@ -96,7 +96,7 @@ static const struct fixture_machine machines[] = {
 };
 #define N_MACHINES (sizeof(machines) / sizeof(*machines))
 
-static void walk_machines(const char *net, uint64_t batch, const char *set, uint64_t proposals)
+static void walk_machines(const char *net, uint64_t batch, const char *set, uint32_t proposals)
 {
 	uint64_t seed = ff_test_seed(1);
 	struct ff_error err = {0};
@@ -106,7 +106,7 @@ static void walk_machines(const char *net, uint64_t batch, const char *set, uint
 	for (uint32_t i = 0; i < N_MACHINES; i++) {
 		struct ff_machine m = fixture_machine(&machines[i], &arena);
 
-		ck_assert_uint_gt(walk(&g, &m, 0, proposals, seed + i), 0);
+		ck_assert_uint_gt(walk(&g, &m, 0, ff_test_rounds(proposals), seed + i), 0);
 	}
 }
 
