@@ -291,7 +291,7 @@ int random_machine(struct ff_random *r, uint32_t n_devices, struct ff_arena *a,
 				.count = m.n_nodes == 1 ? n_devices
 					 : i            ? n_devices - half
 							: half,
-				.inside = {1, 1e4, ff_random_below(r, 2)},
+				.inside = {0.01, 1e4, ff_random_below(r, 2)},
 				.network = {5, 1e3, true},
 		};
 	for (uint32_t i = 0; i < n_devices; i++)

@@ -26,3 +26,19 @@ bool ff_spread_has_stages(struct ff_spread s, enum ff_move_kind kind, enum ff_re
 		return false;
 	return kind == FF_MOVE_ALL_REDUCE ? elements >= s.each : regular;
 }
+
+double ff_cards_rate(const struct ff_machine *m, uint32_t n, const uint16_t *device)
+{
+	const struct ff_machine_node *node = &m->nodes[m->node_of[device[0]]];
+	uint32_t all = ff_node_cards(node), cards = 0, last = UINT32_MAX;
+
+	if (all == 1 || ff_node_own_cards(node))
+		return (all == 1 ? 1 : n) * node->network.bytes_per_us / all;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t card = ff_device_card(m, device[i]);
+
+		cards += card != last;
+		last = card;
+	}
+	return cards * node->network.bytes_per_us / all;
+}

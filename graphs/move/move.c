@@ -185,7 +185,7 @@ static int list_fills(struct ff_scene *s, struct ff_move *mv, struct ff_error *e
 		list[i] = s->fill[mv->sink[i]];
 		if (!list[i])
 			continue;
-		ff_placement_region(s->side[1].place, mv->sink[i], &r);
+		ff_placement_region((s->whole ? s->whole : &s->side[1])->place, mv->sink[i], &r);
 		s->tally[s->side[1].device[mv->sink[i]]].copied += ff_region_volume(&r) * s->size;
 	}
 	return FF_OK;

@@ -69,7 +69,7 @@ static void cover(struct ff_overlaps *o, uint32_t j)
 }
 
 /* In order: a sink joins the component of the one before if they share a source. */
-static void number_sorted(struct ff_overlaps *o)
+static void number_sorted(struct ff_overlaps *o, uint32_t together)
 {
 	const struct ff_grid_axis *t = o->side[1];
 	uint32_t next = 0; /* behind the last source so far */
@@ -82,7 +82,7 @@ static void number_sorted(struct ff_overlaps *o)
 		o->component[1][j] = FF_NONE;
 		if (is_empty(t, j))
 			continue;
-		if (first == end || o->list[first].source >= next)
+		if (j % together == 0 && (first == end || o->list[first].source >= next))
 			o->n_components++;
 		o->component[1][j] = o->n_components - 1;
 		for (uint32_t k = first; k < end; k++)
@@ -93,7 +93,8 @@ static void number_sorted(struct ff_overlaps *o)
 }
 
 /* In any order. */
-static int number_components(struct ff_overlaps *o, struct ff_arena *a, struct ff_error *err)
+static int number_components(struct ff_overlaps *o, uint32_t together, struct ff_arena *a,
+		struct ff_error *err)
 {
 	const struct ff_grid_axis *s = o->side[0], *t = o->side[1];
 	uint32_t n = s->n + t->n;
@@ -106,9 +107,12 @@ static int number_components(struct ff_overlaps *o, struct ff_arena *a, struct f
 		set[i] = i;
 		name[i] = FF_NONE;
 	}
-	for (uint32_t j = 0; j < t->n; j++)
+	for (uint32_t j = 0; j < t->n; j++) {
 		for (uint32_t k = o->first[j]; k < o->first[j + 1]; k++)
 			set[find(set, o->list[k].source)] = find(set, s->n + j);
+		if (j % together)
+			set[find(set, s->n + j - 1)] = find(set, s->n + j);
+	}
 	for (uint32_t i = 0; i < s->n; i++)
 		o->component[0][i] = FF_NONE;
 	for (uint32_t j = 0; j < t->n; j++) {
@@ -180,7 +184,8 @@ static void find_uncut(struct ff_overlaps *o)
 	o->n_components = !empty;
 }
 
-static int find_cut(struct ff_overlaps *o, struct ff_arena *a, struct ff_error *err)
+static int find_cut(struct ff_overlaps *o, uint32_t together, struct ff_arena *a,
+		struct ff_error *err)
 {
 	const struct ff_grid_axis *source = o->side[0], *sink = o->side[1];
 	uint32_t n = source->n + sink->n;
@@ -198,20 +203,21 @@ static int find_cut(struct ff_overlaps *o, struct ff_arena *a, struct ff_error *
 	for (uint32_t j = 0; j < sink->n; j++)
 		cover(o, j);
 	if (source->sorted && sink->sorted)
-		number_sorted(o);
+		number_sorted(o, together);
 	else
-		code = number_components(o, a, err);
+		code = number_components(o, together, a, err);
 	return code == FF_OK ? list_members(o, a, err) : code;
 }
 
 int ff_overlaps_find(const struct ff_grid_axis *source, const struct ff_grid_axis *sink,
-		struct ff_arena *a, struct ff_overlaps *ret, struct ff_error *err)
+		uint32_t together, struct ff_arena *a, struct ff_overlaps *ret,
+		struct ff_error *err)
 {
 	ret->side[0] = source;
 	ret->side[1] = sink;
 	ret->n_components = 0;
 	if (source->n > 1 || sink->n > 1)
-		return find_cut(ret, a, err);
+		return find_cut(ret, together, a, err);
 	find_uncut(ret);
 	return FF_OK;
 }

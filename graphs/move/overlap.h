@@ -31,9 +31,11 @@ struct ff_overlaps {
 	} uncut;
 };
 
-/* `ret` must stay where it is. */
+/* Each `together` coordinates of the sink are in one component, whether they share a source or
+ * not.  `ret` must stay where it is. */
 int ff_overlaps_find(const struct ff_grid_axis *source, const struct ff_grid_axis *sink,
-		struct ff_arena *a, struct ff_overlaps *ret, struct ff_error *err);
+		uint32_t together, struct ff_arena *a, struct ff_overlaps *ret,
+		struct ff_error *err);
 
 static inline uint32_t ff_overlaps_count(const struct ff_overlaps *o, uint32_t sink)
 {

@@ -13,6 +13,7 @@
 #include "ff/grow.h"
 #include "move.h"
 #include "pairs.h"
+#include "slices.h"
 
 /* The source cell that is exactly `sink`'s region, if there is one. */
 static bool equal_cell(const struct ff_scene *s, const struct ff_cell *sink, struct ff_cell *ret)
@@ -294,6 +295,53 @@ static bool has_sources(const struct ff_scene *s, const uint32_t *component)
 	return true;
 }
 
+/* The whole of one sink cell, of slices that its parts have; `part` is its first. */
+static int join_cell(struct ff_scene *s, uint32_t part, struct moves *m, struct ff_error *err)
+{
+	const struct ff_placement *whole = s->side[FF_SINK].place;
+	struct ff_move *mv = new_move(s, m);
+	struct ff_region region;
+	int code;
+
+	if (!mv)
+		return ff_fail_memory(err);
+	for (uint32_t k = 0; k < whole->n_copies * whole->replicas; k++)
+		for (int side = 0; side < 2; side++)
+			ff_component_enter(s, side, ff_slices_part(whole, part, k));
+	list_devices(s);
+	ff_placement_region(whole, part, &region);
+	code = ff_move_collective(s, FF_MOVE_ALL_GATHER, &region, mv, err);
+	mv->joins = true;
+	mv->n_sources = 0;
+	mv->source = NULL;
+	mv->run_bytes = 0;
+	forget(s);
+	return code;
+}
+
+/* Of every sink cell of a component, whose first slice it goes by. */
+static int join_slices(struct ff_scene *s, const uint32_t *component, struct moves *m,
+		struct ff_error *err)
+{
+	struct ff_cells w = {.s = s, .side = FF_SINK, .component = component};
+	struct ff_scene joined = *s;
+	int code = FF_OK;
+
+	joined.side[FF_SOURCE].place = s->side[FF_SINK].place;
+	joined.side[FF_SOURCE].device = s->whole->device;
+	joined.side[FF_SINK] = *s->whole;
+	joined.first = true;
+	while (code == FF_OK && ff_cells_next(&w)) {
+		bool first = true;
+
+		for (uint32_t i = 0; i < s->rank; i++)
+			first = first && w.at.at[i] % s->each[i] == 0;
+		if (first)
+			code = join_cell(&joined, w.at.part, m, err);
+	}
+	return code;
+}
+
 /* A collective for each replica of the sources, which stand in s->at. */
 static int build_collectives(struct ff_scene *s, enum ff_move_kind kind,
 		const struct ff_region *whole, const uint32_t *component, const uint32_t *alias,
@@ -349,6 +397,10 @@ static int build_component(struct ff_scene *s, const uint32_t *component, const 
 			code = build_messages(s, &p, mv, err);
 	}
 	forget(s);
+	if (code == FF_OK && s->whole) {
+		m->move[m->n - 1].sliced = true;
+		code = join_slices(s, component, m, err);
+	}
 	ff_arena_rewind(s->scratch, mark);
 	return code;
 }
@@ -469,7 +521,7 @@ static int find_all(struct ff_scene *s, uint32_t *alias, struct moves *m, struct
 		const struct ff_grid_axis *from = &s->side[FF_SOURCE].place->axis[i];
 		const struct ff_grid_axis *to = &s->side[FF_SINK].place->axis[i];
 
-		code = ff_overlaps_find(from, to, s->scratch, &s->axis[i], err);
+		code = ff_overlaps_find(from, to, s->each[i], s->scratch, &s->axis[i], err);
 		if (from->n > 1 || to->n > 1)
 			s->cut[s->n_cut++] = i;
 		else
@@ -499,6 +551,22 @@ static enum ff_dtype type_of(const struct ff_side *s)
 	return s->gradients ? s->place->gradient : s->place->type;
 }
 
+/* Where sinks get slices, these are what is sent to. */
+static int slice_sinks(struct ff_scene *s, const struct ff_side *sink, struct ff_slices *slices,
+		struct ff_error *err)
+{
+	bool found;
+	int code = ff_slices_find(s->m, &s->side[FF_SOURCE], sink, s->scratch, slices, &found, err);
+
+	for (uint32_t i = 0; i < s->rank; i++)
+		s->each[i] = found ? slices->each[i] : 1;
+	if (found) {
+		s->whole = sink;
+		s->side[FF_SINK].place = &slices->place;
+	}
+	return code;
+}
+
 int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
 		const struct ff_side *sink, bool first, bool pieces, struct ff_arena *a,
 		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err)
@@ -517,6 +585,7 @@ int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
 	uint32_t *alias = ff_arena_array(a, n, sizeof(*alias));
 	bool identity = first && ff_side_is_same(source, sink);
 	struct ff_arena_mark mark = ff_arena_mark(scratch);
+	struct ff_slices slices;
 	struct moves moves = {0};
 	int code = FF_OK;
 
@@ -525,6 +594,8 @@ int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
 	for (uint32_t i = 0; i < n; i++)
 		alias[i] = identity ? i : FF_NONE;
 	if (!identity)
+		code = slice_sinks(&s, sink, &slices, err);
+	if (!identity && code == FF_OK)
 		code = find_all(&s, alias, &moves, err);
 	ff_arena_rewind(scratch, mark);
 	if (code == FF_OK)

@@ -35,7 +35,7 @@ static uint16_t unpack(const struct dims *d, uint32_t k, uint32_t *coord)
 	return (uint16_t)part;
 }
 
-static bool is_sorted(const struct ff_grid_axis *g)
+bool ff_grid_axis_is_sorted(const struct ff_grid_axis *g)
 {
 	for (uint32_t k = 1; k < g->n; k++)
 		if (g->lo[k] < g->lo[k - 1] || g->hi[k] < g->hi[k - 1])
@@ -70,7 +70,7 @@ static int build_axis(const struct ff_node *n, const struct ff_operand *o, uint3
 	g.lo = lo;
 	g.hi = hi;
 	g.part = part;
-	g.sorted = is_sorted(&g);
+	g.sorted = ff_grid_axis_is_sorted(&g);
 	*ret = g;
 	return FF_OK;
 }

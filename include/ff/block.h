@@ -118,11 +118,14 @@ static inline bool ff_move_is_own(const struct ff_graph *g, uint32_t edge, const
 	       g->values[g->edges[edge].value].kind == FF_VALUE_ACTIVATION;
 }
 /* Whether it is a message: of an activation, or of its gradient, from some devices to others, none
- * of which both has a source and a sink. */
+ * of which both has a source and a sink; also what joins the slices of such a one. */
 static inline bool ff_move_is_message(
 		const struct ff_graph *g, uint32_t edge, const struct ff_move *mv)
 {
-	return mv->kind == FF_MOVE_POINT_TO_POINT && mv->n_sources + mv->n_sinks == mv->n_devices &&
+	bool apart = mv->kind == FF_MOVE_POINT_TO_POINT &&
+		     mv->n_sources + mv->n_sinks == mv->n_devices;
+
+	return (apart || mv->joins) &&
 	       g->values[g->edges[edge].value].kind == FF_VALUE_ACTIVATION;
 }
 /* Which lane of its devices a move holds, of `edge` or of a bucket. */

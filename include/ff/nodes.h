@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ff/machine.h"
 #include "ff/move.h"
 #include "ff/reduce.h"
 
@@ -27,5 +28,8 @@ bool ff_spread_find(
  * whole array.  `regular`: chunks are equally long and lie in the order of their devices. */
 bool ff_spread_has_stages(struct ff_spread s, enum ff_move_kind kind, enum ff_reduce reduce,
 		int64_t elements, bool regular);
+
+/* Bytes a microsecond over the cards beside `n` devices of one node, ascending. */
+double ff_cards_rate(const struct ff_machine *m, uint32_t n, const uint16_t *device);
 
 #endif

@@ -36,6 +36,7 @@ int ff_placement_build(const struct ff_node *n, const struct ff_operand *o,
 		const struct ff_config *c, struct ff_arena *a, struct ff_placement *ret,
 		struct ff_error *err);
 
+bool ff_grid_axis_is_sorted(const struct ff_grid_axis *g);
 /* Coordinate of `part` along `axis`. */
 static inline uint32_t ff_placement_coordinate(
 		const struct ff_placement *p, uint32_t axis, uint32_t part)

@@ -51,6 +51,11 @@ struct ff_move {
 	enum ff_dtype type;    /* of the elements */
 	bool gradients;        /* they are some */
 	bool accumulate;       /* add to what the sinks hold already */
+	/* Messages: each sink gets a slice of what is its, and gathers behind, in the same
+	 * redistribution, join them. */
+	bool sliced;
+	/* Such a gather: each device's slice lies in its sink, and there are no sources. */
+	bool joins;
 	enum ff_reduce reduce; /* what "add" means */
 	/* Messages: compresses them, and their senders keep what that loses.  All are staged then,
 	 * and behind one that arrives the float32 that it says, unless those are all of its sink.

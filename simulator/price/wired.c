@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "ff/nodes.h"
+
 /* ---- the machine ---- */
 
 static bool says_all(const struct ff_machine *m)
@@ -82,23 +84,6 @@ static uint32_t set_of(const struct ff_wired *w, const struct part *p)
 	for (uint32_t i = 0; i < p->n; i++)
 		set |= 1u << (p->device[i] - w->machine->nodes[p->node].first);
 	return set;
-}
-
-/* Of the cards beside its devices together. */
-static double cards_rate(const struct ff_wired *w, const struct part *p)
-{
-	const struct ff_machine_node *node = &w->machine->nodes[p->node];
-	uint32_t all = ff_node_cards(node), cards = 0, last = UINT32_MAX;
-
-	if (all == 1 || ff_node_own_cards(node))
-		return (all == 1 ? 1 : p->n) * node->network.bytes_per_us / all;
-	for (uint32_t i = 0; i < p->n; i++) {
-		uint32_t card = ff_device_card(w->machine, p->device[i]);
-
-		cards += card != last;
-		last = card;
-	}
-	return cards * node->network.bytes_per_us / all;
 }
 
 /* By links that join any two alike: a ring through all of them, half of it for chains. */
@@ -184,7 +169,7 @@ double ff_wired_collective_us(const struct ff_wired *w, enum ff_move_kind kind,
 	count_parts(w, n, device, &g);
 	for (uint32_t i = 0; i < n;) {
 		struct part p = first_part(w, n - i, device + i);
-		double rate = cards_rate(w, &p);
+		double rate = ff_cards_rate(w->machine, p.n, p.device);
 
 		if (!i || rate != g.network || !alike(w, &p, &last)) {
 			g.network = rate;
@@ -205,7 +190,7 @@ double ff_wired_across_us(const struct ff_wired *w, enum ff_move_kind kind, enum
 	for (uint32_t i = 0; i < n; i += each) {
 		struct part p = first_part(w, each, device + i);
 
-		g.network = cards_rate(w, &p) / each;
+		g.network = ff_cards_rate(w->machine, p.n, p.device) / each;
 		p.n = 1;
 		worst = fmax(worst, part_us(w, &g, &p, kind, reduce, bytes));
 	}

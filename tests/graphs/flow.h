@@ -19,7 +19,7 @@ struct flow {
 	int64_t run, run_end, shard;
 	/* Of a scattered one: where its first element would lie, were there room before the run. */
 	double *summed_at;
-	uint32_t dropped, scattered, summed_before, kinds[8], reductions[FF_REDUCE_COUNT], syncs,
+	uint32_t dropped, scattered, summed_before, joined, kinds[8], reductions[FF_REDUCE_COUNT], syncs,
 			gathers, micro_batches, recomputed, brought_again, groups_apart, groups_cut,
 			summed, types[FF_DTYPE_COUNT];
 };

@@ -9,6 +9,7 @@
 #include "ff/backward.h"
 #include "ff/block.h"
 #include "ff/instance.h"
+#include "random_graph.h"
 #include "shards.h"
 
 /* ---- expectations ---- */
@@ -285,9 +286,10 @@ static void run_collective(struct flow *f, const struct ff_task *t)
 
 	clear(&all, mv->reduce);
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		struct shard from = end_of(f, t, false, mv->source[i]);
+		struct shard from = mv->joins ? end_of(f, t, true, mv->sink[i])
+					      : end_of(f, t, false, mv->source[i]);
 
-		copy(&from, &all, &from.r, mv->kind != FF_MOVE_ALL_GATHER, mv->reduce);
+		copy(&from, &all, mv->joins ? &mv->piece[i].region : &from.r, mv->kind != FF_MOVE_ALL_GATHER, mv->reduce);
 	}
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		struct shard to = end_of(f, t, true, mv->sink[i]);
@@ -314,6 +316,7 @@ static void run_move(struct flow *f, const struct ff_task *t)
 
 	ck_assert_int_eq(t->move->type, type_of(f, value, ff_task_pass(t) == FF_BACKWARD));
 	f->types[t->move->type]++;
+	f->joined += t->move->joins;
 	f->kinds[t->move->kind]++;
 	f->brought_again += t->phase == FF_PHASE_RECOMPUTE &&
 			    ff_node_is_parameter(f->s.graph, ff_edge_source(f->s.graph, t->edge));
@@ -546,9 +549,7 @@ static void check_case(struct ff_random *r, struct flow *f, bool tied)
 		draw_tied_graph(r, &a, &g);
 	else
 		draw_graph(r, &a, &g);
-	ck_assert_int_eq(ff_machine_load("cpu8", &a, &m, &err), FF_OK);
-	m.overlap = ff_random_below(r, 2);
-	m.message_lane = m.overlap && ff_random_below(r, 2);
+	ck_assert_int_eq(random_machine(r, PLACED_DEVICES, &a, &m, &err), FF_OK);
 	draw_placed(r, &g, &a, &s);
 	if (s.micro_batches == 1)
 		random_types(r, &g);
@@ -588,6 +589,7 @@ START_TEST(everything_arrives)
 				ff_reduce_name((enum ff_reduce)k));
 	for (int k = 0; k < FF_DTYPE_COUNT; k++)
 		ck_assert_msg(f.types[k], "no case moves %s", ff_dtype_name((enum ff_dtype)k));
+	printf("# %u joined\n", f.joined);
 	ck_assert_uint_gt(f.syncs, 0);
 	ck_assert_uint_gt(f.gathers, 0);
 	ck_assert_uint_gt(f.dropped, 0);

@@ -55,7 +55,16 @@ static void transfer(const struct world *w, const double *from, const struct ff_
 
 /* ---- the definition ---- */
 
-/* Replicas of a source part hold the same. */
+/* A part before `i` that holds the same: a replica, or of sinks one with the same region; or `i`. */
+static uint32_t like(const struct placing *p, bool sink, uint32_t i)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (k % p->cells == i % p->cells ||
+				(sink && ff_region_equal(&p->region[k], &p->region[i])))
+			return k;
+	return i;
+}
+
 static void fill_shards(struct world *w)
 {
 	for (int side = 0; side < 2; side++) {
@@ -63,12 +72,11 @@ static void fill_shards(struct world *w)
 
 		for (uint32_t i = 0; i < p->n_parts; i++) {
 			int64_t n = ff_region_volume(&p->region[i]);
+			uint32_t other = like(p, side, i);
 
 			for (int64_t k = 0; k < n; k++)
-				w->shard[side][i][k] =
-						side || i < p->cells
-								? ff_random_below(&w->r, 1000)
-								: w->shard[side][i - p->cells][k];
+				w->shard[side][i][k] = other == i ? ff_random_below(&w->r, 1000)
+								  : w->shard[side][other][k];
 		}
 	}
 }
@@ -115,13 +123,20 @@ static void run_collective(struct world *w, const struct ff_move *mv)
 {
 	static double whole[MOST];
 
-	ck_assert_uint_eq(mv->n_sources, mv->n_devices);
+	ck_assert_uint_eq(mv->n_sources, mv->joins ? 0 : mv->n_devices);
 	ck_assert_uint_eq(mv->n_sinks, mv->n_devices);
 	memset(whole, 0, sizeof(whole));
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		const struct ff_region *r = &w->source.region[mv->source[i]];
+		const struct ff_region *r;
 
 		ck_assert(!mv->fill[i]);
+		if (mv->joins) {
+			r = &mv->piece[i].region;
+			transfer(w, w->shard[1][mv->sink[i]], &mv->region, whole, &mv->region, r,
+					false);
+			continue;
+		}
+		r = &w->source.region[mv->source[i]];
 		if (mv->kind == FF_MOVE_ALL_GATHER)
 			ck_assert(ff_region_equal(r, &mv->piece[i].region));
 		else
@@ -149,6 +164,8 @@ static void check_same_move(const struct ff_move *x, const struct ff_move *y)
 	ck_assert_int_eq(x->kind, y->kind);
 	ck_assert_int_eq(x->type, y->type);
 	ck_assert_int_eq(x->accumulate, y->accumulate);
+	ck_assert_int_eq(x->sliced, y->sliced);
+	ck_assert_int_eq(x->joins, y->joins);
 	ck_assert_uint_eq(x->n_devices, y->n_devices);
 	ck_assert_uint_eq(x->n_sources, y->n_sources);
 	ck_assert_uint_eq(x->n_sinks, y->n_sinks);
@@ -218,6 +235,18 @@ static void redistribute(const struct world *w, bool first, bool pieces, struct 
 			FF_OK);
 }
 
+/* What each sink is sent: its slice, where a gather joins them. */
+static void list_slices(struct world *w, const struct ff_redistribution *r)
+{
+	for (uint32_t i = 0; i < r->n_moves; i++) {
+		const struct ff_move *mv = &r->move[i];
+
+		for (uint32_t k = 0; k < mv->n_devices && mv->joins; k++)
+			w->sent[mv->sink[k]] = mv->piece[k].region;
+		w->sliced += mv->joins;
+	}
+}
+
 static void run_case(struct world *w, struct ff_arena *a)
 {
 	struct ff_arena scratch;
@@ -231,12 +260,14 @@ static void run_case(struct world *w, struct ff_arena *a)
 	redistribute(w, first, true, a, &scratch, &r);
 	redistribute(w, first, false, a, &scratch, &sums);
 	check_same(w, &r, &sums);
+	list_slices(w, &r);
 	for (uint32_t i = 0; i < r.n_moves; i++) {
 		const struct ff_move *mv = &r.move[i];
 
-		ck_assert_int_eq(mv->accumulate, !first);
+		ck_assert_int_eq(mv->accumulate, !first && !mv->joins);
 		ck_assert_int_eq(mv->type, w->source.operand.dtype);
 		check_parts(w, mv, sunk);
+		ck_assert(!mv->sliced || (i + 1 < r.n_moves && r.move[i + 1].joins));
 		w->kinds[mv->kind]++;
 		w->of_replicas[mv->kind] += w->source.config.replicas > 1;
 		if (ff_move_is_messages(mv->kind)) {
@@ -268,6 +299,18 @@ static void count_seen(struct world *w)
 	}
 }
 
+/* Small enough, sources are on the first half of the devices, which may be a node, and sinks on the
+ * second, as between pipeline stages. */
+static void part_sides(struct world *w)
+{
+	for (int side = 0; side < 2; side++) {
+		struct placing *p = side ? &w->sink : &w->source;
+
+		for (uint32_t k = 0; k < DEVICES / 2; k++)
+			p->device[k] = (uint16_t)(k + (side ? DEVICES / 2 : 0));
+	}
+}
+
 /* Now and then the other side sees the elements as the one side does, as neighbours
  * in a chain do; half of the time it lies on the same devices. */
 static void draw_case(struct world *w, uint8_t *order, struct ff_arena *a)
@@ -295,6 +338,8 @@ static void draw_case(struct world *w, uint8_t *order, struct ff_arena *a)
 		placing_again(&w->sink, &w->source, &w->r, a);
 	if (ff_random_below(&w->r, 2) && w->source.n_parts == w->sink.n_parts)
 		memcpy(w->sink.device, w->source.device, sizeof(w->sink.device));
+	else if (w->source.n_parts <= DEVICES / 2 && w->sink.n_parts <= DEVICES / 2)
+		part_sides(w);
 	count_seen(w);
 }
 
@@ -365,6 +410,8 @@ START_TEST(sinks_are_sums)
 	ck_assert_uint_gt(w.of_replicas[FF_MOVE_ALL_GATHER], 0);
 	ck_assert_uint_gt(w.of_replicas[FF_MOVE_ALL_REDUCE], 0);
 	ck_assert_uint_gt(w.lead_only, 0);
+	ck_assert_uint_gt(w.sliced, 0);
+	printf("# %u joined\n", w.sliced);
 	close_world(&w);
 }
 END_TEST

@@ -16,7 +16,9 @@ struct world {
 	double *shard[2][DEVICES]; /* by part, dense */
 	double want[DEVICES][MOST];
 	/* what has been seen: by kind, and of what else there is */
-	uint32_t kinds[8], of_replicas[8], aliases, idle, replicas, lead_only;
+	uint32_t kinds[8], of_replicas[8], aliases, idle, replicas, lead_only, sliced;
+	/* what of its region a sink is sent, by part: all of it, or a slice */
+	struct ff_region sent[DEVICES];
 };
 
 /* world_moves.c: that a move says of itself what it does; `sunk` counts, by part. */

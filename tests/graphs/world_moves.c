@@ -36,7 +36,7 @@ void check_parts(const struct world *w, const struct ff_move *mv, uint32_t *sunk
 			if (i)
 				ck_assert_uint_lt(p->device[part[i - 1]], p->device[part[i]]);
 			if (side)
-				ck_assert_uint_eq(sunk[part[i]]++, 0);
+				ck_assert_uint_eq(sunk[part[i]]++, mv->joins);
 		}
 	}
 	for (uint32_t d = 0; d < mv->n_devices; d++)
@@ -131,7 +131,7 @@ static void check_run(const struct world *w, const struct ff_move *mv)
 		return;
 	}
 	side[0] = w->source.region[mv->source[0]];
-	side[1] = w->sink.region[mv->sink[0]];
+	side[1] = mv->sliced ? w->sent[mv->sink[0]] : w->sink.region[mv->sink[0]];
 	box = side[0];
 	for (uint32_t i = 0; i < box.rank; i++) {
 		for (int k = 0; k < 2; k++) {

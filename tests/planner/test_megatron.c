@@ -573,11 +573,11 @@ static uint32_t held(const struct ff_schedule *s, const struct ff_task *t, enum 
 START_TEST(test_messages)
 {
 	static const char *const sets[] = {
-			"layers=4", "width=256", "heads=8", "sequence=64", "vocabulary=101"};
+			"layers=4", "width=256", "heads=8", "sequence=256", "vocabulary=101"};
 	struct ff_machine m = fixture_machine(
 			&(struct fixture_machine){2, 4, true, (int64_t)1 << 36, 1e5, 1e5}, &arena);
 	struct ff_error err = {0};
-	uint32_t messages = 0, sums = 0;
+	uint32_t messages = 0, sums = 0, joined = 0;
 	struct ff_strategy s;
 	struct ff_schedule r;
 	struct ff_graph g;
@@ -600,7 +600,11 @@ START_TEST(test_messages)
 
 		if (!t->move || t->move->n_devices < 2)
 			continue;
-		if (t->move->kind == FF_MOVE_POINT_TO_POINT &&
+		if (t->move->joins) {
+			ck_assert_uint_eq(on, t->move->n_devices);
+			ck_assert_uint_eq(comm + cards, 0);
+			joined++;
+		} else if (t->move->kind == FF_MOVE_POINT_TO_POINT &&
 				g.values[g.edges[t->edge].value].kind == FF_VALUE_ACTIVATION) {
 			ck_assert_uint_eq(on, t->move->n_devices);
 			ck_assert_uint_eq(comm, 0);
@@ -613,6 +617,7 @@ START_TEST(test_messages)
 		}
 	}
 	ck_assert_uint_gt(messages, 0);
+	ck_assert_uint_gt(joined, 0);
 	ck_assert_uint_gt(sums, 0);
 }
 END_TEST

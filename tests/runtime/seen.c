@@ -82,6 +82,7 @@ static void look(struct seen *seen, const struct scene *s)
 			continue;
 		seen->move[mv->kind]++;
 		seen->accumulate += mv->accumulate;
+		seen->joins += mv->joins;
 		seen->send_staged += mv->send_staged;
 		seen->recv_staged += mv->recv_staged;
 		seen->reduced[mv->reduce] += mv->kind == FF_MOVE_ALL_REDUCE ||
@@ -130,6 +131,7 @@ static const struct {
 		KIND(straight),
 		KIND(add),
 		KIND(syncs),
+		KIND(joins),
 		KIND(replicas),
 		KIND(micro_batches),
 		KIND(stages),

@@ -18,6 +18,7 @@ struct seen {
 	uint32_t summed, summed_apart, summed_at_once; /* gradients of data; in micro-batches */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed, moved_compressed, moved_plain;
 	uint32_t rejected, in_vain; /* early; of them, wrongly */
+	uint32_t sliced[2]; /* moves, forward and backward */
 	uint32_t lacking, not_lacking;
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
 	uint32_t reorders_rejected;
@@ -92,6 +93,8 @@ static inline void look(struct seen *seen, const struct ff_schedule *plan)
 		seen->recomputed += ff_task_computes_in(t, FF_FORWARD) &&
 				    t->phase == FF_PHASE_RECOMPUTE;
 		seen->brought_again += moved && ff_node_is_parameter(g, ff_edge_source(g, t->edge));
+		if (ff_task_moves_edge(t) && t->move->joins)
+			seen->sliced[ff_task_pass(t)]++;
 		seen->moved_compressed += ff_task_moves_edge(t) && t->move->codec;
 		seen->stages += ff_task_computes_in(t, FF_FORWARD) &&
 				plan->strategy->stage[t->node];

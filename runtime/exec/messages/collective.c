@@ -284,11 +284,13 @@ int ff_collective_build(struct ff_transfer *t, struct ff_error *err)
 			(code = chunk_offsets(t, e.source_map->order, count, offset, err)) < 0)
 		return code;
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		void *source = ff_address_buffer(t->x, e.source[mv->source[i]]);
+		char *sink = ff_address_buffer(t->x, e.sink[mv->sink[i]]);
+		void *source = mv->joins ? sink : ff_address_buffer(t->x, e.source[mv->source[i]]);
 
+		if (source && mv->joins)
+			source = sink + offset[i] * ff_dtype_bytes(mv->type);
 		if (source)
-			add_end(t, i, e.source_map->order, source,
-					ff_address_buffer(t->x, e.sink[mv->sink[i]]), send, recv);
+			add_end(t, i, e.source_map->order, source, sink, send, recv);
 	}
 	return FF_OK;
 }

@@ -210,7 +210,7 @@ static void count_moved(const struct counted *c, uint32_t edge)
 	if (e->placed.is_shared[edge])
 		last = last_shared(c, edge, last);
 	for (uint32_t i = 0; i < r->n_moves; i++)
-		for (uint32_t k = 0; k < r->move[i].n_sinks; k++) {
+		for (uint32_t k = 0; k < r->move[i].n_sinks && !r->move[i].joins; k++) {
 			uint32_t p = r->move[i].sink[k];
 
 			put(c, to->block->device[p], to->rest->shape->in_bytes[x->slot][p]);
