@@ -93,8 +93,8 @@ static void number_sorted(struct ff_overlaps *o, uint32_t together)
 }
 
 /* In any order. */
-static int number_components(struct ff_overlaps *o, uint32_t together, struct ff_arena *a,
-		struct ff_error *err)
+static int number_components(
+		struct ff_overlaps *o, uint32_t together, struct ff_arena *a, struct ff_error *err)
 {
 	const struct ff_grid_axis *s = o->side[0], *t = o->side[1];
 	uint32_t n = s->n + t->n;
@@ -184,8 +184,8 @@ static void find_uncut(struct ff_overlaps *o)
 	o->n_components = !empty;
 }
 
-static int find_cut(struct ff_overlaps *o, uint32_t together, struct ff_arena *a,
-		struct ff_error *err)
+static int find_cut(
+		struct ff_overlaps *o, uint32_t together, struct ff_arena *a, struct ff_error *err)
 {
 	const struct ff_grid_axis *source = o->side[0], *sink = o->side[1];
 	uint32_t n = source->n + sink->n;

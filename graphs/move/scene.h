@@ -29,9 +29,9 @@ struct ff_reach {
 struct ff_bulk;
 struct ff_scene {
 	const struct ff_machine *m;
-	struct ff_side side[2];        /* source, sink; where sinks get slices, these */
-	const struct ff_side *whole;   /* then, the sink; else NULL */
-	uint32_t each[FF_MAX_RANK];    /* and by axis, slices of an interval; else 1 */
+	struct ff_side side[2];      /* source, sink; where sinks get slices, these */
+	const struct ff_side *whole; /* then, the sink; else NULL */
+	uint32_t each[FF_MAX_RANK];  /* and by axis, slices of an interval; else 1 */
 	bool first, pieces;
 	enum ff_dtype type;           /* of both sides */
 	const struct ff_codec *codec; /* of messages, or NULL */

@@ -23,8 +23,8 @@ static uint32_t first_part(const struct ff_placement *p, uint32_t part)
 	return first;
 }
 
-static bool nodes_are_apart(
-		const struct ff_machine *m, const struct ff_side *source, const struct ff_side *sink)
+static bool nodes_are_apart(const struct ff_machine *m, const struct ff_side *source,
+		const struct ff_side *sink)
 {
 	uint64_t set[FF_MAX_DEVICES / 64] = {0};
 
@@ -126,8 +126,8 @@ static bool list_devices(const struct ff_machine *m, const struct ff_side *sink,
 	return true;
 }
 
-/* With n sinks of b bytes, n b come over the cards beside them, or b and then n - 1 steps of a ring,
- * a slice long each: less if such a step takes less than b over the cards. */
+/* With n sinks of b bytes, n b come over the cards beside them, or b and then n - 1 steps of a
+ * ring, a slice long each: less if such a step takes less than b over the cards. */
 static bool pays(const struct ff_machine *m, uint32_t n, const uint16_t *device, double bytes)
 {
 	const struct ff_link *in = &m->nodes[m->node_of[device[0]]].inside;
@@ -203,7 +203,8 @@ static int cut(const struct ff_placement *sink, const uint32_t *stride, struct f
 	ret->place.copy = &alone;
 	ret->place.cells = sink->n_parts;
 	for (uint32_t i = 0; i < sink->rank && code == FF_OK; i++)
-		code = cut_axis(sink, i, ret->each[i], stride[i], slice, a, &ret->place.axis[i], err);
+		code = cut_axis(sink, i, ret->each[i], stride[i], slice, a, &ret->place.axis[i],
+				err);
 	return code;
 }
 

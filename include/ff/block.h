@@ -125,8 +125,7 @@ static inline bool ff_move_is_message(
 	bool apart = mv->kind == FF_MOVE_POINT_TO_POINT &&
 		     mv->n_sources + mv->n_sinks == mv->n_devices;
 
-	return (apart || mv->joins) &&
-	       g->values[g->edges[edge].value].kind == FF_VALUE_ACTIVATION;
+	return (apart || mv->joins) && g->values[g->edges[edge].value].kind == FF_VALUE_ACTIVATION;
 }
 /* Which lane of its devices a move holds, of `edge` or of a bucket. */
 static inline enum ff_lane_class ff_move_lane(

@@ -48,9 +48,9 @@ struct ff_traffic {
  * part of `region` is whose (all-gather: the source has it; reduce-scatter: the sink gets it). */
 struct ff_move {
 	enum ff_move_kind kind;
-	enum ff_dtype type;    /* of the elements */
-	bool gradients;        /* they are some */
-	bool accumulate;       /* add to what the sinks hold already */
+	enum ff_dtype type; /* of the elements */
+	bool gradients;     /* they are some */
+	bool accumulate;    /* add to what the sinks hold already */
 	/* Messages: each sink gets a slice of what is its, and gathers behind, in the same
 	 * redistribution, join them. */
 	bool sliced;

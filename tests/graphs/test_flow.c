@@ -289,7 +289,8 @@ static void run_collective(struct flow *f, const struct ff_task *t)
 		struct shard from = mv->joins ? end_of(f, t, true, mv->sink[i])
 					      : end_of(f, t, false, mv->source[i]);
 
-		copy(&from, &all, mv->joins ? &mv->piece[i].region : &from.r, mv->kind != FF_MOVE_ALL_GATHER, mv->reduce);
+		copy(&from, &all, mv->joins ? &mv->piece[i].region : &from.r,
+				mv->kind != FF_MOVE_ALL_GATHER, mv->reduce);
 	}
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		struct shard to = end_of(f, t, true, mv->sink[i]);

@@ -55,7 +55,8 @@ static void transfer(const struct world *w, const double *from, const struct ff_
 
 /* ---- the definition ---- */
 
-/* A part before `i` that holds the same: a replica, or of sinks one with the same region; or `i`. */
+/* A part before `i` that holds the same: a replica, or of sinks one with the same region; or `i`.
+ */
 static uint32_t like(const struct placing *p, bool sink, uint32_t i)
 {
 	for (uint32_t k = 0; k < i; k++)
@@ -417,15 +418,15 @@ START_TEST(sinks_are_sums)
 END_TEST
 
 /* A vector on `cells` times `replicas` devices: partial sums, or cut in `cells`. */
-static void place_vector(struct placing *p, bool partial, uint32_t cells, uint32_t replicas,
-		const uint16_t *device, struct ff_arena *a)
+static void place_vector(struct placing *p, int32_t extent, bool partial, uint32_t cells,
+		uint32_t replicas, const uint16_t *device, struct ff_arena *a)
 {
 	const uint8_t dim = partial;
 
 	*p = (struct placing){.node = {.name = "node"}};
 	p->operand.rank = 1;
-	p->operand.shape[0] = 7;
-	placing_dim(p, FF_DIM_PARAMETER, 7);
+	p->operand.shape[0] = extent;
+	placing_dim(p, FF_DIM_PARAMETER, extent);
 	placing_dim(p, FF_DIM_REDUCTION, 7);
 	p->operand.axis[0] = (struct ff_axis_map){.n_terms = 1, .window = 1, .term = {{0, 1, 1}}};
 	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
@@ -458,13 +459,92 @@ START_TEST(replicas_scatter)
 			ff_arena_init(&a);
 			ck_assert_int_eq(random_machine(&w.r, DEVICES, &a, &w.m, &err), FF_OK);
 			w.order = ff_order_plain;
-			place_vector(&w.source, true, cells, replicas, apart, &a);
-			place_vector(&w.sink, false, cells, replicas, k ? across : apart, &a);
+			place_vector(&w.source, 7, true, cells, replicas, apart, &a);
+			place_vector(&w.sink, 7, false, cells, replicas, k ? across : apart, &a);
 			memset(w.kinds, 0, sizeof(w.kinds));
 			run_case(&w, &a);
 			ck_assert_uint_eq(w.kinds[FF_MOVE_REDUCE_SCATTER], k ? 0 : replicas);
 			ff_arena_finish(&a);
 		}
+	close_world(&w);
+}
+END_TEST
+
+/* Bytes between nodes; what is sliced needs no stage. */
+static int64_t between_nodes(const struct ff_redistribution *r)
+{
+	int64_t bytes = 0;
+
+	for (uint32_t i = 0; i < r->n_moves; i++)
+		for (uint32_t d = 0; d < r->move[i].n_devices; d++) {
+			const struct ff_move *mv = &r->move[i];
+
+			bytes += ff_move_is_messages(mv->kind) ? mv->traffic[d].sent_outside : 0;
+			if (mv->sliced || mv->joins)
+				ck_assert_int_eq(mv->stage_bytes[d], 0);
+		}
+	return bytes;
+}
+
+/* From replicas on one node to replicas on another: once over the network where the links inside
+ * are faster, the vector can be cut and no node has both sides, else once for each sink. */
+START_TEST(slices_go_where_they_pay)
+{
+	static const struct {
+		int32_t extent;
+		uint32_t sources, sinks;
+		double latency_us, inside, network;
+		bool shared;    /* one link for all of a node */
+		uint16_t first; /* device of a sink */
+		bool sliced;
+	} cases[] = {
+			{4096, 4, 4, 1, 1e4, 1e3, false, 4, true},
+			{4096, 1, 4, 1, 1e4, 1e3, false, 4, true},
+			{4096, 2, 4, 1, 1e4, 1e3, true, 4, true},
+			{4096, 4, 2, 1, 1e4, 1e3, false, 6, true},
+			{4096, 4, 4, 1, 1e3, 1e3, false, 4, true},
+			{4096, 4, 4, 1, 1e3, 1e3, true, 4, false},   /* slower by their latency */
+			{4096, 4, 4, 20, 1e4, 1e3, false, 4, false}, /* likewise */
+			{4096, 4, 4, 1, 2e2, 1e3, false, 4, false},
+			{4094, 4, 4, 1, 1e4, 1e3, false, 4, false},
+			{4096, 4, 3, 1, 1e4, 1e3, false, 4, false},
+			{4096, 3, 3, 1, 1e4, 1e3, false, 3, false},
+			{3, 3, 3, 0.001, 1e4, 1e3, false, 5, true},
+	};
+	static const uint16_t device[] = {0, 1, 2, 3, 4, 5, 6, 7};
+	static struct world w;
+
+	open_world(&w, 4);
+	w.order = ff_order_plain;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int64_t bytes = cases[i].extent * FF_F32_BYTES;
+		struct ff_arena a, scratch;
+		struct ff_redistribution r;
+		struct ff_error err = {0};
+
+		ff_arena_init(&a);
+		ff_arena_init(&scratch);
+		do
+			ck_assert_int_eq(random_machine(&w.r, DEVICES, &a, &w.m, &err), FF_OK);
+		while (w.m.n_nodes < 2);
+		for (int k = 0; k < 2; k++) {
+			w.m.nodes[k].inside = (struct ff_link){
+					cases[i].latency_us, cases[i].inside, cases[i].shared};
+			w.m.nodes[k].network = (struct ff_link){5, cases[i].network, true};
+		}
+		place_vector(&w.source, cases[i].extent, false, 1, cases[i].sources, device, &a);
+		place_vector(&w.sink, cases[i].extent, false, 1, cases[i].sinks,
+				device + cases[i].first, &a);
+		w.sliced = 0;
+		run_case(&w, &a);
+		ck_assert_msg((w.sliced > 0) == cases[i].sliced, "case %zu", i);
+		if (cases[i].sliced) {
+			redistribute(&w, true, true, &a, &scratch, &r);
+			ck_assert_int_eq(between_nodes(&r), bytes);
+		}
+		ff_arena_finish(&scratch);
+		ff_arena_finish(&a);
+	}
 	close_world(&w);
 }
 END_TEST
@@ -478,6 +558,7 @@ static Suite *suite(void)
 	tcase_add_test(c, placements_are_regions);
 	tcase_add_test(c, sinks_are_sums);
 	tcase_add_test(c, replicas_scatter);
+	tcase_add_test(c, slices_go_where_they_pay);
 	suite_add_tcase(s, c);
 	return s;
 }
