@@ -85,7 +85,7 @@ struct ff_move {
 	int64_t copied_bytes; /* most that one device packs, unpacks, clears or copies */
 	int64_t added_bytes;  /* most that one device adds to what is there */
 	/* That lie behind each other in a shard and stay so, of what its first source and its first
-	 * sink share, wherever that starts; 0: one of both uses nothing. */
+	 * sink (sliced: its slice) share, wherever that starts; 0: one of both uses nothing. */
 	int64_t run_bytes;
 };
 

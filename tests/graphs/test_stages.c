@@ -62,27 +62,39 @@ static bool crosses(const struct pipeline *p, uint32_t edge)
 	       ff_strategy_stage(&p->g, &p->s, from) != ff_strategy_stage(&p->g, &p->s, to);
 }
 
-/* Replicas hold the same, so any of them could serve all of the next stage. */
+/* Replicas hold the same, so any of them could serve all of the next stage: each sends as much, and
+ * together they send all once, forward and back. */
 START_TEST(replicas_share_the_work)
 {
 	for (uint32_t data = 1; data <= WIDTH; data *= 2) {
 		struct pipeline p;
 		struct ff_schedule plan;
-		uint32_t sent[2 * WIDTH] = {0}, moves = 0;
+		uint32_t sent[2 * WIDTH] = {0}, moves = 0, joined = 0;
+		int64_t elements = 0, whole = 0;
 
 		open_pipeline(&p, data);
 		ck_assert_msg(ff_lower(&p.g, &p.m, &p.s, NULL, &p.a, &plan, &p.err) == FF_OK, "%s",
 				p.err.text);
 		for (uint32_t i = 0; i < plan.n_tasks; i++) {
 			const struct ff_task *t = &plan.tasks[i];
+			const struct ff_value *v;
 
 			if (!ff_task_moves_edge(t) || !crosses(&p, t->edge))
 				continue;
+			joined += t->move->joins;
+			if (t->move->joins)
+				continue;
 			moves++;
-			for (uint32_t k = 0; k < t->move->n_pieces; k++)
+			v = &plan.graph->values[plan.graph->edges[t->edge].value];
+			whole = (int64_t)v->shape[0] * v->shape[1];
+			for (uint32_t k = 0; k < t->move->n_pieces; k++) {
 				sent[t->move->piece[k].from]++;
+				elements += ff_region_volume(&t->move->piece[k].region);
+			}
 		}
 		ck_assert_uint_gt(moves, 0);
+		ck_assert_uint_eq(joined > 0, data < WIDTH);
+		ck_assert_int_eq(elements, 2 * p.s.micro_batches * whole);
 		for (uint32_t d = 0; d < 2 * WIDTH; d++)
 			ck_assert_msg(sent[d] == 2, "cut in %u, device %u sends %u pieces, not 2",
 					data, d, sent[d]);
