@@ -8,7 +8,7 @@
 struct seen {
 	uint32_t move[FF_MOVE_ALL_REDUCE + 1], op[FF_OP_COUNT];
 	uint32_t accumulate, send_staged, recv_staged, straight, add, syncs;
-	uint32_t joins; /* slices that came from another node */
+	uint32_t joins;                             /* slices that came from another node */
 	uint32_t replicas;                          /* operators computed several times */
 	uint32_t micro_batches, stages, recomputed; /* tasks */
 	uint32_t sharded, served, replicated;       /* parameters with a config of their own */
