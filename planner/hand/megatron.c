@@ -10,10 +10,11 @@
 #include "ff/micro.h"
 #include "ff/nearest.h"
 #include "propose/extras.h"
+#include "propose/recompute.h"
 #include "space/carry_config.h"
 #include "space/repeats.h"
+#include "space/tensor.h"
 #include "stage_cuts.h"
-#include "tensor.h"
 
 static const char prefix[] = "megatron:";
 
@@ -417,60 +418,17 @@ static void set_order(struct hand *x)
 
 /* ---- recomputation ---- */
 
-/* Neither a product with weights nor where residual streams meet. */
-static bool is_light(const struct hand *x, uint32_t node)
+static int set_recomputed(struct hand *x, struct ff_error *err)
 {
-	const struct ff_node *n = &x->g->nodes[node];
-	bool sums = false;
-
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		sums = sums || n->dim[d].label == FF_DIM_REDUCTION;
-	return !x->repeats.ends[node] && !(sums && n->n_in > n->n_data);
-}
-
-/* By block, how many of its stage stand before it. */
-static int find_places(const struct hand *x, uint32_t **ret, struct ff_error *err)
-{
-	const struct ff_repeats *r = &x->repeats;
-	uint32_t *place = ff_arena_array(x->a, r->n_blocks, sizeof(*place)), last = FF_NONE;
+	static const enum ff_recompute what[] = {[FF_MEGATRON_LIGHT] = FF_RECOMPUTE_LIGHT,
+			[FF_MEGATRON_FULL] = FF_RECOMPUTE_FULL};
+	uint32_t *place = ff_arena_array(x->a, x->repeats.n_blocks, sizeof(*place));
 
 	if (!place)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < x->g->n_nodes; i++) {
-		uint32_t b = r->block[i];
-
-		if (!ff_node_needs_config(x->g, i) || b == FF_NONE)
-			continue;
-		if (last == FF_NONE || x->s.stage[i] != x->s.stage[last])
-			place[b] = 0;
-		else if (b != r->block[last])
-			place[b] = place[r->block[last]] + 1;
-		last = i;
-	}
-	*ret = place;
+	ff_recompute_blocks(x->g, &x->repeats, what[x->h->recomputed], x->h->recomputed_blocks,
+			place, &x->s);
 	return FF_OK;
-}
-
-/* A block's last operator is kept: the next begins with what it makes.  The first blocks of a stage
- * are those that are recomputed whole where not all are: backward has done with the others, and
- * what they keep, when it comes to these. */
-static int set_recomputed(struct hand *x, struct ff_error *err)
-{
-	const struct ff_repeats *r = &x->repeats;
-	const struct ff_megatron *h = x->h;
-	uint32_t last = FF_NONE, *place;
-	int code = find_places(x, &place, err);
-
-	for (uint32_t i = x->g->n_nodes; i-- > 0 && code == FF_OK;) {
-		if (!ff_node_needs_config(x->g, i) || r->block[i] == FF_NONE)
-			continue;
-		if (h->recomputed == FF_MEGATRON_FULL || place[r->block[i]] < h->recomputed_blocks)
-			x->s.recompute[i] = last != FF_NONE && r->block[i] == r->block[last];
-		else
-			x->s.recompute[i] = h->recomputed && is_light(x, i);
-		last = i;
-	}
-	return code;
 }
 
 int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,

@@ -9,6 +9,7 @@
 #include "ff/micro.h"
 #include "propose/extras.h"
 #include "propose/phases.h"
+#include "space/repeats.h"
 
 /* The largest number of micro-batches up to `most` that leaves `parts` samples in each, where
  * operators have so many parts, and that a search has time for; 1 where none does. */
@@ -44,25 +45,6 @@ static void split_samples(
 		break;
 	}
 	*ret = c;
-}
-
-double ff_node_roofline_s(const struct ff_graph *g, const struct ff_machine *m, uint32_t node)
-{
-	const struct ff_device_kind *k = ff_device_kind(m, 0);
-	const struct ff_node *n = &g->nodes[node];
-	struct ff_region box = {.rank = n->n_dims};
-	struct ff_work *w = malloc(sizeof(*w));
-	double s = 0;
-
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		box.hi[d] = n->dim[d].extent;
-	for (int pass = 0; pass < 2 && w; pass++) {
-		ff_work_fill(g, node, &box, (enum ff_pass)pass, w);
-		s += fmax((double)ff_work_flops(w) / ff_device_flops_per_s(k, ff_work_type(w)),
-				(double)ff_work_bytes(w) / k->memory_bytes_per_s);
-	}
-	free(w);
-	return s;
 }
 
 /* How many stages a greedy walk needs if none may take more than `limit`; writes them. */
@@ -141,14 +123,8 @@ int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
 
 	if (code < 0)
 		return code;
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		if (!ff_node_is_parameter(g, i) || !(space->what & FF_SPACE_UPDATES))
-			continue;
-		ff_param_flat(&s.config[i]);
-		s.scatter = stage == 2;
-		s.shards = hybrid ? ff_machine_shards(m, 1) : 0;
-		s.recompute[i] = stage == 3 && space->what & FF_SPACE_RECOMPUTE;
-	}
+	ff_params_zero(space, g, stage, &s);
+	s.shards = hybrid && space->what & FF_SPACE_UPDATES ? ff_machine_shards(m, 1) : 0;
 	*ret = s;
 	return FF_OK;
 }

@@ -19,8 +19,4 @@ int ff_start_frugal(const struct ff_space *space, const struct ff_graph *g,
 		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
 		struct ff_error *err);
 
-/* Seconds that a node takes by the roofline of one device, forward and backward: what stages are
- * balanced by. */
-double ff_node_roofline_s(const struct ff_graph *g, const struct ff_machine *m, uint32_t node);
-
 #endif

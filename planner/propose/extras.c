@@ -35,6 +35,23 @@ void ff_param_flat(struct ff_config *ret)
 	ret->flat = true;
 }
 
+void ff_params_zero(const struct ff_space *space, const struct ff_graph *g, uint32_t stage,
+		struct ff_strategy *s)
+{
+	if (!(space->what & FF_SPACE_UPDATES))
+		return;
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		if (!ff_node_is_parameter(g, i))
+			continue;
+		if (stage)
+			ff_param_flat(&s->config[i]);
+		else
+			ff_param_follow(&s->config[i]);
+		s->scatter = stage == 2;
+		s->recompute[i] = stage == 3 && space->what & FF_SPACE_RECOMPUTE;
+	}
+}
+
 enum update { FOLLOW, FLAT, SHARDED, SERVED, UPDATES };
 
 /* What `how` means for a parameter: updated wherever it is read; there, but by each device a
@@ -122,6 +139,25 @@ void ff_propose_trade(struct ff_proposer *p)
 	}
 }
 
+/* The same cells, each on its first device alone.  Those that replicas stood between would have
+ * gaps there, which no view has: they close up. */
+static void drop_replicas(const struct ff_node *n, struct ff_config *c)
+{
+	const uint32_t cells = ff_config_cells(c), replicas = c->replicas;
+	struct ff_progression on;
+	uint32_t last = 0;
+
+	c->n_parts = cells;
+	c->replicas = 1;
+	on = ff_config_progression(n, c);
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		last += (c->degree[d] - 1u) * c->stride[d];
+	for (uint32_t d = 0; d < n->n_dims && last > (cells - 1) * on.step; d++)
+		if (c->stride[d] > c->replica_stride)
+			c->stride[d] = (uint16_t)(c->stride[d] / replicas);
+	c->replica_stride = 0;
+}
+
 /* The same cells on more devices, or on one each again. */
 void ff_propose_replicas(struct ff_proposer *p)
 {
@@ -131,10 +167,9 @@ void ff_propose_replicas(struct ff_proposer *p)
 	bool replicated = c.replicas > 1;
 	struct ff_progression on;
 
-	c.n_parts = cells;
-	c.replicas = 1;
 	if (c.list || (!replicated && most < 2))
 		return;
+	drop_replicas(&p->graph->nodes[node], &c);
 	if (replicated && (most < 2 || ff_random_below(&p->random, 2))) {
 		ff_transaction_set(p->t, node, &c);
 		return;

@@ -19,6 +19,11 @@ void ff_param_follow(struct ff_config *ret);
 /* There, but each device updates a run of its bucket. */
 void ff_param_flat(struct ff_config *ret);
 
+/* All parameters by ZeRO's stage 1, 2, whose gradients are in parts, too, or 3, whose weights are
+ * as well (Rajbhandari et al., SC 2020); 0: none.  As far as the space allows. */
+void ff_params_zero(const struct ff_space *space, const struct ff_graph *g, uint32_t stage,
+		struct ff_strategy *s);
+
 /* Who reads parameters, for proposals of how they are updated. */
 int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err);
 

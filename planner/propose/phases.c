@@ -4,9 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "extras.h"
 #include "ff/micro.h"
 #include "ff/node_class.h"
 #include "propose.h"
+#include "recompute.h"
 #include "space/limits.h"
 
 int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct ff_graph *g,
@@ -24,10 +26,15 @@ int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct f
 	p->random.seed = seed;
 	p->random.stream = ff_philox_stream(chain, 'm');
 	code = ff_classes_find(g, arena, &p->class, err);
+	if (code == FF_OK)
+		code = ff_depths_init(&p->depths, g, m, arena, err);
+	if (code < 0)
+		return code;
+	p->place = ff_arena_array(arena, p->depths.repeats.n_blocks + 1, sizeof(*p->place));
 	p->order = ff_arena_array(arena, g->n_nodes, sizeof(*p->order));
 	for (int k = 0; k < 2; k++)
 		p->done_us[k] = ff_arena_array(arena, g->n_nodes, sizeof(**p->done_us));
-	if (code == FF_OK && (!p->order || !p->done_us[0] || !p->done_us[1]))
+	if (code == FF_OK && (!p->place || !p->order || !p->done_us[0] || !p->done_us[1]))
 		code = ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
 		if (ff_node_needs_config(g, i))
@@ -404,22 +411,84 @@ static bool draw_recompute(struct ff_phases *p, struct ff_strategy *s)
 	return changed;
 }
 
+/* Whether a parameter is brought to its readers, or updated flat, and so may be brought twice. */
+static bool is_brought(const struct ff_phases *p, const struct ff_strategy *s, uint32_t node)
+{
+	return ff_node_is_parameter(p->graph, node) &&
+	       (s->config[node].n_parts || s->config[node].flat);
+}
+
+/* One of those, at random; FF_NONE: there is none. */
+static uint32_t draw_parameter(struct ff_phases *p, const struct ff_strategy *s)
+{
+	uint32_t n = 0, ret = FF_NONE;
+
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		if (is_brought(p, s, i) && draw(p, ++n) == 0)
+			ret = i;
+	return ret;
+}
+
 /* Whether parameters that are brought to some operators, or updated flat, are brought twice (ZeRO's
- * third stage). */
+ * third stage): of all equal ones, or of most that there are. */
 static bool draw_brought(struct ff_phases *p, struct ff_strategy *s)
 {
-	const struct ff_graph *g = p->graph;
 	bool recomputed = draw(p, 2), changed = false;
+	uint32_t like = draw(p, 2) ? draw_parameter(p, s) : FF_NONE;
 
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		bool there = ff_node_is_parameter(g, i) &&
-			     (s->config[i].n_parts || s->config[i].flat);
+	for (uint32_t i = 0; i < s->n_nodes; i++) {
+		bool meant = is_brought(p, s, i) && s->recompute[i] != recomputed;
 
-		if (there && s->recompute[i] != recomputed && draw(p, 4)) {
+		if (meant && (like == FF_NONE ? draw(p, 4) > 0 : p->class[i] == p->class[like])) {
 			s->recompute[i] = recomputed;
 			changed = true;
 		}
 	}
+	return changed;
+}
+
+/* Twice as many stages or half as many, with twice, half or as many micro-batches. */
+static bool draw_depth(struct ff_phases *p, struct ff_strategy *s)
+{
+	bool twice = draw(p, 2);
+	uint32_t i = 0, micro = draw(p, 3);
+
+	while (p->space->micro[i] != s->micro_batches)
+		i++;
+	if (micro == 1 ? ++i == p->space->n_micro : micro == 2 && i-- == 0)
+		return false;
+	s->micro_batches = p->space->micro[i];
+	if (s->micro_batches > 1 && s->rule == FF_ORDER_GPIPE)
+		s->rule = FF_ORDER_1F1B;
+	return twice ? ff_depths_twice(&p->depths, s) : ff_depths_half(&p->depths, s);
+}
+
+/* All blocks alike, or the first of each stage whole. */
+static bool draw_blocks(struct ff_phases *p, struct ff_strategy *s)
+{
+	const struct ff_repeats *r = &p->depths.repeats;
+	enum ff_recompute what = (enum ff_recompute)draw(p, FF_RECOMPUTES);
+	uint32_t n_full = draw(p, 2) ? draw(p, r->n_blocks + 1) : 0;
+
+	if (!r->n_blocks)
+		return false;
+	ff_recompute_blocks(p->graph, r, what, n_full, p->place, s);
+	return memcmp(s->recompute, p->base->recompute, s->n_nodes * sizeof(*s->recompute)) != 0;
+}
+
+/* How updates, gradients and weights are cut, of all parameters; over the devices of a node alone,
+ * or over all. */
+static bool draw_zero(struct ff_phases *p, struct ff_strategy *s)
+{
+	uint32_t stage = draw(p, 4);
+	bool hybrid = draw(p, 4) == 0, changed;
+
+	ff_params_zero(p->space, p->graph, stage, s);
+	s->shards = stage && hybrid ? ff_machine_shards(p->machine, 1) : 0;
+	changed = s->shards != p->base->shards || s->scatter != p->base->scatter;
+	for (uint32_t i = 0; i < s->n_nodes && !changed; i++)
+		changed = s->recompute[i] != p->base->recompute[i] ||
+			  !ff_config_equal(&p->graph->nodes[i], &s->config[i], &p->base->config[i]);
 	return changed;
 }
 
@@ -435,17 +504,52 @@ static bool is_legal(struct ff_phases *p, const struct ff_strategy *s)
 	       ff_strategy_check(f->graph, s, p->machine->n_devices, &why) == FF_OK;
 }
 
+/* What is drawn, by weight: where memory is not scarce, and where it is. */
+static const struct {
+	bool (*draw)(struct ff_phases *p, struct ff_strategy *s); /* NULL: an order */
+	uint32_t weight[2];
+	uint32_t what; /* FF_SPACE_*: of the space */
+} rows[] = {
+		{draw_count, {8, 4}, FF_SPACE_MICRO},
+		{NULL, {8, 4}, FF_SPACE_MICRO},
+		{draw_depth, {2, 2}, FF_SPACE_MICRO},
+		{draw_recompute, {0, 20}, FF_SPACE_RECOMPUTE},
+		{draw_blocks, {0, 4}, FF_SPACE_RECOMPUTE},
+		{draw_brought, {0, 4}, FF_SPACE_RECOMPUTE},
+		{draw_zero, {0, 4}, FF_SPACE_UPDATES},
+};
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static uint32_t weight_of(const struct ff_phases *p, uint32_t row, bool scarce)
+{
+	if (rows[row].what & ~p->space->what)
+		return 0;
+	return rows[row].what == FF_SPACE_MICRO && p->space->n_micro < 2 ? 0
+									 : rows[row].weight[scarce];
+}
+
+static uint32_t draw_row(struct ff_phases *p, bool scarce)
+{
+	uint32_t sum = 0, row = 0, at;
+
+	for (uint32_t i = 0; i < N_ROWS; i++)
+		sum += weight_of(p, i, scarce);
+	at = draw(p, sum);
+	for (; at >= weight_of(p, row, scarce); row++)
+		at -= weight_of(p, row, scarce);
+	return row;
+}
+
 int ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e,
 		struct ff_strategy *ret, bool *changed, struct ff_error *err)
 {
-	bool micro = p->space->n_micro > 1, drop = may_drop(p, s, e);
+	uint32_t row = draw_row(p, may_drop(p, s, e));
 	int code = FF_OK;
 
 	ff_strategy_copy(ret, s);
-	if (drop && (!micro || draw(p, 4)))
-		*changed = draw(p, 5) ? draw_recompute(p, ret) : draw_brought(p, ret);
-	else if (draw(p, 2))
-		*changed = draw_count(p, ret);
+	p->base = s;
+	if (rows[row].draw)
+		*changed = rows[row].draw(p, ret);
 	else
 		code = draw_order(p, ret, changed, err);
 	*changed = code == FF_OK && *changed && is_legal(p, ret);

@@ -3,7 +3,7 @@
 #ifndef FF_PLANNER_PHASES_H
 #define FF_PLANNER_PHASES_H
 
-#include "proposer.h"
+#include "degrees.h"
 
 /* The search with one number of micro-batches: their graph, the configs of that, and
  * the proposals. */
@@ -26,6 +26,9 @@ struct ff_phases {
 	struct ff_space *made[FF_MOST_MICRO];  /* spaces that are theirs */
 	uint32_t *class, *order, *position;    /* of nodes: the first equal one; in a row */
 	uint32_t n_order;
+	struct ff_depths depths;        /* blocks and stages */
+	uint32_t *place;                /* scratch: by block */
+	const struct ff_strategy *base; /* what is drawn changes */
 	double *done_us[2];             /* ff_evaluator_done, where an order asks for it, of: */
 	struct ff_evaluator *evaluator; /* NULL: times are as they stand */
 	struct ff_random random;

@@ -1,15 +1,18 @@
 /* Proposals: how a search changes one operator.  SPDX-License-Identifier: Apache-2.0 */
 #include "propose.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "blocks.h"
+#include "degrees.h"
 #include "extras.h"
 #include "ff/node_class.h"
 #include "layers.h"
 #include "space/limits.h"
 
 #define MOST_ORDERS 0.35 /* for each proposal of another kind */
+#define MOST_WHOLE 0.02  /* likewise, of a kind that changes all operators */
 #define ORDERED 160.0    /* nodes above which there are fewer */
 #define LIMIT_TRIES 64   /* at drawing a config that limits of the space admit */
 #define SCARCE 0.5       /* of them where memory is scarce: phases and updates matter more there */
@@ -56,6 +59,8 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 	code = ff_proposer_find_layers(&p, a, err);
 	if (code == FF_OK)
 		code = ff_proposer_find_readers(&p, a, err);
+	if (code == FF_OK)
+		code = ff_proposer_find_chains(&p, a, err);
 	if (code == FF_OK)
 		*ret = p;
 	return code;
@@ -133,21 +138,23 @@ static const struct {
 	uint32_t weight; /* preset */
 	uint32_t what;   /* FF_SPACE_*: of the space; 0: always */
 	bool forks;      /* only where there are some */
+	bool whole;      /* it changes all layers, and takes as long as a strategy does */
 } kinds[FF_PROPOSAL_KINDS] = {
-		{propose_one, 80, 0, false},
-		{propose_pair, 10, 0, false},
-		{ff_propose_run, 30, 0, false},
-		{ff_propose_class, 15, 0, false},
-		{ff_propose_fed, 5, 0, false},
-		{ff_propose_branches, 15, 0, true},
-		{ff_propose_led, 5, 0, false},
-		{ff_propose_chain, 5, 0, false},
-		{ff_propose_layout, 5, 0, false},
-		{ff_propose_view, 5, 0, false},
-		{ff_propose_updates, 11, FF_SPACE_UPDATES, false},
-		{ff_propose_trade, 11, FF_SPACE_UPDATES, false},
-		{ff_propose_replicas, 10, FF_SPACE_REPLICAS, false},
-		[FF_PROPOSAL_ORDER] = {NULL, 30, 0, false},
+		{propose_one, 80, 0, false, false},
+		{propose_pair, 10, 0, false, false},
+		{ff_propose_run, 30, 0, false, false},
+		{ff_propose_class, 15, 0, false, false},
+		{ff_propose_fed, 5, 0, false, false},
+		{ff_propose_branches, 15, 0, true, false},
+		{ff_propose_led, 5, 0, false, false},
+		{ff_propose_chain, 5, 0, false, false},
+		{ff_propose_layout, 5, 0, false, false},
+		{ff_propose_view, 5, 0, false, false},
+		{ff_propose_updates, 11, FF_SPACE_UPDATES, false, false},
+		{ff_propose_trade, 11, FF_SPACE_UPDATES, false, false},
+		{ff_propose_replicas, 10, FF_SPACE_REPLICAS, false, false},
+		{ff_propose_degrees, 5, 0, false, true},
+		[FF_PROPOSAL_ORDER] = {NULL, 30, 0, false, false},
 };
 
 static bool is_possible(const struct ff_proposer *p, uint32_t kind)
@@ -171,24 +178,38 @@ static double most_orders(const struct ff_proposer *p)
 	return share < 1 ? most * share * share : most;
 }
 
+static bool is_limited(uint32_t kind)
+{
+	return kinds[kind].whole || !kinds[kind].propose;
+}
+
+/* Orders make many steps a little faster, and there would be nothing else; what changes all
+ * operators takes long. */
+static double most_of(const struct ff_proposer *p, uint32_t kind)
+{
+	return kinds[kind].whole ? MOST_WHOLE : most_orders(p);
+}
+
 /* One draw of FF_PRESET_EVERY is by preset weight, so that no kind is ever given up; the others
  * by how often one of its kind helped lately (as large neighbourhood search chooses
  * among its neighbourhoods: Ropke and Pisinger, Transportation Science 2006). */
 static uint32_t draw_kind(struct ff_proposer *p)
 {
 	bool preset = ff_random_below(&p->random, FF_PRESET_EVERY) == 0;
-	double weight[FF_PROPOSAL_KINDS], sum = 0, at;
+	double weight[FF_PROPOSAL_KINDS], others = 0, sum, at;
 	uint32_t kind = 0;
 
 	for (uint32_t i = 0; i < FF_PROPOSAL_KINDS; i++) {
 		weight[i] = preset ? kinds[i].weight : ff_kind_helps(&p->record[i]);
 		weight[i] = is_possible(p, i) ? weight[i] : 0;
-		sum += i == FF_PROPOSAL_ORDER ? 0 : weight[i];
+		others += is_limited(i) ? 0 : weight[i];
 	}
-	/* orders make many steps a little faster: there would be nothing else */
-	if (weight[FF_PROPOSAL_ORDER] > most_orders(p) * sum)
-		weight[FF_PROPOSAL_ORDER] = most_orders(p) * sum;
-	sum += weight[FF_PROPOSAL_ORDER];
+	sum = others;
+	for (uint32_t i = 0; i < FF_PROPOSAL_KINDS; i++)
+		if (is_limited(i)) {
+			weight[i] = fmin(weight[i], most_of(p, i) * others);
+			sum += weight[i];
+		}
 	at = ff_random_unit(&p->random) * sum;
 	for (uint32_t i = 0; i < FF_PROPOSAL_KINDS && at >= 0; at -= weight[i++])
 		kind = weight[i] > 0 ? i : kind;
@@ -206,7 +227,8 @@ void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 	if (!kinds[p->kind].propose)
 		return;
 	kinds[p->kind].propose(p);
-	ff_propose_layers(p);
+	if (!kinds[p->kind].whole)
+		ff_propose_layers(p);
 	drop_idle(p);
 	if (ret->n == 0) {
 		ff_proposer_learn(p, false);
@@ -222,6 +244,6 @@ void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 void ff_proposer_learn(struct ff_proposer *p, bool helped)
 {
 	ff_kind_learn(&p->record[p->kind], helped);
-	if (p->n_layers && kinds[p->kind].propose)
+	if (p->n_layers && kinds[p->kind].propose && !kinds[p->kind].whole)
 		ff_kind_learn(&p->reached[p->reach], helped);
 }

@@ -26,8 +26,8 @@ struct ff_kind_record {
 double ff_kind_helps(const struct ff_kind_record *r);
 void ff_kind_learn(struct ff_kind_record *r, bool helped);
 #define FF_PRESET_EVERY 4 /* one draw in so many is by preset weight, so that none is given up */
-#define FF_PROPOSAL_KINDS 14
-#define FF_PROPOSAL_ORDER 13 /* the kind that changes nobody's config but when all are issued */
+#define FF_PROPOSAL_KINDS 15
+#define FF_PROPOSAL_ORDER 14 /* the kind that changes nobody's config but when all are issued */
 
 /* What else a proposal changes alike: nothing, the next blocks of those that are repeated, or all.
  */
@@ -36,21 +36,23 @@ enum ff_reach { FF_REACH_ONE, FF_REACH_SOME, FF_REACH_ALL, FF_REACHES };
 struct ff_proposer {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
-	uint32_t *all, n_all;           /* those with a choice */
-	uint32_t *node, n_nodes;        /* some of them in a row: who else is left as it is */
-	uint32_t *fork, n_forks;        /* whose outputs several nodes read, until `join` */
-	uint32_t *join;                 /* by node: where all ways from it meet; FF_NONE: nowhere */
-	uint32_t between;               /* nodes between forks and their joins, a node for each */
-	uint32_t *class;                /* by node: the first one equal to it */
-	uint32_t *next_like;            /* by node: the next equal one, or FF_NONE */
-	uint32_t *next_layer;           /* by node: who is in its place of the next block, after the
-					 * last the first; FF_NONE: it is in none */
-	uint32_t n_layers;              /* blocks that are repeated; 0: none are */
-	uint32_t *reader, n_readers;    /* those with parameters */
-	int64_t *reader_bytes;          /* by reader: of its parameters */
-	uint32_t *stack;                /* scratch: n_nodes; */
-	uint32_t *on_stack, stamp;      /* by node: the stamp of when it was put there */
-	struct ff_transaction *t;       /* the one in the making */
+	uint32_t *all, n_all;        /* those with a choice */
+	uint32_t *node, n_nodes;     /* some of them in a row: who else is left as it is */
+	uint32_t *fork, n_forks;     /* whose outputs several nodes read, until `join` */
+	uint32_t *join;              /* by node: where all ways from it meet; FF_NONE: nowhere */
+	uint32_t between;            /* nodes between forks and their joins, a node for each */
+	uint32_t *class;             /* by node: the first one equal to it */
+	uint32_t *next_like;         /* by node: the next equal one, or FF_NONE */
+	uint32_t *next_layer;        /* by node: who is in its place of the next block, after the
+				      * last the first; FF_NONE: it is in none */
+	uint32_t n_layers;           /* blocks that are repeated; 0: none are */
+	uint32_t *chain_dim;         /* by node: what devices that share a chain of products split;
+				      * FF_NONE: nothing; NULL: there are no chains */
+	uint32_t *reader, n_readers; /* those with parameters */
+	int64_t *reader_bytes;       /* by reader: of its parameters */
+	uint32_t *stack;             /* scratch: n_nodes; */
+	uint32_t *on_stack, stamp;   /* by node: the stamp of when it was put there */
+	struct ff_transaction *t;    /* the one in the making */
 	const struct ff_strategy *base; /* what it changes */
 	struct ff_kind_record record[FF_PROPOSAL_KINDS];
 	struct ff_kind_record reached[FF_REACHES];

@@ -3,8 +3,10 @@
 #include "repeats.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "ff/node_class.h"
+#include "ff/work.h"
 
 #define MOST_SEGMENTS 4096 /* looked at: the search for a period is quadratic */
 
@@ -207,6 +209,25 @@ int ff_repeats_find(const struct ff_graph *g, uint32_t least, struct ff_arena *a
 }
 
 /* ---- stages ---- */
+
+double ff_node_roofline_s(const struct ff_graph *g, const struct ff_machine *m, uint32_t node)
+{
+	const struct ff_device_kind *k = ff_device_kind(m, 0);
+	const struct ff_node *n = &g->nodes[node];
+	struct ff_region box = {.rank = n->n_dims};
+	struct ff_work *w = malloc(sizeof(*w));
+	double s = 0;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		box.hi[d] = n->dim[d].extent;
+	for (int pass = 0; pass < 2 && w; pass++) {
+		ff_work_fill(g, node, &box, (enum ff_pass)pass, w);
+		s += fmax((double)ff_work_flops(w) / ff_device_flops_per_s(k, ff_work_type(w)),
+				(double)ff_work_bytes(w) / k->memory_bytes_per_s);
+	}
+	free(w);
+	return s;
+}
 
 /* How many runs a greedy walk needs if none may be above `limit`. */
 static uint32_t runs_below(const double *cost, uint32_t n, double limit)

@@ -1,0 +1,324 @@
+/* Degrees of parallelism of a whole network.  SPDX-License-Identifier: Apache-2.0 */
+#include "degrees.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "space/carry_config.h"
+#include "space/tensor.h"
+
+/* ---- within samples, and by sample ---- */
+
+int ff_proposer_find_chains(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err)
+{
+	struct ff_tensor t;
+	int code = ff_tensor_find(p->graph, 2, a, &t, err);
+
+	if (code == FF_OK && t.n_rows)
+		p->chain_dim = t.dim;
+	return code;
+}
+
+/* The dim but that of samples that is split most of those that may be split twice as much or, if
+ * not `more`, half as much; FF_NONE: there is none. */
+static uint32_t split_dim(const struct ff_node *n, const uint16_t *degree, bool more)
+{
+	uint32_t sample = ff_node_sample_dim(n), best = FF_NONE;
+
+	for (uint32_t d = 0; d < n->n_dims; d++) {
+		bool may = more ? 2 * degree[d] <= n->dim[d].extent : degree[d] % 2 == 0;
+
+		if (d != sample && degree[d] > 1 && may &&
+				(best == FF_NONE || degree[d] > degree[best]))
+			best = d;
+	}
+	return best;
+}
+
+/* What is split otherwise, or computed by several alike, gives a factor of two to samples. */
+static bool to_samples(const struct ff_node *n, uint16_t *degree, uint16_t *replicas)
+{
+	uint32_t sample = ff_node_sample_dim(n), from = split_dim(n, degree, false);
+
+	if (sample == FF_NONE || 2 * degree[sample] > n->dim[sample].extent)
+		return false;
+	if (from == FF_NONE && *replicas % 2)
+		return false;
+	if (from == FF_NONE)
+		*replicas /= 2;
+	else
+		degree[from] /= 2;
+	degree[sample] = (uint16_t)(2 * degree[sample]);
+	return true;
+}
+
+/* Samples give one to what is split otherwise, to the dim that chains of products are split along,
+ * or to replicas of what lies between chains. */
+static bool from_samples(
+		const struct ff_proposer *p, uint32_t node, uint16_t *degree, uint16_t *replicas)
+{
+	const struct ff_node *n = &p->graph->nodes[node];
+	uint32_t sample = ff_node_sample_dim(n), to = split_dim(n, degree, true);
+
+	if (sample == FF_NONE || degree[sample] % 2)
+		return false;
+	if (to == FF_NONE && p->chain_dim)
+		to = p->chain_dim[node];
+	if (to == sample || (to != FF_NONE && 2 * degree[to] > n->dim[to].extent))
+		return false;
+	if (to == FF_NONE && !p->chain_dim && *replicas == 1)
+		return false;
+	if (to == FF_NONE)
+		*replicas = (uint16_t)(2 * *replicas);
+	else
+		degree[to] = (uint16_t)(2 * degree[to]);
+	degree[sample] /= 2;
+	return true;
+}
+
+/* Neighbours share what is within samples, then replicas, and samples are the furthest apart: from
+ * the same first device on, as far apart as before. */
+static void lay_out(const struct ff_node *n, const struct ff_config *own, const uint16_t *degree,
+		uint16_t replicas, struct ff_config *ret)
+{
+	struct ff_progression on = ff_config_progression(n, own);
+	uint32_t sample = ff_node_sample_dim(n), stride = on.step;
+
+	*ret = (struct ff_config){.replicas = replicas, .start = own->start};
+	memcpy(ret->degree, degree, sizeof(ret->degree));
+	for (uint32_t d = n->n_dims; d-- > 0;) {
+		if (d == sample)
+			continue;
+		ret->stride[d] = degree[d] > 1 ? (uint16_t)stride : 0;
+		stride *= degree[d];
+	}
+	ret->replica_stride = replicas > 1 ? (uint16_t)stride : 0;
+	stride *= replicas;
+	ret->stride[sample] = degree[sample] > 1 ? (uint16_t)stride : 0;
+	ret->n_parts = stride * degree[sample] / on.step;
+}
+
+static bool change(const struct ff_proposer *p, uint32_t node, bool more, struct ff_config *ret)
+{
+	const struct ff_config *own = ff_proposer_config(p, node);
+	const struct ff_node *n = &p->graph->nodes[node];
+	uint16_t degree[FF_MAX_DIMS], replicas = own->replicas;
+	struct ff_error why;
+
+	memcpy(degree, own->degree, sizeof(degree));
+	if (more ? !from_samples(p, node, degree, &replicas) : !to_samples(n, degree, &replicas))
+		return false;
+	if (replicas > 1 && !(p->space->what & FF_SPACE_REPLICAS))
+		return false;
+	lay_out(n, own, degree, replicas, ret);
+	return ff_config_check(n, ret, p->space->n_devices, &why) == FF_OK;
+}
+
+void ff_propose_degrees(struct ff_proposer *p)
+{
+	uint32_t like = p->node[ff_random_below(&p->random, p->n_nodes)];
+	uint32_t parts = ff_proposer_config(p, like)->n_parts;
+	bool more = ff_random_below(&p->random, 2);
+	struct ff_config config;
+
+	for (uint32_t i = 0; i < p->n_nodes; i++) {
+		const struct ff_config *own = ff_proposer_config(p, p->node[i]);
+
+		if (own->n_parts == parts && !own->list && change(p, p->node[i], more, &config))
+			ff_transaction_set(p->t, p->node[i], &config);
+	}
+}
+
+/* ---- stages ---- */
+
+/* A stage's devices, and what of it comes before its cut. */
+struct ff_depths_stage {
+	uint32_t first, n;               /* devices */
+	double all_s, before_s, least_s; /* of its operators; before the next one; how far the
+					  * halves of the best cut so far are apart */
+	uint32_t last, cut; /* operator before the next one; first of the second half */
+};
+
+int ff_depths_init(struct ff_depths *d, const struct ff_graph *g, const struct ff_machine *m,
+		struct ff_arena *a, struct ff_error *err)
+{
+	int code;
+
+	*d = (struct ff_depths){.graph = g};
+	code = ff_repeats_find(g, 1, a, &d->repeats, err);
+	d->cost_s = ff_arena_array(a, g->n_nodes, sizeof(*d->cost_s));
+	d->stage = ff_arena_array(a, g->n_nodes, sizeof(*d->stage));
+	if (code == FF_OK && (!d->cost_s || !d->stage))
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_needs_config(g, i))
+			d->cost_s[i] = ff_node_roofline_s(g, m, i);
+	return code;
+}
+
+static uint32_t last_device(const struct ff_node *n, const struct ff_config *c)
+{
+	uint32_t last = c->start + (c->replicas - 1u) * c->replica_stride;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		last += (c->degree[d] - 1u) * c->stride[d];
+	return last;
+}
+
+/* Devices and times of all stages; 0: they are not numbered as they follow each other, or someone
+ * is on a list of devices. */
+static uint32_t find_stages(const struct ff_depths *d, const struct ff_strategy *s)
+{
+	const struct ff_graph *g = d->graph;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_config *c = &s->config[i];
+		struct ff_depths_stage *at;
+		uint32_t end;
+
+		if (!ff_node_needs_config(g, i))
+			continue;
+		if (c->list || s->stage[i] > n)
+			return 0;
+		at = &d->stage[s->stage[i]];
+		if (s->stage[i] == n)
+			d->stage[n++] = (struct ff_depths_stage){.first = c->start,
+					.n = 1,
+					.least_s = INFINITY,
+					.last = FF_NONE,
+					.cut = FF_NONE};
+		end = at->first + at->n;
+		at->first = c->start < at->first ? c->start : at->first;
+		end = last_device(&g->nodes[i], c) + 1 > end ? last_device(&g->nodes[i], c) + 1
+							     : end;
+		at->n = end - at->first;
+		at->all_s += d->cost_s[i];
+	}
+	return n;
+}
+
+/* Cuts each stage between two units where its halves take most alike; false: one has no such place.
+ */
+static bool cut_stages(const struct ff_depths *d, const struct ff_strategy *s, uint32_t n_stages)
+{
+	for (uint32_t i = 0; i < d->graph->n_nodes; i++) {
+		struct ff_depths_stage *at;
+		double apart_s;
+
+		if (!ff_node_needs_config(d->graph, i))
+			continue;
+		at = &d->stage[s->stage[i]];
+		apart_s = fabs(at->all_s - 2 * at->before_s);
+		if (at->last != FF_NONE && d->repeats.unit[i] != d->repeats.unit[at->last] &&
+				apart_s < at->least_s) {
+			at->least_s = apart_s;
+			at->cut = i;
+		}
+		at->before_s += d->cost_s[i];
+		at->last = i;
+	}
+	for (uint32_t i = 0; i < n_stages; i++)
+		if (d->stage[i].cut == FF_NONE)
+			return false;
+	return true;
+}
+
+/* Whether `c` is on all devices of a stage, and shares of samples are the furthest apart. */
+static bool fills(const struct ff_node *n, const struct ff_depths_stage *at,
+		const struct ff_config *c)
+{
+	struct ff_progression on = ff_config_progression(n, c);
+	uint32_t sample = ff_node_sample_dim(n);
+
+	if (sample == FF_NONE || on.start != at->first || on.n * on.step != at->n)
+		return false;
+	return c->degree[sample] == 1 || c->stride[sample] * c->degree[sample] == at->n;
+}
+
+/* Half of the shares of samples, which the stage's halves of the devices have each. */
+static bool halve_samples(
+		const struct ff_node *n, const struct ff_depths_stage *at, struct ff_config *c)
+{
+	uint32_t sample = ff_node_sample_dim(n);
+
+	if (c->n_parts == 1)
+		return true;
+	if (!fills(n, at, c) || c->degree[sample] % 2)
+		return false;
+	c->degree[sample] /= 2;
+	c->n_parts /= 2;
+	if (c->degree[sample] == 1)
+		c->stride[sample] = 0;
+	return true;
+}
+
+/* Stages take turns on no devices: each has its own. */
+static bool is_plain(const struct ff_strategy *s)
+{
+	return ff_strategy_chunks(s) == 1;
+}
+
+bool ff_depths_twice(const struct ff_depths *d, struct ff_strategy *s)
+{
+	uint32_t n = is_plain(s) ? find_stages(d, s) : 0;
+
+	if (!n || !cut_stages(d, s, n))
+		return false;
+	for (uint32_t i = 0; i < d->graph->n_nodes; i++) {
+		const struct ff_depths_stage *at;
+		struct ff_config *c = &s->config[i];
+
+		if (!ff_node_needs_config(d->graph, i))
+			continue;
+		at = &d->stage[s->stage[i]];
+		if (at->n % 2 || !halve_samples(&d->graph->nodes[i], at, c))
+			return false;
+		if (i >= at->cut && c->start < at->first + at->n / 2)
+			c->start = (uint16_t)(c->start + at->n / 2);
+		s->stage[i] = (uint16_t)(2 * s->stage[i] + (i >= at->cut));
+	}
+	return true;
+}
+
+/* Twice the shares of samples, over the devices of two stages. */
+static bool double_samples(
+		const struct ff_node *n, const struct ff_depths_stage *at, struct ff_config *c)
+{
+	uint32_t sample = ff_node_sample_dim(n);
+
+	if (c->n_parts == 1 && (at->n > 1 || sample == FF_NONE))
+		return true; /* it is on one device */
+	if (!fills(n, at, c))
+		return false;
+	c->stride[sample] = (uint16_t)(at->n / c->degree[sample]);
+	c->degree[sample] = (uint16_t)(2 * c->degree[sample]);
+	c->n_parts *= 2;
+	return true;
+}
+
+bool ff_depths_half(const struct ff_depths *d, struct ff_strategy *s)
+{
+	uint32_t n = is_plain(s) ? find_stages(d, s) : 0;
+
+	if (n < 2 || n % 2)
+		return false;
+	for (uint32_t i = 0; i < n; i += 2)
+		if (d->stage[i + 1].n != d->stage[i].n ||
+				d->stage[i + 1].first != d->stage[i].first + d->stage[i].n)
+			return false;
+	for (uint32_t i = 0; i < d->graph->n_nodes; i++) {
+		const struct ff_depths_stage *at;
+		struct ff_config *c = &s->config[i];
+
+		if (!ff_node_needs_config(d->graph, i))
+			continue;
+		at = &d->stage[s->stage[i]];
+		if (!double_samples(&d->graph->nodes[i], at, c))
+			return false;
+		if (s->stage[i] % 2)
+			c->start = (uint16_t)(c->start - at->n);
+		s->stage[i] /= 2;
+	}
+	return true;
+}
