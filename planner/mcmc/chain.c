@@ -430,14 +430,27 @@ static double phase_done(const struct ff_chain *c)
 	return done;
 }
 
-/* Whether a start that lacks memory would lack some at the end of its walk still, if it went on as
- * so far: there is a plan that fits, and rounds from that lead further. */
-static bool leads_nowhere(const struct ff_chain *c, double done)
+/* How far the start that is walked was behind the best, and by how much it is less so: in bytes
+ * where it lacked some, else in the logarithm of the step. */
+static double lag(const struct ff_chain *c, double *gained)
 {
-	double gained = (double)(c->run.lacked_bytes - c->at.over_bytes);
+	const struct ff_evaluation *begun = &c->run.begun, *least = &c->run.least;
 
-	return c->run.lacked_bytes && done >= SURE_AFTER &&
-	       gained < done * (double)c->run.lacked_bytes;
+	*gained = (double)(begun->over_bytes - least->over_bytes);
+	if (!begun->fits)
+		return (double)begun->over_bytes;
+	*gained = log(begun->step_us / least->step_us);
+	return log(begun->step_us / c->run.known.step_us);
+}
+
+bool ff_chain_leads_nowhere(const struct ff_chain *c, double done)
+{
+	double gained, behind;
+
+	if (!c->run.is_start || !c->run.known.fits || done < SURE_AFTER)
+		return false;
+	behind = lag(c, &gained);
+	return gained < done * behind;
 }
 
 /* Walks one start or round from beta `hot` to `cold`. */
@@ -447,11 +460,14 @@ int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error
 
 	c->run.beta = hot;
 	c->run.phase_from = c->proposals;
-	while (!ff_chain_out_of_budget(c) && done < 1 && !leads_nowhere(c, done)) {
+	c->run.least = c->at;
+	while (!ff_chain_out_of_budget(c) && done < 1 && !ff_chain_leads_nowhere(c, done)) {
 		int code = step(c, err);
 
 		if (code < 0)
 			return code;
+		if (ff_how_much_worse(c->run.least, c->at) < 0)
+			c->run.least = c->at;
 		if (c->proposals < c->clock.next_tune &&
 				(c->opt->seconds <= 0 ||
 						c->clock.seconds - c->clock.tuned < TUNE_SECONDS))

@@ -47,7 +47,9 @@ struct ff_chain_run {
 	double next_exchange;              /* share of the budget */
 	double share_from, share;          /* of the budget: the current start's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
-	int64_t lacked_bytes; /* by the start that is walked, beside a plan that fits; 0: none */
+	/* The best when a start's walk began, what it began with, and its own best so far. */
+	struct ff_evaluation known, begun, least;
+	bool is_start; /* a start is walked */
 	double beta;
 	double leap_every; /* proposals, from one of other phases to the next */
 	bool reorders;     /* orders are walked, too */

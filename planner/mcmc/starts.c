@@ -470,9 +470,11 @@ static int walk_start(struct ff_chain *c, struct ff_error *err)
 	double beta = ff_chain_beta(c);
 	int code;
 
-	c->run.lacked_bytes = c->best.at.fits ? c->at.over_bytes : 0;
+	c->run.known = c->best.at;
+	c->run.begun = c->at;
+	c->run.is_start = true;
 	code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
-	c->run.lacked_bytes = 0;
+	c->run.is_start = false;
 	return code;
 }
 
@@ -497,7 +499,8 @@ static int walk_starts(struct ff_chain *c, struct ff_arena *a, struct ff_error *
 			continue;
 		code = start_from(c, i, a, &found, err);
 		any = any || found;
-		c->run.share_from = from + n_done * c->run.share;
+		/* what one before it has left is for rounds */
+		c->run.share_from = fmin(from + n_done * c->run.share, ff_chain_budget_done(c));
 		n_done += found || !saves_memory(name(c, i));
 		if (code == FF_OK && found && c->frame->proposer.n_all > 0)
 			code = walk_start(c, err);

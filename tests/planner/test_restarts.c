@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../planner/mcmc/elite.h"
+#include "../../planner/mcmc/chain.h"
 #include "../../planner/propose/order.h"
 #include "ff/node_class.h"
 #include "ff/simulate.h"
@@ -204,6 +204,46 @@ START_TEST(test_restarts)
 }
 END_TEST
 
+/* A start that is slower than the best is left once its pace does not reach that, by factors; one
+ * that lacks memory likewise, by bytes.  None is left at once, nor the best, nor where nothing
+ * fits.
+ */
+START_TEST(test_starts_are_left)
+{
+	const struct ff_evaluation best = {.step_us = 100, .fits = true};
+	const struct ff_evaluation slow = {.step_us = 1600, .fits = true}, half = {400, true};
+	const struct ff_evaluation large = {.step_us = 50, .over_bytes = 1000};
+	const struct ff_evaluation smaller = {.step_us = 50, .over_bytes = 500};
+	const struct {
+		struct ff_evaluation known, begun, least;
+		double sure, nowhere; /* shares of the walk: it goes on at one, not at the other */
+	} row[] = {
+			{best, slow, slow, 0.1, 0.2},
+			{best, slow, half, 0.49, 0.51},
+			{best, slow, best, 1, 2},
+			{best, best, best, 1, 2},
+			{best, large, large, 0.1, 0.2},
+			{best, large, smaller, 0.49, 0.51},
+			{best, large, slow, 0.99, 2},
+			{large, slow, slow, 1, 2},
+	};
+	struct ff_chain c = {.run = {.is_start = true}};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		c.run.known = row[i].known;
+		c.run.begun = row[i].begun;
+		c.run.least = row[i].least;
+		ck_assert_msg(!ff_chain_leads_nowhere(&c, row[i].sure), "row %zu is left", i);
+		ck_assert_msg(row[i].nowhere > 1 || ff_chain_leads_nowhere(&c, row[i].nowhere),
+				"row %zu goes on", i);
+	}
+	c.run.is_start = false;
+	c.run.known = best;
+	c.run.begun = c.run.least = slow;
+	ck_assert(!ff_chain_leads_nowhere(&c, 0.5));
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("restarts");
@@ -212,6 +252,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_elite);
+	tcase_add_test(c, test_starts_are_left);
 	tcase_add_test(c, test_crossover);
 	tcase_add_test(c, test_restarts);
 	suite_add_tcase(s, c);
