@@ -1,5 +1,6 @@
 /* What a job predicts: one strategy, and what plans are compared with.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "ff/bucketing.h"
@@ -7,6 +8,7 @@
 #include "hand/buckets.h"
 #include "job.h"
 
+#define BASELINE_MOST 0.4  /* or as long as a prediction takes, up to so much */
 #define BASELINE_SHARE 0.1 /* of the budget, for data parallelism that fits */
 
 double ff_job_now_s(void)
@@ -126,25 +128,36 @@ static int predict_data_parallel(
 	return code;
 }
 
+/* A look for data parallelism that fits, which began at `from_s`. */
+struct look {
+	struct ff_job *job;
+	double from_s;
+};
+
+/* It may take as long as the prediction before it did, as there is little else to go on from. */
 static bool baseline_ends(void *ctx, double part)
 {
-	struct ff_job *j = ctx;
+	const struct look *l = ctx;
+	struct ff_job *j = l->job;
+	double least_s = fmin(l->from_s + j->predict_s, j->from + BASELINE_MOST * j->opt.seconds);
+	double end_s = j->from + BASELINE_SHARE * j->opt.seconds;
 
+	end_s = fmax(end_s, least_s);
 	return ff_job_interrupted(j) ||
-	       (j->opt.seconds > 0 &&
-			       ff_job_now_s() - j->from > part * BASELINE_SHARE * j->opt.seconds);
+	       (j->opt.seconds > 0 && ff_job_now_s() - l->from_s > part * (end_s - l->from_s));
 }
 
 static void baseline_begins(void *ctx)
 {
-	struct ff_job *j = ctx;
+	const struct look *l = ctx;
 
-	j->baseline_s = ff_job_now_s() - j->from;
+	l->job->baseline_s = ff_job_now_s() - l->job->from;
 }
 
 /* What data parallelism comes to where it does not fit, if anything of that does. */
 static int find_sharded(struct ff_job *j, struct ff_error *err)
 {
+	struct look look = {j, ff_job_now_s()};
 	const struct ff_grid grid = {.evaluator = j->tools.evaluator,
 			.space = j->tools.space,
 			.graph = &j->in.graph,
@@ -152,7 +165,7 @@ static int find_sharded(struct ff_job *j, struct ff_error *err)
 			.samples = true,
 			.stop = baseline_ends,
 			.begins = baseline_begins,
-			.ctx = j};
+			.ctx = &look};
 	struct ff_summary *s = &j->summary;
 	struct ff_strategy base;
 	bool found = false;
