@@ -60,9 +60,10 @@ struct ff_stream_slots {
 	int (*open)(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err);
 	/* Optional (both may be NULL): a stream with a worker of its own, which waits for other
 	 * ranks in that way; where the caller's thread is the worker, `go_on` has it work until it
-	 * has to wait, and nobody else may wait for the stream's events. */
-	int (*beside)(struct ff_device *dev, enum ff_beside by, struct ff_stream **ret,
-			struct ff_error *err);
+	 * has to wait, and nobody else may wait for the stream's events.  `with`: NULL, or another
+	 * such stream; what works at one then works at both. */
+	int (*beside)(struct ff_device *dev, enum ff_beside by, struct ff_stream *with,
+			struct ff_stream **ret, struct ff_error *err);
 	void (*go_on)(struct ff_stream *s);
 	void (*close)(struct ff_stream *s);
 	/* Runs a host function in the stream's order (MPI calls, loads, clocks). */
@@ -70,6 +71,8 @@ struct ff_stream_slots {
 			struct ff_error *err);
 	/* Waits for all that the stream was given; its first failure is returned. */
 	int (*drain)(struct ff_stream *s, struct ff_error *err);
+	/* Host functions of several streams run at the same time: none waits for another's end. */
+	bool apart;
 };
 
 struct ff_event_slots {

@@ -5,7 +5,8 @@
  * it gets there.  Arguments are read before the call returns; the memory that they
  * point to is the backend's, and busy until the stream has passed.  All ranks post
  * in the same order, and a process on one stream at a time: what it posted on
- * another has been drained.  SPDX-License-Identifier: Apache-2.0 */
+ * another has been drained.  Exchanges may have a second stream, that of
+ * messages, which runs beside it.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_COMM_H
 #define FF_COMM_H
 
@@ -26,6 +27,7 @@ struct ff_stream;
 struct ff_channel {
 	const struct ff_backend *backend;
 	struct ff_stream *stream;
+	bool messages; /* the stream is that of messages */
 };
 
 /* A collective among `n_devices` devices.  Arrays are indexed by position in
@@ -55,9 +57,11 @@ struct ff_parcel {
 };
 
 struct ff_comm {
-	char name[32];      /* "local", "mpi", "mpi shared", "nccl 2.28.3" */
-	uint32_t n_devices; /* in the job */
-	bool in_stream;     /* what is posted needs no host, and can be captured */
+	char name[32];       /* "local", "mpi", "mpi shared", "nccl 2.28.3" */
+	uint32_t n_devices;  /* in the job */
+	bool in_stream;      /* what is posted needs no host, and can be captured */
+	bool takes_messages; /* there may be a stream of messages, */
+	bool two_streams;    /* and there is: said before anything is posted on it */
 	bool (*hosts)(const struct ff_comm *c, uint32_t device);
 	/* Posted. */
 	int (*collective)(struct ff_comm *c, const struct ff_channel *on,
@@ -78,6 +82,9 @@ struct ff_comm {
 	 * first one has. */
 	int (*share)(struct ff_comm *c, uint32_t n, const uint16_t *device, void *v, size_t bytes,
 			struct ff_error *err);
+	/* Optional (may be NULL): one of the streams has failed.  What the other one waits for may
+	 * never come, so it fails, too. */
+	void (*give_up)(struct ff_comm *c);
 	void (*destroy)(struct ff_comm *c);
 	int64_t sent_bytes; /* posted by hosted devices so far; rings as in ff_move.network_bytes */
 	uint32_t rank, n_ranks; /* of processes */

@@ -69,10 +69,10 @@ static int local_collective(struct ff_comm *c, const struct ff_collective *x, st
 	return FF_OK;
 }
 
-static int local_exchange(struct ff_comm *c, enum ff_dtype type, const struct ff_parcel *parcel,
-		uint32_t n, struct ff_error *err)
+static int local_exchange(struct ff_comm *c, bool messages, enum ff_dtype type,
+		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
 {
-	(void)c, (void)err;
+	(void)c, (void)messages, (void)err;
 	for (uint32_t i = 0; i < n; i++)
 		memcpy(parcel[i].recv, parcel[i].send,
 				(size_t)(parcel[i].count * ff_dtype_bytes(type)));

@@ -11,11 +11,9 @@
 #include "limit.h"
 #include "mpi_check.h"
 #include "mpi_direct.h"
-#include "mpi_group.h"
 #include "mpi_messages.h"
 #include "mpi_ring.h"
 #include "mpi_shared.h"
-#include "mpi_wait.h"
 #include "process/agree.h"
 #include "process/pulse.h"
 #include "stages.h"
@@ -95,10 +93,10 @@ static int mpi_collective(struct ff_comm *c, const struct ff_collective *x, stru
 	return run_stages(m, x, spread, err);
 }
 
-static int mpi_exchange(struct ff_comm *c, enum ff_dtype type, const struct ff_parcel *parcel,
-		uint32_t n, struct ff_error *err)
+static int mpi_exchange(struct ff_comm *c, bool messages, enum ff_dtype type,
+		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
 {
-	return ff_mpi_messages(self(c), type, parcel, n, err);
+	return ff_mpi_messages(self(c), messages, type, parcel, n, err);
 }
 
 static int wait_until_done(
@@ -203,11 +201,12 @@ static void mpi_destroy(struct ff_comm *c)
 	struct ff_comm_mpi *m = self(c);
 
 	ff_mpi_shared_close(m);
-	ff_mpi_groups_close(m);
 	if (m->world != MPI_COMM_NULL)
 		MPI_Comm_free(&m->world);
 	ff_host_comm_finish(&m->host);
-	free(m->request);
+	pthread_mutex_destroy(&m->calls);
+	for (int i = 0; i < 2; i++)
+		free(m->requests[i].of);
 	free(m->host_of);
 	free(m->room);
 	free(m);
@@ -283,6 +282,7 @@ int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
 			.run_exchange = mpi_exchange,
 	};
 	ff_host_comm_init(&m->host);
+	pthread_mutex_init(&m->calls, NULL);
 	m->world = MPI_COMM_NULL;
 	m->limit_bytes = INT_MAX;
 	m->segment_bytes = FF_MPI_SEGMENT_BYTES;

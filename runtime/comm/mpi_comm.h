@@ -11,11 +11,18 @@
  * TCP the answer waits behind all that goes that way already (docs/runtime.md). */
 #define FF_MPI_SEGMENT_BYTES 32768
 
-struct ff_mpi_group {
-	struct ff_mpi_group *next;
-	MPI_Comm comm;
-	uint32_t n;
-	uint16_t device[];
+/* What a message belongs to. */
+enum ff_mpi_tag {
+	FF_MPI_EXCHANGE,
+	FF_MPI_RING,
+	FF_MPI_DIRECT,
+	FF_MPI_SHARED,
+	FF_MPI_MESSAGE, /* an exchange on the stream of messages */
+};
+
+struct ff_mpi_requests {
+	MPI_Request *of;
+	int n, cap;
 };
 
 struct ff_mpi_shared;
@@ -23,16 +30,15 @@ struct ff_mpi_shared;
 struct ff_comm_mpi {
 	struct ff_host_comm host; /* its base is the comm */
 	MPI_Comm world;
-	int64_t limit_bytes; /* of one message */
+	pthread_mutex_t calls; /* MPI_THREAD_SERIALIZED: of one thread at a time */
+	int64_t limit_bytes;   /* of one message */
 	double limit_s; /* that other ranks are waited for in a call of the host; 0: for ever */
-	struct ff_mpi_group *groups;
-	struct ff_mpi_shared *shared; /* by group, of one host */
-	MPI_Request *request;
-	int n_requests, cap_requests;
-	uint32_t *host_of;     /* by rank: the first rank on its host */
-	int64_t segment_bytes; /* of a message between hosts */
-	bool by_nodes;         /* collectives of several hosts go in stages where they can */
-	char *room;            /* of rings */
+	struct ff_mpi_shared *shared;       /* by group, of one host */
+	struct ff_mpi_requests requests[2]; /* of exchanges, by ff_channel.messages */
+	uint32_t *host_of;                  /* by rank: the first rank on its host */
+	int64_t segment_bytes;              /* of a message between hosts */
+	bool by_nodes; /* collectives of several hosts go in stages where they can */
+	char *room;    /* of rings */
 	size_t room_bytes;
 };
 

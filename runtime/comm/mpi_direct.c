@@ -8,10 +8,7 @@
 #include <string.h>
 
 #include "chunks.h"
-#include "mpi_check.h"
-#include "mpi_wait.h"
-
-#define TAG 2 /* messages have 0, rings 1 */
+#include "mpi_calls.h"
 
 struct direct {
 	struct ff_comm_mpi *m;
@@ -46,9 +43,8 @@ static int receive(struct direct *d, uint32_t from, void *to, uint32_t chunk, st
 {
 	if (!bytes_of(d, chunk))
 		return FF_OK;
-	return ff_mpi_check(MPI_Irecv(to, bytes_of(d, chunk), MPI_BYTE, d->x->device[from], TAG,
-					    d->m->world, &d->request[d->n_requests++]),
-			"MPI_Irecv", err);
+	return ff_mpi_receive(d->m, to, bytes_of(d, chunk), d->x->device[from], FF_MPI_DIRECT,
+			&d->request[d->n_requests++], err);
 }
 
 static int send(struct direct *d, uint32_t to, const void *from, uint32_t chunk,
@@ -56,9 +52,8 @@ static int send(struct direct *d, uint32_t to, const void *from, uint32_t chunk,
 {
 	if (!bytes_of(d, chunk))
 		return FF_OK;
-	return ff_mpi_check(MPI_Isend(from, bytes_of(d, chunk), MPI_BYTE, d->x->device[to], TAG,
-					    d->m->world, &d->request[d->n_requests++]),
-			"MPI_Isend", err);
+	return ff_mpi_send(d->m, from, bytes_of(d, chunk), d->x->device[to], FF_MPI_DIRECT,
+			&d->request[d->n_requests++], err);
 }
 
 static int wait_all(struct direct *d, struct ff_error *err)
@@ -66,7 +61,7 @@ static int wait_all(struct direct *d, struct ff_error *err)
 	int n = d->n_requests;
 
 	d->n_requests = 0;
-	return ff_mpi_wait_all(n, d->request, err);
+	return ff_mpi_wait_all(d->m, n, d->request, err);
 }
 
 /* ---- the two halves ---- */

@@ -3,21 +3,20 @@
 
 #include <stdlib.h>
 
-#include "mpi_check.h"
-#include "mpi_wait.h"
+#include "mpi_calls.h"
 
-static int next_request(struct ff_comm_mpi *m, MPI_Request **ret, struct ff_error *err)
+static int next_request(struct ff_mpi_requests *r, MPI_Request **ret, struct ff_error *err)
 {
-	if (m->n_requests == m->cap_requests) {
-		int cap = m->cap_requests ? 2 * m->cap_requests : 16;
-		MPI_Request *grown = realloc(m->request, (size_t)cap * sizeof(MPI_Request));
+	if (r->n == r->cap) {
+		int cap = r->cap ? 2 * r->cap : 16;
+		MPI_Request *grown = realloc(r->of, (size_t)cap * sizeof(MPI_Request));
 
 		if (!grown)
 			return ff_fail_memory(err);
-		m->request = grown;
-		m->cap_requests = cap;
+		r->of = grown;
+		r->cap = cap;
 	}
-	*ret = &m->request[m->n_requests];
+	*ret = &r->of[r->n];
 	return FF_OK;
 }
 
@@ -31,45 +30,47 @@ static int64_t most_of(const struct ff_comm_mpi *m, enum ff_dtype type, const st
 }
 
 /* Starts one direction of one parcel, in as many messages as it takes. */
-static int start(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parcel *p, bool sending,
-		struct ff_error *err)
+static int start(struct ff_comm_mpi *m, bool messages, enum ff_dtype type,
+		const struct ff_parcel *p, bool sending, struct ff_error *err)
 {
+	enum ff_mpi_tag tag = messages ? FF_MPI_MESSAGE : FF_MPI_EXCHANGE;
 	int64_t size = ff_dtype_bytes(type), most = most_of(m, type, p);
+	struct ff_mpi_requests *r = &m->requests[messages];
 	MPI_Request *request = NULL;
 	int code = FF_OK;
 
 	for (int64_t at = 0, n = 0; code == FF_OK && at < p->count; at += n) {
+		int bytes;
+
 		n = p->count - at < most ? p->count - at : most;
-		if ((code = next_request(m, &request, err)) < 0)
+		bytes = (int)(n * size);
+		if ((code = next_request(r, &request, err)) < 0)
 			break;
 		if (sending)
-			code = ff_mpi_check(MPI_Isend((const char *)p->send + at * size,
-							    (int)(n * size), MPI_BYTE, p->to, 0,
-							    m->world, request),
-					"MPI_Isend", err);
+			code = ff_mpi_send(m, (const char *)p->send + at * size, bytes, p->to, tag,
+					request, err);
 		else
-			code = ff_mpi_check(
-					MPI_Irecv((char *)p->recv + at * size, (int)(n * size),
-							MPI_BYTE, p->from, 0, m->world, request),
-					"MPI_Irecv", err);
-		m->n_requests += code == FF_OK;
+			code = ff_mpi_receive(m, (char *)p->recv + at * size, bytes, p->from, tag,
+					request, err);
+		r->n += code == FF_OK;
 	}
 	return code;
 }
 
-int ff_mpi_messages(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parcel *parcel,
-		uint32_t n, struct ff_error *err)
+int ff_mpi_messages(struct ff_comm_mpi *m, bool messages, enum ff_dtype type,
+		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
 {
+	struct ff_mpi_requests *r = &m->requests[messages];
 	uint32_t rank = m->host.base.rank;
 	int code = FF_OK;
 
-	m->n_requests = 0;
+	r->n = 0;
 	for (uint32_t i = 0; i < n && code == FF_OK; i++)
 		if (parcel[i].to == rank)
-			code = start(m, type, &parcel[i], false, err);
+			code = start(m, messages, type, &parcel[i], false, err);
 	for (uint32_t i = 0; i < n && code == FF_OK; i++)
 		if (parcel[i].from == rank)
-			code = start(m, type, &parcel[i], true, err);
+			code = start(m, messages, type, &parcel[i], true, err);
 	/* after a failure the job is lost, and what is under way with it */
-	return code < 0 ? code : ff_mpi_wait_all(m->n_requests, m->request, err);
+	return code < 0 ? code : ff_mpi_wait_all(m, r->n, r->of, err);
 }

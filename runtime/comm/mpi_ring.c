@@ -10,11 +10,9 @@
 #include <string.h>
 
 #include "chunks.h"
-#include "mpi_check.h"
-#include "mpi_wait.h"
+#include "mpi_calls.h"
 
 #define AHEAD 16 /* segments that are awaited at once */
-#define TAG 1    /* messages have 0 */
 
 /* Segments are numbered through all steps: number k is the (k % per_step)th of the chunk that is
  * received in step k / per_step, and what is sent as number k + per_step. */
@@ -119,13 +117,11 @@ static int await(struct ring *r, int64_t k, struct ff_error *err)
 	else if (s == r->reducing && r->reducing)
 		before = j; /* sent first of all, from there if in place */
 	if (before >= 0)
-		code = ff_mpi_wait(&r->sent[before], "MPI_Wait", err);
+		code = ff_mpi_wait(r->m, &r->sent[before], err);
 	if (code < 0 || !bytes)
 		return code;
-	return ff_mpi_check(MPI_Irecv(place(r, k), bytes, MPI_BYTE,
-					    r->x->device[(r->me + r->n - 1) % r->n], TAG,
-					    r->m->world, &r->awaited[k % r->ahead]),
-			"MPI_Irecv", err);
+	return ff_mpi_receive(r->m, place(r, k), bytes, r->x->device[(r->me + r->n - 1) % r->n],
+			FF_MPI_RING, &r->awaited[k % r->ahead], err);
 }
 
 static int send_on(struct ring *r, int64_t k, const char *from, struct ff_error *err)
@@ -134,9 +130,8 @@ static int send_on(struct ring *r, int64_t k, const char *from, struct ff_error 
 
 	if (!bytes)
 		return FF_OK;
-	return ff_mpi_check(MPI_Isend(from, bytes, MPI_BYTE, r->x->device[(r->me + 1) % r->n], TAG,
-					    r->m->world, &r->sent[k]),
-			"MPI_Isend", err);
+	return ff_mpi_send(r->m, from, bytes, r->x->device[(r->me + 1) % r->n], FF_MPI_RING,
+			&r->sent[k], err);
 }
 
 /* Receives number k, reduces it, and sends it on. */
@@ -146,7 +141,7 @@ static int take(struct ring *r, int64_t k, struct ff_error *err)
 	uint32_t chunk = chunk_at(r, s + 1);
 	int bytes = bytes_of(r, chunk, j);
 	char *here = place(r, k);
-	int code = ff_mpi_wait(&r->awaited[k % r->ahead], "MPI_Wait", err);
+	int code = ff_mpi_wait(r->m, &r->awaited[k % r->ahead], err);
 
 	if (code < 0)
 		return code;
@@ -176,7 +171,7 @@ static int run(struct ring *r, struct ff_error *err)
 			code = await(r, k + r->ahead, err);
 	}
 	for (int64_t k = 0; k < r->total && code == FF_OK; k++)
-		code = ff_mpi_wait(&r->sent[k], "MPI_Wait", err);
+		code = ff_mpi_wait(r->m, &r->sent[k], err);
 	return code;
 }
 

@@ -17,8 +17,7 @@
 #include <unistd.h>
 
 #include "chunks.h"
-#include "mpi_check.h"
-#include "mpi_group.h"
+#include "mpi_calls.h"
 #include "process/idle.h"
 
 #define LINE 64                /* bytes that processors share at least */
@@ -105,25 +104,69 @@ static int attach(const char *name, size_t bytes, void **ret, struct ff_error *e
 	return FF_OK;
 }
 
+static int send(struct ff_comm_mpi *m, const void *v, int bytes, int to, struct ff_error *err)
+{
+	MPI_Request request;
+	int code = ff_mpi_send(m, v, bytes, to, FF_MPI_SHARED, &request, err);
+
+	return code < 0 ? code : ff_mpi_wait(m, &request, err);
+}
+
+static int receive(struct ff_comm_mpi *m, void *v, int bytes, int from, struct ff_error *err)
+{
+	MPI_Request request;
+	int code = ff_mpi_receive(m, v, bytes, from, FF_MPI_SHARED, &request, err);
+
+	return code < 0 ? code : ff_mpi_wait(m, &request, err);
+}
+
+/* The first one hears how all others fare, itself `own`, and tells them the worst. */
+static int agree(struct ff_comm_mpi *m, const struct ff_mpi_shared *s, uint32_t me, int own,
+		int *worst, struct ff_error *err)
+{
+	int code = FF_OK, theirs;
+
+	*worst = own;
+	if (me) {
+		code = send(m, &own, sizeof(own), s->device[0], err);
+		return code < 0 ? code : receive(m, worst, sizeof(*worst), s->device[0], err);
+	}
+	for (uint32_t i = 1; i < s->n && code == FF_OK; i++) {
+		code = receive(m, &theirs, sizeof(theirs), s->device[i], err);
+		*worst = code == FF_OK && theirs < *worst ? theirs : *worst;
+	}
+	for (uint32_t i = 1; i < s->n && code == FF_OK; i++)
+		code = send(m, worst, sizeof(*worst), s->device[i], err);
+	return code;
+}
+
+static int tell_name(struct ff_comm_mpi *m, const struct ff_mpi_shared *s, uint32_t me, char *name,
+		int bytes, struct ff_error *err)
+{
+	int code = me ? receive(m, name, bytes, s->device[0], err) : FF_OK;
+
+	for (uint32_t i = 1; i < s->n && !me && code == FF_OK; i++)
+		code = send(m, name, bytes, s->device[i], err);
+	return code;
+}
+
 /* All have it, or none.  All are there before it has a name, so that a job which is killed while
- * some are still on their way leaves none. */
-static int map(struct ff_mpi_shared *s, MPI_Comm comm, uint32_t me, struct ff_error *err)
+ * some are still on their way leaves none.  Nobody waits inside a call that all must make: messages
+ * may have to go on meanwhile. */
+static int map(struct ff_comm_mpi *m, struct ff_mpi_shared *s, uint32_t me, struct ff_error *err)
 {
 	char name[64] = "";
 	void *memory = MAP_FAILED;
-	int code = FF_OK, worst, said = ff_mpi_check(MPI_Barrier(comm), "MPI_Barrier", err);
+	int code = FF_OK, worst, said = agree(m, s, me, FF_OK, &worst, err);
 
 	if (said == FF_OK && me == 0)
 		code = create(name, sizeof(name), s->bytes, &memory, err);
 	if (said == FF_OK)
-		said = ff_mpi_check(
-				MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, comm), "MPI_Bcast", err);
+		said = tell_name(m, s, me, name, sizeof(name), err);
 	if (said == FF_OK && me > 0)
 		code = attach(name, s->bytes, &memory, err);
-	worst = code;
 	if (said == FF_OK)
-		said = ff_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MIN, comm),
-				"MPI_Allreduce", err);
+		said = agree(m, s, me, code, &worst, err);
 	if (me == 0 && *name)
 		shm_unlink(name);
 	if (said == FF_OK && code == FF_OK && worst < 0)
@@ -141,7 +184,6 @@ static int find(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t m
 {
 	size_t n = x->n_devices, bytes = n * sizeof(*x->device);
 	struct ff_mpi_shared *s;
-	struct ff_mpi_group *g;
 	int code;
 
 	for (s = m->shared; s; s = s->next) {
@@ -150,8 +192,6 @@ static int find(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t m
 			return FF_OK;
 		}
 	}
-	if ((code = ff_mpi_group_find(m, x, &g, err)) < 0)
-		return code;
 	s = calloc(1, sizeof(*s) + bytes);
 	if (!s)
 		return ff_fail_memory(err);
@@ -159,7 +199,7 @@ static int find(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t m
 	memcpy(s->device, x->device, bytes);
 	s->slot_bytes = slot_bytes_of(s->n);
 	s->bytes = n * sizeof(*s->progress) + 2 * n * n * s->slot_bytes;
-	if ((code = map(s, g->comm, me, err)) < 0) {
+	if ((code = map(m, s, me, err)) < 0) {
 		free(s);
 		return code;
 	}
@@ -214,15 +254,13 @@ static uint32_t behind(const struct sharing *h, uint32_t i)
 /* Messages to other hosts may still be on their way, by MPI's doing. */
 static int wait_for(struct sharing *h, _Atomic uint64_t *counter, struct ff_error *err)
 {
-	int most = ff_idle_may_block() ? PATIENT : HASTY, looks = 0, any, code = FF_OK;
+	int most = ff_idle_may_block() ? PATIENT : HASTY, looks = 0, code = FF_OK;
 
 	while (code == FF_OK && atomic_load_explicit(counter, memory_order_acquire) < h->s->laid) {
 		if (++looks < most)
 			continue;
 		looks = 0;
-		code = ff_mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, h->m->world, &any,
-						    MPI_STATUS_IGNORE),
-				"MPI_Iprobe", err);
+		code = ff_mpi_look(h->m, err);
 		ff_idle();
 	}
 	return code;

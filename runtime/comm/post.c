@@ -12,7 +12,7 @@
 
 #define MOST_BYTES ((int64_t)64 << 20)
 
-/* Host memory on the way between devices.  Streams run in order, so all that is posted
+/* Host memory on the way between devices.  Streams run in order, so all that is posted on one
  * may pass through the same. */
 struct ff_bounce {
 	struct ff_bounce *next; /* smaller and older */
@@ -36,6 +36,7 @@ struct ff_posted {
 	struct ff_posted *next, *next_spare;
 	struct ff_host_comm *comm;
 	struct ff_collective x; /* n_devices 0: an exchange */
+	bool messages;          /* on their stream */
 	enum ff_dtype type;
 	uint32_t n_parcels, n_spans;
 	struct ff_parcel *parcel;
@@ -102,7 +103,8 @@ static int run(void *arg, struct ff_error *err)
 	if (waits)
 		ff_pulse_wait(h->base.pulse);
 	code = p->x.n_devices ? h->run_collective(&h->base, &p->x, err)
-			      : h->run_exchange(&h->base, p->type, p->parcel, p->n_parcels, err);
+			      : h->run_exchange(&h->base, p->messages, p->type, p->parcel,
+						p->n_parcels, err);
 	if (waits)
 		ff_pulse_met(h->base.pulse);
 	give_back(p);
@@ -110,9 +112,10 @@ static int run(void *arg, struct ff_error *err)
 }
 
 /* Room for `bytes`; what was handed out before stays. */
-static int bounce_open(struct ff_host_comm *h, size_t bytes, char **ret, struct ff_error *err)
+static int bounce_open(struct ff_host_comm *h, bool messages, size_t bytes, char **ret,
+		struct ff_error *err)
 {
-	struct ff_bounce *b = h->bounce;
+	struct ff_bounce **newest = &h->bounce[messages], *b = *newest;
 
 	if (!b || b->bytes < bytes) {
 		size_t most = (size_t)h->most_bytes, room = b ? 2 * b->bytes : 0;
@@ -123,8 +126,8 @@ static int bounce_open(struct ff_host_comm *h, size_t bytes, char **ret, struct 
 		if (!b)
 			return ff_fail_memory(err);
 		b->bytes = room;
-		b->next = h->bounce;
-		h->bounce = b;
+		b->next = *newest;
+		*newest = b;
 	}
 	*ret = b->memory;
 	return FF_OK;
@@ -139,7 +142,7 @@ static int bounce(struct ff_posted *p, struct ff_error *err)
 
 	for (uint32_t i = 0; i < p->n_spans; i++)
 		bytes = (p->span[i].joined ? bytes : align(bytes)) + p->span[i].bytes;
-	code = bounce_open(p->comm, bytes, &memory, err);
+	code = bounce_open(p->comm, p->messages, bytes, &memory, err);
 	bytes = 0;
 	for (uint32_t i = 0; i < p->n_spans && code == FF_OK; i++) {
 		struct span *s = &p->span[i];
@@ -160,6 +163,7 @@ static int post(struct ff_posted *p, const struct ff_channel *on, struct ff_erro
 	const struct ff_backend *b = on->backend;
 	int code;
 
+	p->messages = on->messages;
 	if (b->memory.of_host)
 		return b->stream.call(on->stream, run, p, err);
 	code = bounce(p, err);
@@ -511,10 +515,17 @@ static int post_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff
 
 /* ---- the comm ---- */
 
+static void give_up(struct ff_comm *c)
+{
+	((struct ff_host_comm *)c)->given_up = true;
+}
+
 void ff_host_comm_init(struct ff_host_comm *h)
 {
 	pthread_mutex_init(&h->lock, NULL);
 	h->most_bytes = MOST_BYTES;
+	h->base.takes_messages = true;
+	h->base.give_up = give_up;
 	h->base.collective = post_collective;
 	h->base.exchange = post_exchange;
 }
@@ -528,11 +539,13 @@ void ff_host_comm_finish(struct ff_host_comm *h)
 		free(p->memory);
 		free(p);
 	}
-	while (h->bounce) {
-		struct ff_bounce *b = h->bounce;
+	for (int i = 0; i < 2; i++) {
+		while (h->bounce[i]) {
+			struct ff_bounce *b = h->bounce[i];
 
-		h->bounce = b->next;
-		free(b);
+			h->bounce[i] = b->next;
+			free(b);
+		}
 	}
 	pthread_mutex_destroy(&h->lock);
 }
@@ -544,7 +557,7 @@ void ff_host_comm_limit(struct ff_comm *c, int64_t most_bytes)
 
 size_t ff_host_comm_bounced(const struct ff_comm *c)
 {
-	const struct ff_bounce *b = ((const struct ff_host_comm *)c)->bounce;
+	const struct ff_bounce *b = ((const struct ff_host_comm *)c)->bounce[false];
 
 	return b ? b->bytes : 0;
 }

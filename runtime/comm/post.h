@@ -5,6 +5,7 @@
 #define FF_COMM_POST_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "ff/comm.h"
 
@@ -17,15 +18,17 @@ struct ff_host_comm {
 	struct ff_comm base;
 	int (*run_collective)(
 			struct ff_comm *c, const struct ff_collective *x, struct ff_error *err);
-	int (*run_exchange)(struct ff_comm *c, enum ff_dtype type, const struct ff_parcel *parcel,
-			uint32_t n, struct ff_error *err);
+	int (*run_exchange)(struct ff_comm *c, bool messages, enum ff_dtype type,
+			const struct ff_parcel *parcel, uint32_t n, struct ff_error *err);
 	pthread_mutex_t lock;
+	_Atomic bool given_up;
 	struct ff_posted *all, *spare; /* what was posted; what of it may be used again */
-	struct ff_bounce *bounce;      /* the newest serves, the others may be under way */
+	struct ff_bounce *bounce[2];   /* by ff_channel.messages; the newest serves, the others may
+					* be under way */
 	int64_t most_bytes;            /* in it at once: what is longer goes in rounds */
 };
 
-/* Fills base.collective and base.exchange, and all below run_exchange. */
+/* Fills what is posted in base, and all below run_exchange. */
 void ff_host_comm_init(struct ff_host_comm *h);
 void ff_host_comm_finish(struct ff_host_comm *h);
 /* Less than the preset, for tests; and what came of it.  An element of each array goes at once in

@@ -103,17 +103,17 @@ static void cpu_free(struct ff_device *dev, void *memory)
 static int cpu_stream(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err)
 {
 	(void)dev;
-	return ff_stream_create(own ? FF_STREAM_WORKER : FF_STREAM_CALLER, ret, err);
+	return ff_stream_create(own ? FF_STREAM_WORKER : FF_STREAM_CALLER, NULL, ret, err);
 }
 
-static int cpu_beside(struct ff_device *dev, enum ff_beside by, struct ff_stream **ret,
-		struct ff_error *err)
+static int cpu_beside(struct ff_device *dev, enum ff_beside by, struct ff_stream *with,
+		struct ff_stream **ret, struct ff_error *err)
 {
 	static const enum ff_stream_kind kinds[FF_BESIDE_COUNT] = {
 			[FF_BESIDE_THREAD] = FF_STREAM_WORKER, [FF_BESIDE_TASKS] = FF_STREAM_GUEST};
 
 	(void)dev;
-	return ff_stream_create(kinds[by], ret, err);
+	return ff_stream_create(kinds[by], with, ret, err);
 }
 
 static int cpu_event(struct ff_device *dev, struct ff_event **ret, struct ff_error *err)
@@ -343,6 +343,7 @@ const struct ff_backend ff_backend_cpu = {
 		.memory.free = cpu_free,
 		.memory.of_host = true,
 		.stream.open = cpu_stream,
+		.stream.apart = true,
 		.stream.beside = cpu_beside,
 		.stream.go_on = ff_stream_go_on,
 		.stream.close = ff_stream_destroy,

@@ -290,10 +290,19 @@ static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_
 	return FF_OK;
 }
 
-/* Whether a transfer goes among what its device computes; without overlap all do (issue.c). */
-static bool is_own(const struct ff_executor *x, const struct ff_task *t)
+/* Without overlap all transfers go among what the first device computes (issue.c). */
+static struct ff_stream *stream_of(
+		const struct ff_executor *x, const struct ff_task *t, const struct ff_job *j)
 {
-	return x->s->machine->overlap && ff_move_is_own(x->s->graph, t->edge, t->move);
+	struct ff_stream *compute = x->host[j->hosts[0]].compute;
+	enum ff_lane_class lane;
+
+	if (!t->move)
+		return compute;
+	lane = ff_move_lane(x->s->graph, t->edge, t->move);
+	if (lane == FF_LANE_COMPUTE && x->s->machine->overlap)
+		return compute;
+	return lane == FF_LANE_MESSAGE ? x->messages : x->transfers;
 }
 
 static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
@@ -310,7 +319,7 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 	j->forward = t->phase == FF_PHASE_FORWARD;
 	if (code < 0 || !j->here)
 		return code;
-	j->stream = !t->move || is_own(x, t) ? x->host[j->hosts[0]].compute : x->transfers;
+	j->stream = stream_of(x, t, j);
 	return t->move ? ff_transfer_build(x, t, &j->transfer, err)
 		       : bind[t->compute](x, t, j, err);
 }
@@ -341,7 +350,8 @@ static int bind_waits(struct ff_executor *x, uint32_t task, struct ff_error *err
 	}
 	for (uint32_t k = 0; k < j->n_waits; k++) {
 		struct ff_job *before = &x->job[j->wait[k]];
-		uint32_t host = before->stream == x->transfers ? 0 : before->hosts[0];
+		bool compute = before->stream == x->host[before->hosts[0]].compute;
+		uint32_t host = compute ? before->hosts[0] : 0;
 
 		if (before->done)
 			continue;

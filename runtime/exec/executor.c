@@ -45,6 +45,45 @@ static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *er
 	return code < 0 ? code : x->b->event.open(h->dev, &h->turn, err);
 }
 
+/* Whether messages have a stream: its host functions and those of the other one, which wait for
+ * other ranks, must not wait for each other.  On one stream messages only wait for more than the
+ * schedule says. */
+static bool has_messages(const struct ff_executor *x)
+{
+	return x->s->machine->message_lane && x->comm->takes_messages &&
+	       (x->comm->in_stream || x->comm->n_ranks == 1 || x->b->stream.apart);
+}
+
+/* A stream of what is moved, beside that one. */
+static int open_beside(struct ff_executor *x, struct ff_stream *with, struct ff_stream **ret,
+		struct ff_error *err)
+{
+	const struct ff_stream_slots *s = &x->b->stream;
+	struct ff_device *dev = x->host[0].dev;
+
+	return s->beside ? s->beside(dev, x->opt.beside, with, ret, err)
+			 : s->open(dev, true, ret, err);
+}
+
+static int open_transfers(struct ff_executor *x, struct ff_error *err)
+{
+	int code;
+
+	if (!x->s->machine->overlap) {
+		x->transfers = x->messages = x->host[0].compute;
+		return FF_OK;
+	}
+	code = open_beside(x, NULL, &x->transfers, err);
+	if (code < 0)
+		return code;
+	x->messages = x->transfers;
+	if (has_messages(x)) {
+		code = open_beside(x, x->transfers, &x->messages, err);
+		x->comm->two_streams = true;
+	}
+	return code < 0 ? code : x->b->event.open(x->host[0].dev, &x->turn, err);
+}
+
 static int open_hosts(struct ff_executor *x, struct ff_error *err)
 {
 	uint32_t n = x->s->machine->n_devices;
@@ -64,14 +103,7 @@ static int open_hosts(struct ff_executor *x, struct ff_error *err)
 			code = open_host(x, i, err);
 	if (code < 0 || !x->n_hosts)
 		return code;
-	if (!x->s->machine->overlap) {
-		x->transfers = x->host[0].compute;
-		return FF_OK;
-	}
-	code = x->b->stream.beside ? x->b->stream.beside(x->host[0].dev, x->opt.beside,
-						     &x->transfers, err)
-				   : x->b->stream.open(x->host[0].dev, true, &x->transfers, err);
-	return code < 0 ? code : x->b->event.open(x->host[0].dev, &x->turn, err);
+	return open_transfers(x, err);
 }
 
 int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *backend,
@@ -106,6 +138,8 @@ void ff_executor_destroy(struct ff_executor *x)
 	if (!x)
 		return;
 	ff_replay_close(x);
+	if (x->messages && x->messages != x->transfers)
+		x->b->stream.close(x->messages);
 	if (x->transfers && x->transfers != x->host[0].compute)
 		x->b->stream.close(x->transfers);
 	if (x->turn)
@@ -135,6 +169,23 @@ void ff_executor_destroy(struct ff_executor *x)
 	free(x);
 }
 
+/* What is moved may wait for what a stream that has failed does not send any more. */
+static int drain_moved(struct ff_executor *x, struct ff_stream *s, int code, struct ff_error *err)
+{
+	bool guest = ff_executor_has_guest(x);
+	struct ff_error later;
+	int last;
+
+	if (code < 0 && x->messages != x->transfers && x->comm->give_up)
+		x->comm->give_up(x->comm);
+	if (guest)
+		ff_pulse_wait(x->comm->pulse);
+	last = x->b->stream.drain(s, code < 0 ? &later : err);
+	if (guest)
+		ff_pulse_met(x->comm->pulse);
+	return code < 0 ? code : last;
+}
+
 /* Waits for every stream, whatever happened, and returns the first failure. */
 static int drain(struct ff_executor *x, int code, struct ff_error *err)
 {
@@ -145,16 +196,10 @@ static int drain(struct ff_executor *x, int code, struct ff_error *err)
 		last = x->b->stream.drain(x->host[i].compute, code < 0 ? &later : err);
 		code = code < 0 ? code : last;
 	}
-	if (x->transfers) {
-		bool guest = ff_executor_has_guest(x);
-
-		if (guest)
-			ff_pulse_wait(x->comm->pulse);
-		last = x->b->stream.drain(x->transfers, code < 0 ? &later : err);
-		if (guest)
-			ff_pulse_met(x->comm->pulse);
-		code = code < 0 ? code : last;
-	}
+	if (x->transfers)
+		code = drain_moved(x, x->transfers, code, err);
+	if (x->messages && x->messages != x->transfers)
+		code = drain_moved(x, x->messages, code, err);
 	return code;
 }
 

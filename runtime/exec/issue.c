@@ -114,7 +114,7 @@ static int note_time(void *arg, struct ff_error *err)
 static int await(struct ff_executor *x, struct ff_stream *stream, struct ff_event *done,
 		struct ff_error *err)
 {
-	bool waits = ff_executor_has_guest(x) && stream != x->transfers;
+	bool waits = ff_executor_has_guest(x) && stream != x->transfers && stream != x->messages;
 	int code;
 
 	if (waits)

@@ -244,17 +244,27 @@ int ff_replay_wait(struct ff_executor *x, struct ff_error *err)
 
 /* ---- capturing ---- */
 
-/* The transfers' stream begins and ends with the first: it waits for that, and that for it. */
-static int fork_and_join(struct ff_executor *x, bool join, struct ff_error *err)
+/* A stream of transfers begins and ends with the first: it waits for that, and that for it. */
+static int fork_or_join(
+		struct ff_executor *x, struct ff_stream *other, bool join, struct ff_error *err)
 {
 	struct ff_stream *compute = x->host[0].compute;
 	struct ff_event *turn = join ? x->turn : x->host[0].turn;
 	int code;
 
-	if (x->transfers == compute)
+	if (other == compute)
 		return FF_OK;
-	code = x->b->event.record(join ? x->transfers : compute, turn, err);
-	return code < 0 ? code : x->b->event.wait(join ? compute : x->transfers, turn, err);
+	code = x->b->event.record(join ? other : compute, turn, err);
+	return code < 0 ? code : x->b->event.wait(join ? compute : other, turn, err);
+}
+
+static int fork_and_join(struct ff_executor *x, bool join, struct ff_error *err)
+{
+	int code = fork_or_join(x, x->transfers, join, err);
+
+	return code == FF_OK && x->messages != x->transfers
+			       ? fork_or_join(x, x->messages, join, err)
+			       : code;
 }
 
 static int issue(struct ff_executor *x, struct parity *p, struct ff_error *err)

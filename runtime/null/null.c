@@ -70,10 +70,10 @@ static int null_stream(
 	return host->stream.open(dev->cpu, own, ret, err);
 }
 
-static int null_beside(struct ff_device *dev, enum ff_beside by, struct ff_stream **ret,
-		struct ff_error *err)
+static int null_beside(struct ff_device *dev, enum ff_beside by, struct ff_stream *with,
+		struct ff_stream **ret, struct ff_error *err)
 {
-	return host->stream.beside(dev->cpu, by, ret, err);
+	return host->stream.beside(dev->cpu, by, with, ret, err);
 }
 
 static void null_go_on(struct ff_stream *s)
@@ -226,6 +226,7 @@ const struct ff_backend ff_backend_null = {
 		.memory.free = null_free,
 		.memory.of_host = true,
 		.stream.open = null_stream,
+		.stream.apart = true,
 		.stream.beside = null_beside,
 		.stream.go_on = null_go_on,
 		.stream.close = null_stream_close,

@@ -168,7 +168,8 @@ static int open_trial(struct trial *t, struct ff_error *err)
 	if (!t->device || !t->send || !t->recv || !t->array)
 		return ff_fail_memory(err);
 	code = t->p->backend->memory.alloc(t->p->dev, (size_t)MOST_BYTES, &t->memory, err);
-	return code < 0 ? code : t->p->backend->stream.beside(t->p->dev, t->by, &t->stream, err);
+	return code < 0 ? code
+			: t->p->backend->stream.beside(t->p->dev, t->by, NULL, &t->stream, err);
 }
 
 static void close_trial(struct trial *t)

@@ -215,6 +215,8 @@ cudaError_t Bundle::wait_for(
 			complain(ncclSystemError, text);
 			return broken(ncclSystemError);
 		}
+		if (comm->wide && twin::go_on_beside(stream, lock))
+			continue;
 		twin::gate(false);
 		lock.unlock();
 		usleep(50);

@@ -80,6 +80,10 @@ struct Bundle : twin::Joint {
 	std::shared_ptr<Joint> again(CUstream_st *stream, uint64_t number) override;
 	void post(); /* its calls get their numbers */
 	bool ready() override;
+	bool apart() override
+	{
+		return comm && comm->wide;
+	}
 	cudaError_t say();
 	void forget();
 	cudaError_t wait_for(int rank, const std::string &name, std::vector<char> *ret,

@@ -134,11 +134,11 @@ cudaError_t Walk::finish(Lock &lock)
 	cudaError_t code = cudaSuccess;
 
 	while (!over() && code == cudaSuccess)
-		code = run(draw(uint32_t(can.size())), lock);
+		code = advance(lock);
 	return code;
 }
 
-void Walk::advance(Lock &lock)
+cudaError_t Walk::advance(Lock &lock)
 {
 	size_t first = draw(uint32_t(can.size()));
 
@@ -146,12 +146,12 @@ void Walk::advance(Lock &lock)
 		size_t place = (first + i) % can.size();
 		const auto &joint = nodes[can[place]].op.joint;
 
-		if (!joint || joint->ready()) {
-			run(place, lock);
-			return;
-		}
+		if (!joint || joint->ready())
+			return run(place, lock);
 	}
-	usleep(50);
+	if (!go_on_beside(nullptr, lock))
+		usleep(50);
+	return cudaSuccess;
 }
 
 } // namespace twin

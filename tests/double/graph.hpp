@@ -34,7 +34,7 @@ struct Walk {
 	cudaError_t run(size_t place, Lock &lock); /* one of `can` */
 	cudaError_t finish(Lock &lock);
 	/* A node that need not wait for another process, if there is one. */
-	void advance(Lock &lock);
+	cudaError_t advance(Lock &lock);
 };
 
 /* A stream's wait for an event while either is captured. */

@@ -104,6 +104,7 @@ struct Joint {
 	/* Of one that was captured: one that is met in the stream's operation `number`. */
 	virtual std::shared_ptr<Joint> again(CUstream_st *stream, uint64_t number) = 0;
 	virtual bool ready() = 0; /* whether that is at once, as far as is known */
+	virtual bool apart() = 0; /* whether other processes take part */
 };
 
 struct Walk; /* graph.hpp: a graph on its way */
@@ -143,6 +144,9 @@ cudaError_t enqueue(cudaStream_t stream, const char *what, std::function<cudaErr
 bool known(cudaStream_t stream);
 /* Now and then something runs before anybody waits. */
 void hurry(Lock &lock);
+/* While one stream waits for another process the others go on, as that may wait for them: with
+ * one operation; false: there was none. */
+bool go_on_beside(const CUstream_st *waiting, Lock &lock);
 /* Runs all streams (`legacy`: those that the legacy stream waits for), in any order. */
 void force_all(bool legacy, Lock &lock);
 /* Another one of the device, for faults; itself if there is none. */

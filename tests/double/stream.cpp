@@ -130,6 +130,26 @@ static bool step_other(const CUstream_st *not_this, Lock &lock)
 	return true;
 }
 
+static bool comes(const CUstream_st *s)
+{
+	if (s->busy || s->queue.empty() ||
+			(s->queue.front().waits && !s->queue.front().waits->done))
+		return false;
+	const auto &joint = s->queue.front().joint;
+
+	return joint ? joint->apart() && joint->ready() : s->queue.front().kind == Op::WORK;
+}
+
+bool go_on_beside(const CUstream_st *waiting, Lock &lock)
+{
+	for (CUstream_st *s : streams())
+		if (s != waiting && comes(s)) {
+			step(s, lock);
+			return true;
+		}
+	return false;
+}
+
 /* Streams that were destroyed go when they are empty. */
 static void sweep()
 {
@@ -163,10 +183,10 @@ static void try_step(CUstream_st *s, Lock &lock)
 		changed.notify_all();
 		return;
 	}
-	if (failure() == cudaSuccess && s->queue.front().joint && !s->queue.front().joint->ready())
-		usleep(50);
-	else
+	if (failure() != cudaSuccess || !s->queue.front().joint || s->queue.front().joint->ready())
 		step(s, lock);
+	else if (!go_on_beside(s, lock))
+		usleep(50);
 }
 
 void force(CUstream_st *s, uint64_t number, Lock &lock)

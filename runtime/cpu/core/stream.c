@@ -30,6 +30,7 @@ struct ff_stream {
 	enum ff_stream_kind kind;
 	pthread_t thread;
 	struct ff_fiber *fiber; /* a guest's */
+	struct ff_stream *next; /* in the ring of the thread's guests */
 	pthread_mutex_t mutex;
 	pthread_cond_t filled, emptied;
 	struct job *first, *last, *spare[JOB_SIZES];
@@ -77,9 +78,13 @@ static void look_again(struct ff_event *ev)
 		return;
 	}
 	pthread_mutex_unlock(&ev->mutex);
-	ff_stream_go_on(guest);
-	if (guest->busy)
-		ff_idle();
+	if (ff_fiber_is_here()) {
+		ff_fiber_yield(); /* to who goes on with all guests */
+	} else {
+		ff_stream_go_on(guest);
+		if (guest->busy)
+			ff_idle();
+	}
 	pthread_mutex_lock(&ev->mutex);
 }
 
@@ -165,8 +170,13 @@ static void visit(void *arg)
 
 void ff_stream_go_on(struct ff_stream *s)
 {
-	if (s->fiber && (s->first || s->busy))
-		ff_fiber_resume(s->fiber);
+	struct ff_stream *guest = s;
+
+	do {
+		if (guest->fiber && (guest->first || guest->busy))
+			ff_fiber_resume(guest->fiber);
+		guest = guest->next;
+	} while (guest != s);
 }
 
 /* A spare job or a new one; called with the lock held. */
@@ -242,7 +252,17 @@ int ff_stream_drain(struct ff_stream *s, struct ff_error *err)
 	return code;
 }
 
-int ff_stream_create(enum ff_stream_kind kind, struct ff_stream **ret, struct ff_error *err)
+static void leave_ring(struct ff_stream *s)
+{
+	struct ff_stream *before = s;
+
+	while (before->next != s)
+		before = before->next;
+	before->next = s->next;
+}
+
+int ff_stream_create(enum ff_stream_kind kind, struct ff_stream *with, struct ff_stream **ret,
+		struct ff_error *err)
 {
 	struct ff_stream *s = calloc(1, sizeof(*s));
 	int code;
@@ -250,6 +270,7 @@ int ff_stream_create(enum ff_stream_kind kind, struct ff_stream **ret, struct ff
 	if (!s)
 		return ff_fail_memory(err);
 	s->kind = kind;
+	s->next = s;
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_cond_init(&s->filled, NULL);
 	pthread_cond_init(&s->emptied, NULL);
@@ -261,6 +282,10 @@ int ff_stream_create(enum ff_stream_kind kind, struct ff_stream **ret, struct ff
 	if (kind == FF_STREAM_GUEST && (code = ff_fiber_create(visit, s, &s->fiber, err)) < 0) {
 		ff_stream_destroy(s);
 		return code;
+	}
+	if (with) {
+		s->next = with->next;
+		with->next = s;
 	}
 	*ret = s;
 	return FF_OK;
@@ -287,6 +312,7 @@ void ff_stream_destroy(struct ff_stream *s)
 		pthread_mutex_unlock(&s->mutex);
 		pthread_join(s->thread, NULL);
 	}
+	leave_ring(s);
 	ff_fiber_destroy(s->fiber);
 	free_jobs(s->first);
 	for (uint32_t i = 0; i < JOB_SIZES; i++)

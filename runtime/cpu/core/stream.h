@@ -22,7 +22,9 @@ enum ff_stream_kind {
 			   * ff_stream_go_on, and while it waits */
 };
 
-int ff_stream_create(enum ff_stream_kind kind, struct ff_stream **ret, struct ff_error *err);
+/* `with`: NULL, or for a guest another guest of the same thread, which goes on with all of its. */
+int ff_stream_create(enum ff_stream_kind kind, struct ff_stream *with, struct ff_stream **ret,
+		struct ff_error *err);
 /* Runs what is queued, then ends the worker; what a guest has not done is dropped.  Accepts NULL.
  */
 void ff_stream_destroy(struct ff_stream *s);
@@ -32,7 +34,8 @@ void ff_stream_destroy(struct ff_stream *s);
  * for ff_stream_drain, and what follows it is skipped. */
 int ff_stream_push(
 		struct ff_stream *s, ff_job job, void *payload, size_t size, struct ff_error *err);
-/* A guest gets on with its queue until it has to wait for other ranks. */
+/* A guest, and all that are of its thread, get on with their queues until they have to wait for
+ * other ranks or for each other. */
 void ff_stream_go_on(struct ff_stream *s);
 /* Waits until the queue is empty; returns its first failure and forgets it. */
 int ff_stream_drain(struct ff_stream *s, struct ff_error *err);

@@ -102,6 +102,15 @@ static void part_hosts(const struct ff_nccl *m)
 	setenv("NCCL_HOSTID", name, 0);
 }
 
+/* What is posted to several communicators may not find room on the device at once, so all devices
+ * have to begin it in one order ("Using multiple NCCL communicators concurrently", NCCL User
+ * Guide).  From 2.26 on NCCL begins it in the order in which it was posted, where it is told so. */
+static void keep_order(const struct ff_machine *machine)
+{
+	if (machine && machine->message_lane)
+		setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+}
+
 /* By nodes only where that is asked for: NCCL's own rings and trees know the links.  What the first
  * rank is told holds for all. */
 static int choose_nodes(struct ff_nccl *m, const struct ff_machine *machine, struct ff_error *err)
@@ -146,10 +155,13 @@ static int open_comm(struct ff_nccl *m, const struct ff_machine *machine, bool i
 	code = ff_agree_code(m->host, choose_nodes(m, machine, err), err);
 	if (code < 0)
 		return code;
+	keep_order(machine);
 	ncclGetVersion(&version);
 	snprintf(m->base.name, sizeof(m->base.name), "nccl %d.%d.%d%s", version / 10000,
 			version / 100 % 100, version % 100, m->node_of ? FF_BY_NODES : "");
-	return ff_nccl_group_all(m, &all, err);
+	code = ff_nccl_group_all(m, &all, err);
+	return code == FF_OK && machine && machine->message_lane ? ff_nccl_messages_open(m, err)
+								 : code;
 }
 
 int ff_cuda_comm(struct ff_comm *host, const struct ff_machine *machine, bool insist,

@@ -155,6 +155,19 @@ static ncclResult_t send_and_receive(const struct ff_nccl *m, const struct ff_nc
 	return status;
 }
 
+/* NCCL puts what goes to one communicator in one order, whatever the streams are. */
+static int group_of(struct ff_nccl *m, const struct ff_channel *on, struct ff_nccl_group **ret,
+		struct ff_error *err)
+{
+	if (!on->messages)
+		return ff_nccl_group_all(m, ret, err);
+	if (!m->messages)
+		return ff_fail(err, FF_E_RUN, "rank %u has no communicator for messages",
+				m->base.rank);
+	*ret = m->messages;
+	return FF_OK;
+}
+
 int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
 		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
 {
@@ -164,7 +177,7 @@ int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dty
 	int code;
 
 	if ((code = ff_parcels_count(c, type, parcel, n, err)) < 0 ||
-			(code = ff_nccl_group_all(m, &all, err)) < 0 ||
+			(code = group_of(m, on, &all, err)) < 0 ||
 			(code = ff_cuda_enter(m->dev, err)) < 0)
 		return code;
 	snprintf(all->call, sizeof(all->call), "an exchange of %u parcels of %s", n,

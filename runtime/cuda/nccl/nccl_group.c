@@ -84,7 +84,7 @@ void ff_nccl_note(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_stream *
 
 static bool is_group(const struct ff_nccl_group *g, uint32_t n, const uint16_t *device)
 {
-	return g->n == n && !memcmp(g->device, device, n * sizeof(*device));
+	return !g->messages && g->n == n && !memcmp(g->device, device, n * sizeof(*device));
 }
 
 /* A meeting may wait for ever, so a thread of its own goes there; who does not come back in time is
@@ -157,21 +157,16 @@ static int group_open(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_erro
 	return code < 0 ? code : group_meet(m, g, &id, err);
 }
 
-int ff_nccl_group_find(struct ff_nccl *m, uint32_t n, const uint16_t *device,
+static int group_new(struct ff_nccl *m, uint32_t n, const uint16_t *device, bool messages,
 		struct ff_nccl_group **ret, struct ff_error *err)
 {
-	struct ff_nccl_group *g = m->groups;
+	struct ff_nccl_group *g = calloc(1, sizeof(*g) + n * sizeof(*device));
 	int code;
 
-	while (g && !is_group(g, n, device))
-		g = g->next;
-	*ret = g;
-	if (g)
-		return FF_OK;
-	g = calloc(1, sizeof(*g) + n * sizeof(*device));
 	if (!g)
 		return ff_fail_memory(err);
 	g->n = n;
+	g->messages = messages;
 	memcpy(g->device, device, n * sizeof(*device));
 	while (g->own < n && device[g->own] != m->base.rank)
 		g->own++;
@@ -188,6 +183,17 @@ int ff_nccl_group_find(struct ff_nccl *m, uint32_t n, const uint16_t *device,
 	return FF_OK;
 }
 
+int ff_nccl_group_find(struct ff_nccl *m, uint32_t n, const uint16_t *device,
+		struct ff_nccl_group **ret, struct ff_error *err)
+{
+	struct ff_nccl_group *g = m->groups;
+
+	while (g && !is_group(g, n, device))
+		g = g->next;
+	*ret = g;
+	return g ? FF_OK : group_new(m, n, device, false, ret, err);
+}
+
 int ff_nccl_group_all(struct ff_nccl *m, struct ff_nccl_group **ret, struct ff_error *err)
 {
 	uint16_t *device = malloc(m->base.n_devices * sizeof(*device));
@@ -199,6 +205,17 @@ int ff_nccl_group_all(struct ff_nccl *m, struct ff_nccl_group **ret, struct ff_e
 		device[d] = (uint16_t)d;
 	code = ff_nccl_group_find(m, m->base.n_devices, device, ret, err);
 	free(device);
+	return code;
+}
+
+int ff_nccl_messages_open(struct ff_nccl *m, struct ff_error *err)
+{
+	struct ff_nccl_group *all;
+	int code = ff_nccl_group_all(m, &all, err);
+
+	if (code == FF_OK)
+		code = group_new(m, all->n, all->device, true, &m->messages, err);
+	m->base.takes_messages = code == FF_OK;
 	return code;
 }
 

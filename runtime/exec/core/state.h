@@ -108,7 +108,8 @@ struct ff_executor {
 	struct ff_host *host;
 	uint32_t *host_of;                /* by device; FF_NONE: elsewhere */
 	struct ff_stream *transfers;      /* of its own, or the first host's compute */
-	struct ff_event *turn;            /* on it, likewise */
+	struct ff_stream *messages;       /* of its own, or `transfers` */
+	struct ff_event *turn;            /* on one of them, likewise */
 	struct ff_job *job;               /* by task */
 	struct ff_prefetched *prefetched; /* NULL: loads are filled in their streams */
 	void *load_stage;                 /* host memory that those share, where they need it */

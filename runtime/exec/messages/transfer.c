@@ -276,7 +276,8 @@ int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct 
 static int issue_network(
 		const struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err)
 {
-	const struct ff_channel on = {t->x->b, stream};
+	const struct ff_channel on = {
+			t->x->b, stream, stream != t->x->transfers && stream == t->x->messages};
 	const struct ff_move *mv = t->task->move;
 	struct ff_comm *c = t->x->comm;
 	int code = FF_OK;

@@ -456,7 +456,8 @@ void comm_each(struct ff_random *r, int n, void (*test)(void *ctx, const struct 
 	OK(ff_backend_cpu.device.open(0, &dev, &err));
 	OK(ff_backend_cpu.stream.open(dev, false, &stream[0], &err));
 	for (int by = 0; by < FF_BESIDE_COUNT; by++)
-		OK(ff_backend_cpu.stream.beside(dev, (enum ff_beside)by, &stream[1 + by], &err));
+		OK(ff_backend_cpu.stream.beside(
+				dev, (enum ff_beside)by, NULL, &stream[1 + by], &err));
 	for (int i = 0; i < n; i++) {
 		uint32_t draw = ff_random_below(r, 2 * (1 + FF_BESIDE_COUNT));
 		struct ff_channel on = {backend_of(draw & 1), stream[draw >> 1]};

@@ -334,6 +334,46 @@ START_TEST(same_function)
 }
 END_TEST
 
+static void run_lanes(struct scene *s, bool own, struct result *ret)
+{
+	struct ff_comm *c = chosen_world(&s->machine);
+
+	if (!own)
+		c->takes_messages = false;
+	scene_run(s, &s->machine, &s->strategy, rig_backend(false), c, 64, ret);
+	if (!own)
+		ck_assert(!c->two_streams);
+	else if (c->rank < s->machine.n_devices && (c->in_stream || chosen_is_cpu()))
+		ck_assert(c->two_streams);
+	c->destroy(c);
+}
+
+/* Messages on a stream of their own, and on the other one: the same bits. */
+START_TEST(lanes)
+{
+	uint64_t seed = ff_test_seed(34);
+	struct ff_comm *all = world();
+
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
+		struct ff_random r = {seed, i, 0};
+		struct result own, one;
+		struct scene s;
+		size_t bytes;
+
+		scene_open(&s, FF_F32, all->n_devices, &r);
+		bytes = (size_t)ff_graph_parameters(&s.graph) * sizeof(float);
+		s.machine.overlap = s.machine.message_lane = true;
+		ff_machine_number_cards(&s.machine);
+		run_lanes(&s, true, &own);
+		run_lanes(&s, false, &one);
+		ck_assert_mem_eq(own.weights, one.weights, bytes);
+		ck_assert_mem_eq(own.loss, one.loss, sizeof(own.loss));
+		scene_close(&s);
+	}
+	all->destroy(all);
+}
+END_TEST
+
 /* Steps that are captured, communication and all, are the same to the bit. */
 START_TEST(captured)
 {
@@ -396,6 +436,7 @@ static Suite *suite(void)
 	tcase_add_test(t, hosts);
 	tcase_add_test(t, types_arrive);
 	tcase_add_test(t, same_function);
+	tcase_add_test(t, lanes);
 	tcase_add_test(t, captured);
 	suite_add_tcase(s, t);
 	return s;

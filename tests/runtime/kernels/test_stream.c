@@ -361,7 +361,8 @@ START_TEST(test_guest)
 	struct bench b;
 
 	setup(&b);
-	ck_assert_int_eq(backend->stream.beside(b.dev, FF_BESIDE_TASKS, &guest, &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.beside(b.dev, FF_BESIDE_TASKS, NULL, &guest, &b.err),
+			FF_OK);
 	post(&b, guest, &n[0]);
 	ck_assert_uint_eq(b.diary.n, 0);
 	backend->stream.go_on(guest);
@@ -385,6 +386,43 @@ START_TEST(test_guest)
 }
 END_TEST
 
+/* Two of one thread go on together: one that waits for the other, which waits for something else,
+ * and who waits for either has both go on. */
+START_TEST(test_two_guests)
+{
+	atomic_bool gate = false;
+	struct note n[] = {{.entry = 0, .gate = &gate}, {.entry = 1}, {.entry = 2}, {.entry = 3}};
+	struct ff_stream *guest[2];
+	struct bench b;
+
+	setup(&b);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(backend->stream.beside(b.dev, FF_BESIDE_TASKS, i ? guest[0] : NULL,
+						 &guest[i], &b.err),
+				FF_OK);
+	post(&b, guest[0], &n[0]);
+	ck_assert_int_eq(backend->event.record(guest[0], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.wait(guest[1], b.ev, &b.err), FF_OK);
+	post(&b, guest[1], &n[2]);
+	for (int i = 0; i < 3; i++)
+		backend->stream.go_on(guest[i % 2]);
+	ck_assert_uint_eq(b.diary.n, 0);
+	post(&b, guest[0], &n[1]);
+	atomic_store(&gate, true);
+	ck_assert_int_eq(backend->event.record(guest[1], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.wait(b.s[2], b.ev, &b.err), FF_OK);
+	ck_assert_uint_eq(b.diary.n, 3);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(b.diary.entry[i], i);
+	backend->stream.close(guest[0]);
+	post(&b, guest[1], &n[3]);
+	ck_assert_int_eq(backend->stream.drain(guest[1], &b.err), FF_OK);
+	ck_assert_uint_eq(b.diary.n, 4);
+	backend->stream.close(guest[1]);
+	teardown(&b);
+}
+END_TEST
+
 /* What fails is told at the next drain, and what follows is skipped; one that is closed before it
  * is done is forgotten. */
 START_TEST(test_guest_ends)
@@ -396,7 +434,8 @@ START_TEST(test_guest_ends)
 	struct bench b;
 
 	setup(&b);
-	ck_assert_int_eq(backend->stream.beside(b.dev, FF_BESIDE_TASKS, &guest, &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.beside(b.dev, FF_BESIDE_TASKS, NULL, &guest, &b.err),
+			FF_OK);
 	post(&b, guest, &n[0]);
 	post(&b, guest, &n[1]);
 	ck_assert_int_eq(backend->stream.drain(guest, &b.err), FF_E_RUN);
@@ -425,6 +464,7 @@ static Suite *suite(void)
 		tcase_add_test(t, test_inline);
 	if (backend->stream.beside) {
 		tcase_add_test(t, test_guest);
+		tcase_add_test(t, test_two_guests);
 		tcase_add_test(t, test_guest_ends);
 	}
 	tcase_add_test(t, test_failure);
