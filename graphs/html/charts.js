@@ -32,21 +32,20 @@ function ticks(svg, axis, top, at, n) {
 
 function stepOf(line) {
   let most = 0;
-  line.groups.forEach(g => {
-    for (let i = 0; i < g.spans.length; i += 5) most = Math.max(most, g.spans[i] + g.spans[i + 1]);
-  });
+  line.groups.forEach(g => g.lanes.forEach(({spans}) => {
+    for (let i = 0; i < spans.length; i += 5) most = Math.max(most, spans[i] + spans[i + 1]);
+  }));
   return most / plan.per_us;
 }
 function timeline() {
   const s = part("timeline"), rows = [], TOP = 22, NAME = 150, FEW = 32;
-  plan.timelines.forEach(t => t.groups.forEach(g => [0, 1].forEach(comm => {
+  plan.timelines.forEach(t => t.groups.forEach(g => g.lanes.forEach(({name, spans}, k) => {
     const list = [];
-    for (let i = 0; i < g.spans.length; i += 5)
-      if ((g.spans[i + 3] >= 4) === (comm === 1)) list.push(i);
-    list.sort((a, b) => g.spans[a] - g.spans[b]);
+    for (let i = 0; i < spans.length; i += 5) list.push(i);
+    list.sort((a, b) => spans[a] - spans[b]);
     const who = (t.name && plan.timelines.length > 1 ? t.name + " " : "") + "device" +
       (/[-,]/.test(g.devices) ? "s " : " ") + g.devices;
-    if (list.length) rows.push({who, lane: comm ? "communication" : "compute", spans: g.spans, list, first: !comm});
+    if (list.length) rows.push({who, lane: name, spans, list, first: k === 0});
   })));
   const end = Math.max(...plan.timelines.map(stepOf)) * plan.per_us;
   legend(s, plan.colours.map((c, i) => [c, i]));

@@ -175,8 +175,10 @@ function times() {
         name.startsWith("exposed") ? 4 : name === "idle" ? 6 : name === "update" ? 3 : name === "recompute" ? 2 : 0]);
     make("p", s, "A device's, in the mean; all adds up to the step.", "quiet");
   } else {
-    const spans = plan.timelines[0].groups[0].spans, sum = plan.colours.map(() => 0);
-    for (let i = 0; i < spans.length; i += 5) sum[spans[i + 3]] += spans[i + 1] / plan.per_us;
+    const sum = plan.colours.map(() => 0);
+    plan.timelines[0].groups[0].lanes.forEach(({spans}) => {
+      for (let i = 0; i < spans.length; i += 5) sum[spans[i + 3]] += spans[i + 1] / plan.per_us;
+    });
     const step = stepOf(plan.timelines[0]);
     rows = sum.map((us, i) => [plan.colours[i], us / step, time(us) + "  " + percent(us / step), i]).filter(r => r[1] > 0);
     make("p", s, deviceWords(plan.timelines[0].groups[0].devices) +

@@ -87,7 +87,7 @@ static int name_tasks(struct names *x, const struct ff_html *h, const struct ff_
 
 /* start, length, name, colour, micro-batch, one after the other. */
 static void write_spans(const struct ff_html *h, const struct ff_timeline *line,
-		const struct names *x, uint32_t device, struct ff_out *o)
+		const struct names *x, uint32_t device, enum ff_lane_class lane, struct ff_out *o)
 {
 	ff_out_array(o, "spans");
 	for (uint32_t i = 0; i < line->n; i++) {
@@ -95,13 +95,26 @@ static void write_spans(const struct ff_html *h, const struct ff_timeline *line,
 		const struct ff_task *t = &h->schedule->tasks[span->task];
 		double start = rint(span->start_us * PER_US);
 
-		if (span->device != device)
+		if (span->device != device || ff_trace_lane(h->schedule, t) != lane)
 			continue;
 		ff_out_int(o, NULL, (int64_t)start);
 		ff_out_int(o, NULL, (int64_t)(rint(span->finish_us * PER_US) - start));
 		ff_out_int(o, NULL, x->of[span->task]);
 		ff_out_int(o, NULL, colour_of(t));
 		ff_out_int(o, NULL, h->schedule->n_instances > 2 ? t->micro : 0);
+	}
+	ff_out_close(o);
+}
+
+static void write_lanes(const struct ff_html *h, const struct ff_timeline *line,
+		const struct names *x, uint32_t device, struct ff_out *o)
+{
+	ff_out_array(o, "lanes");
+	for (int lane = 0; lane < FF_DEVICE_LANES; lane++) {
+		ff_out_object(o, NULL);
+		ff_out_string(o, "name", ff_trace_lane_name((enum ff_lane_class)lane));
+		write_spans(h, line, x, device, (enum ff_lane_class)lane, o);
+		ff_out_close(o);
 	}
 	ff_out_close(o);
 }
@@ -118,7 +131,7 @@ static int write_groups(const struct ff_html *h, const struct ff_html_groups *g,
 			return ff_fail_memory(err);
 		ff_out_object(o, NULL);
 		ff_out_string(o, "devices", devices);
-		write_spans(h, line, x, g->first[i], o);
+		write_lanes(h, line, x, g->first[i], o);
 		ff_out_close(o);
 	}
 	ff_out_close(o);

@@ -14,6 +14,11 @@ struct ff_span {
 /* A short name for a task: "conv1 forward", "fc1 all-gather", "sync bucket 2". */
 void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t size);
 
+/* The lane of its devices that a task is shown in.  Without overlap communication is told apart all
+ * the same; with it a copy that nobody else waits for is among what its device computes. */
+enum ff_lane_class ff_trace_lane(const struct ff_schedule *s, const struct ff_task *t);
+const char *ff_trace_lane_name(enum ff_lane_class lane);
+
 /* One process a device, one thread a lane.  `title` names the timeline. */
 void ff_trace_write(const struct ff_schedule *s, const char *title, const struct ff_span *spans,
 		uint32_t n, struct ff_out *o);

@@ -121,13 +121,12 @@ static int price_parts(struct ff_additive *a, uint32_t node, const struct ff_con
 	return code;
 }
 
-/* Adds `us` to the lanes that a transfer holds; returns the busiest one's sum. */
-static double hold_lanes(struct ff_additive *a, uint32_t n, const uint16_t *device, double us)
+/* Adds `us` to the first `n` of a->lane, which a transfer holds; returns the busiest one's sum. */
+static double hold_lanes(struct ff_additive *a, uint32_t n, double us)
 {
-	uint32_t lanes = ff_transfer_lanes(a->m, n, device, a->lane);
 	double most = 0;
 
-	for (uint32_t i = 0; i < lanes; i++)
+	for (uint32_t i = 0; i < n; i++)
 		most = fmax(most, a->lane_us[a->lane[i]] += us);
 	return most;
 }
@@ -154,7 +153,10 @@ static void price_weights(struct ff_additive *a, uint32_t node, struct ff_candid
 		double share = (double)w->bytes / (double)whole / v->n_uses;
 		double us = ff_price_bucket(a->p, w->n_devices, w->device, whole);
 
-		sync_us = fmax(sync_us, hold_lanes(a, w->n_devices, w->device, share * us));
+		sync_us = fmax(sync_us, hold_lanes(a,
+							ff_transfer_lanes(a->m, w->n_devices,
+									w->device, a->lane),
+							share * us));
 		/* one device has at most one shard of each slot */
 		if (i > 0 && c->block.group[i - 1].slot == w->slot)
 			continue;
@@ -199,7 +201,9 @@ int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff
 
 		clear_lanes(a);
 		for (uint32_t i = 0; i < d->n_moves; i++)
-			most = fmax(most, hold_lanes(a, d->move[i].n_devices, d->move[i].device,
+			most = fmax(most, hold_lanes(a,
+							  ff_move_lanes(a->g, a->m, edge,
+									  &d->move[i], a->lane),
 							  ff_price_move(a->p, a->g, &d->move[i])));
 		*us += most;
 	}

@@ -18,6 +18,8 @@ import tap
 FFSEARCH, FFZOO = map(os.path.abspath, sys.argv[1:3])
 FOLDER = tempfile.TemporaryDirectory()
 os.chdir(FOLDER.name)
+MACHINE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+                       "graphs", "machines", "dgx-a100-40.json")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PARTS = ["summary", "times", "strategy", "timeline", "memory", "links"]
 ASKED = ["why", "vary"]  # of a page about a plan that questions were asked about
@@ -86,6 +88,12 @@ def pixels(path):
         yield [bytes(row[i:i + 3]) for i in range(0, stride, size)]
 
 
+def lanes(plan, group=0):
+    """By name: spans of start, length, name, colour, micro-batch."""
+    told = plan["timelines"][0]["groups"][group]["lanes"]
+    return {l["name"]: [l["spans"][i:i + 5] for i in range(0, len(l["spans"]), 5)] for l in told}
+
+
 def test_data():
     """Every figure of the page is the report's, devices are told once, nothing is fetched."""
     make("data-parallel", "dp.html")
@@ -94,8 +102,7 @@ def test_data():
         report = json.load(f)
     assert data["report"] == report
     plan = data["plan"]
-    spans = plan["timelines"][0]["groups"][0]["spans"]
-    end = max(spans[i] + spans[i + 1] for i in range(0, len(spans), 5)) / plan["per_us"]
+    end = max(start + us for lane in lanes(plan).values() for start, us, *_ in lane) / plan["per_us"]
     assert abs(end - report["predicted_us"]) < 0.02, (end, report["predicted_us"])
     assert [g["devices"] for g in plan["timelines"][0]["groups"]] == ["0-15"], plan["timelines"][0]["groups"]
     held = plan["memory"][0]
@@ -119,7 +126,26 @@ def test_stages():
     groups = [g["devices"] for g in plan["timelines"][0]["groups"]]
     devices = sorted(d for g in groups for d in spelled_out(g))
     assert devices == list(range(16)) and 4 <= len(groups) <= 8, groups  # tensor 2, stages 2; who sends may differ
-    assert any(plan["timelines"][0]["groups"][0]["spans"][4::5]), "no micro-batch has a number"
+    assert any(s[4] for lane in lanes(plan).values() for s in lane), "no micro-batch has a number"
+    check_lanes(plan, messages=True)
+    with open(MACHINE, encoding="utf-8") as f:
+        machine = json.load(f)
+    machine["message_lane"] = False
+    with open("one_lane.json", "w", encoding="utf-8") as f:
+        json.dump(machine, f)
+    run(FFSEARCH, "g.json", "--machine", "one_lane.json:2", "--costs", "analytic", "--simulate", "megatron:2,4,2,4,zero-1",
+        "-o", "one_lane.plan.json", "--html", "one_lane.html")
+    check_lanes(read_data("one_lane.html")[1]["plan"], messages=False)
+
+
+def check_lanes(plan, messages):
+    """Messages between stages have a row of their own where the machine has a lane for them, else they are
+    communication; sums of gradients are that in any case."""
+    for group in range(len(plan["timelines"][0]["groups"])):
+        names = {lane: {plan["names"][s[2]] for s in spans} for lane, spans in lanes(plan, group).items()}
+        sent = {name for name in names["communication"] | names["messages"] if name.endswith(" point-to-point")}
+        assert sent and any(name.startswith("sync bucket") for name in names["communication"]), names
+        assert names["messages"] == (sent if messages else set()), names
 
 
 def test_hostile():

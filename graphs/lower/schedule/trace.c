@@ -5,9 +5,7 @@
 
 #include <stdio.h>
 
-/* A thread a lane.  Without overlap communication is told apart all the same; with it a copy that
- * nobody else waits for is among what its device computes. */
-static enum ff_lane_class thread_of(const struct ff_schedule *s, const struct ff_task *t)
+enum ff_lane_class ff_trace_lane(const struct ff_schedule *s, const struct ff_task *t)
 {
 	const struct ff_machine *m = s->machine;
 
@@ -16,6 +14,15 @@ static enum ff_lane_class thread_of(const struct ff_schedule *s, const struct ff
 	if (!m->overlap || !t->n_lanes)
 		return FF_LANE_COMM;
 	return (enum ff_lane_class)(s->lanes[t->first_lane] / m->n_devices);
+}
+
+const char *ff_trace_lane_name(enum ff_lane_class lane)
+{
+	static const char *const names[FF_DEVICE_LANES] = {[FF_LANE_COMPUTE] = "compute",
+			[FF_LANE_COMM] = "communication",
+			[FF_LANE_MESSAGE] = "messages"};
+
+	return names[lane];
 }
 
 /* By enum ff_compute; parts are named by their pass. */
@@ -97,10 +104,10 @@ static void write_names(
 		snprintf(name, sizeof(name), "%s%sdevice %u (%s)", of ? of : "", of ? ": " : "", d,
 				ff_device_kind(s->machine, d)->name);
 		write_name(o, "process_name", process, FF_LANE_COMPUTE, name);
-		write_name(o, "thread_name", process, FF_LANE_COMPUTE, "compute");
-		write_name(o, "thread_name", process, FF_LANE_COMM, "communication");
-		if (s->machine->message_lane)
-			write_name(o, "thread_name", process, FF_LANE_MESSAGE, "messages");
+		for (uint32_t lane = 0; lane < FF_DEVICE_LANES; lane++)
+			if (lane != FF_LANE_MESSAGE || s->machine->message_lane)
+				write_name(o, "thread_name", process, lane,
+						ff_trace_lane_name((enum ff_lane_class)lane));
 		if (t->n_timelines > 1)
 			write_place(o, process, d * t->n_timelines + k);
 	}
@@ -145,7 +152,7 @@ static void write_span(const struct ff_schedule *s, const struct ff_span *span, 
 	ff_out_real(o, "ts", span->start_us);
 	ff_out_real(o, "dur", span->finish_us - span->start_us);
 	ff_out_int(o, "pid", first + span->device);
-	ff_out_int(o, "tid", thread_of(s, t));
+	ff_out_int(o, "tid", ff_trace_lane(s, t));
 	write_args(s, span->task, o);
 	ff_out_close(o);
 }
