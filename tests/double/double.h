@@ -38,6 +38,7 @@
 #ifndef FF_DOUBLE_H
 #define FF_DOUBLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -52,6 +53,8 @@ const char *ff_double_complaint(void);
 /* From now on the `nth` time that the backend is at the place `what` (faults.h), it does that
  * wrong; 0: nothing is.  Returns how often it was at the place of the last call. */
 uint64_t ff_double_plant(const char *what, uint64_t nth);
+/* Whether this is the time, for places that tests have themselves. */
+bool ff_double_planted(const char *what);
 /* How often heuristics of cuBLASLt and cuDNN have been asked in this process. */
 uint64_t ff_double_asked(void);
 

@@ -27,6 +27,13 @@ bool planted(const char *what)
 
 } // namespace twin
 
+extern "C" bool ff_double_planted(const char *what)
+{
+	twin::Lock l(twin::mutex);
+
+	return twin::planted(what);
+}
+
 extern "C" uint64_t ff_double_plant(const char *what, uint64_t nth)
 {
 	twin::Lock l(twin::mutex);

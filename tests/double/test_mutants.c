@@ -19,7 +19,9 @@
 #define FEW 12    /* where nothing is planted */
 #define LIMIT_S 60
 
-enum how { STEPS, GRAPHS, RANKS }; /* task by task; captured; on two ranks over NCCL */
+/* task by task; captured; on two ranks over NCCL; so, with a lane for messages */
+enum how { STEPS, GRAPHS, RANKS, LANES };
+static const char *const how_names[] = {"steps", "graphs", "ranks", "lanes"};
 
 static const struct fault {
 	const char *what; /* as tests/double has it */
@@ -31,6 +33,7 @@ static const struct fault {
 
 static uint64_t (*plant)(const char *what, uint64_t nth);
 static const char *(*complaint)(void);
+static bool (*planted)(const char *what);
 
 /* ---- two ranks of one host ---- */
 
@@ -108,12 +111,78 @@ static void pair_open(struct pair *p, uint32_t rank, int to)
 			.n_ranks = 2};
 }
 
+/* ---- waits that are missing ---- */
+
+/* Streams of what is moved, as they are opened: that of messages is the second. */
+static struct ff_stream *moved[2];
+static uint32_t n_moved;
+static struct {
+	const struct ff_event *event;
+	const struct ff_stream *stream; /* that recorded it last */
+} records[4096];
+
+static int note_stream(
+		struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err)
+{
+	int code = rig_backend(false)->stream.open(dev, own, ret, err);
+
+	if (code == FF_OK && own)
+		moved[n_moved++ % 2] = *ret;
+	return code;
+}
+
+static int note_record(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
+{
+	size_t i = 0;
+
+	while (i + 1 < sizeof(records) / sizeof(*records) && records[i].event &&
+			records[i].event != ev)
+		i++;
+	records[i].event = ev;
+	records[i].stream = s;
+	return rig_backend(false)->event.record(s, ev, err);
+}
+
+static const struct ff_stream *recorder(const struct ff_event *ev)
+{
+	size_t i = 0;
+
+	while (i + 1 < sizeof(records) / sizeof(*records) && records[i].event != ev)
+		i++;
+	return records[i].event == ev ? records[i].stream : NULL;
+}
+
+static int wait_or_not(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
+{
+	bool two = n_moved && n_moved % 2 == 0;
+
+	if (two && s == moved[1] && planted("messages wait for nothing"))
+		return FF_OK;
+	if (two && s != moved[1] && recorder(ev) == moved[1] &&
+			planted("nothing waits for messages"))
+		return FF_OK;
+	return rig_backend(false)->event.wait(s, ev, err);
+}
+
+static const struct ff_backend *forgetful(void)
+{
+	static struct ff_backend b;
+
+	b = *rig_backend(false);
+	b.stream.open = note_stream;
+	b.event.record = note_record;
+	b.event.wait = wait_or_not;
+	n_moved = 0;
+	memset(records, 0, sizeof(records));
+	return &b;
+}
+
 /* ---- training with a fault in it ---- */
 
 /* Captured for graphs; the code of what failed. */
 static int train(struct scene *s, enum how how, struct pair *p, struct launched *ret)
 {
-	const struct ff_backend *b = rig_backend(false);
+	const struct ff_backend *b = how == LANES ? forgetful() : rig_backend(false);
 	struct ff_comm *comm = p ? &p->base : NULL;
 	struct ff_error err = {0};
 	int code = p ? b->comm(comm, &s->machine, true, &comm, &err) : FF_OK;
@@ -131,8 +200,8 @@ static int train(struct scene *s, enum how how, struct pair *p, struct launched 
 
 static bool suits(const struct scene *s, enum how how)
 {
-	if (how == RANKS)
-		return s->machine.n_devices == 2;
+	if (how == RANKS || how == LANES)
+		return s->machine.n_devices == 2 && (how == RANKS || s->machine.message_lane);
 	return how == STEPS ? s->machine.n_devices < 4 && s->machine.overlap
 			    : s->machine.n_devices == 1 && s->machine.overlap;
 }
@@ -153,7 +222,7 @@ static enum outcome try_fault(const struct fault *f, uint32_t first, struct pair
 		struct scene s;
 		bool own_rank;
 
-		scene_open(&s, i % 4 ? FF_F32 : chosen_rounded(), f->how == RANKS ? 2 : 3, &r);
+		scene_open(&s, i % 4 ? FF_F32 : chosen_rounded(), f->how >= RANKS ? 2 : 3, &r);
 		if (!suits(&s, f->how)) {
 			scene_close(&s);
 			continue;
@@ -226,7 +295,7 @@ static enum outcome outcome_of(int status)
 
 static enum outcome run(const struct fault *f, uint32_t first)
 {
-	uint32_t n = f->how == RANKS ? 2 : 1;
+	uint32_t n = f->how >= RANKS ? 2 : 1;
 	enum outcome ret = SURVIVED;
 	pid_t pid[2];
 	int ends[2], status;
@@ -276,11 +345,8 @@ static bool all_faults(void)
 		while (o == SURVIVED && tried < PLACES)
 			o = run(&faults[i], faults[i].first + 7 * tried++);
 		found += o == CAUGHT;
-		printf("# %-8s %s: %s, %u places\n",
-				faults[i].how == STEPS    ? "steps"
-				: faults[i].how == GRAPHS ? "graphs"
-							  : "ranks",
-				faults[i].what, names[o], tried);
+		printf("# %-8s %s: %s, %u places\n", how_names[faults[i].how], faults[i].what,
+				names[o], tried);
 		fflush(stdout);
 	}
 	printf("# %u of %u are caught\n", found, n);
@@ -290,9 +356,10 @@ static bool all_faults(void)
 /* Nothing is caught where nothing is wrong. */
 static bool nothing(void)
 {
-	static const struct fault none[] = {{"-", STEPS}, {"-", GRAPHS}, {"-", RANKS}};
+	static const struct fault none[] = {
+			{"-", STEPS}, {"-", GRAPHS}, {"-", RANKS}, {"-", LANES}};
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		if (run(&none[i], 0) != NOWHERE)
 			return false;
 	return true;
@@ -307,7 +374,9 @@ int main(void)
 		*(void **)&plant = dlsym(module, "ff_double_plant");
 	if (module)
 		*(void **)&complaint = dlsym(module, "ff_double_complaint");
-	if (!plant)
+	if (module)
+		*(void **)&planted = dlsym(module, "ff_double_planted");
+	if (!plant || !planted)
 		return EXIT_FAILURE;
 	setenv("FF_NCCL", "1", 1);
 	good[0] = nothing();

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../planner/exact/eliminate.h"
+#include "../../planner/exact/candidates.h"
+#include "../random_graph.h"
 #include "fixture.h"
 
 #define MOST_VARS 7
@@ -232,6 +233,75 @@ START_TEST(test_tables_are_least)
 }
 END_TEST
 
+/* ---- edges ---- */
+
+static double price(const struct ff_graph *g, struct ff_machine *m, bool lane, uint32_t edge,
+		const struct ff_node_block *from, const struct ff_node_block *to)
+{
+	struct ff_additive a = {.g = g, .m = m};
+	struct ff_error err = {0};
+	double us, bytes;
+
+	m->message_lane = lane;
+	ff_machine_number_cards(m);
+	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, NULL, &a.p, &err));
+	ff_arena_init(&a.scratch);
+	ff_arena_init(&a.inner);
+	a.position = ff_arena_array(&arena, g->n_nodes, sizeof(*a.position));
+	a.lane_us = ff_arena_array(&arena, ff_lane_count(m), sizeof(*a.lane_us));
+	a.lane = ff_arena_array(&arena, 3 * (size_t)m->n_devices, sizeof(*a.lane));
+	ck_assert(a.position && a.lane_us && a.lane);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		a.position[i] = i;
+	CHECK_OK(ff_additive_price_edge(&a, edge, from, to, &us, &bytes, &err));
+	ff_arena_finish(&a.scratch);
+	ff_arena_finish(&a.inner);
+	ff_pricer_destroy(a.p);
+	return us;
+}
+
+/* Where the machine has a lane for messages, what an edge sends does not wait for what else it
+ * moves: it never takes longer, and now and then less. */
+START_TEST(test_messages_have_a_lane)
+{
+	uint64_t seed = ff_test_seed(4);
+	uint32_t less = 0, n = 0;
+
+	for (uint32_t i = 0; i < 200; i++) {
+		struct ff_random r = {seed, i, 0};
+		struct ff_error err = {0};
+		struct ff_strategy s;
+		struct ff_machine m;
+		struct ff_graph g;
+
+		CHECK_OK(random_graph(&r, FF_F32, 4, &arena, &g, &err));
+		CHECK_OK(random_machine(&r, 2 + ff_random_below(&r, 7), &arena, &m, &err));
+		CHECK_OK(random_strategy(&r, &g, m.n_devices, &arena, &s, NULL, &err));
+		m.overlap = true;
+		for (uint32_t k = 0; k < g.n_edges; k++) {
+			uint32_t source = ff_edge_source(&g, k), sink = g.edges[k].node;
+			struct ff_node_block from, to;
+			double one, own;
+
+			if (!ff_node_needs_config(&g, source) || !ff_node_needs_config(&g, sink))
+				continue;
+			CHECK_OK(ff_node_block_build(
+					&g, source, &s.config[source], &arena, &from, &err));
+			CHECK_OK(ff_node_block_build(&g, sink, &s.config[sink], &arena, &to, &err));
+			one = price(&g, &m, false, k, &from, &to);
+			own = price(&g, &m, true, k, &from, &to);
+			ck_assert_double_le(own, one);
+			less += own < one;
+			n++;
+		}
+		ff_arena_finish(&arena);
+		ff_arena_init(&arena);
+	}
+	printf("# %u of %u edges take less\n", less, n);
+	ck_assert_uint_gt(less, 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("eliminate");
@@ -242,6 +312,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_elimination_is_exact);
 	tcase_add_test(c, test_elimination_in_little_room);
 	tcase_add_test(c, test_tables_are_least);
+	tcase_add_test(c, test_messages_have_a_lane);
 	suite_add_tcase(s, c);
 	return s;
 }
