@@ -325,6 +325,9 @@ cudaError_t Bundle::take(const Call &c, twin::Lock &lock)
 
 void Bundle::post()
 {
+	static std::map<int, uint64_t> turns;
+
+	turn = ++turns[comm->device];
 	for (Call &c : calls)
 		c.number = c.header.kind == SEND      ? comm->sent[c.peer]++
 			   : c.header.kind == RECEIVE ? comm->received[c.peer]++
@@ -341,14 +344,62 @@ std::shared_ptr<twin::Joint> Bundle::again(CUstream_st *on, uint64_t at)
 	b->stream = on;
 	b->number = at;
 	b->calls = calls;
+	b->launched = true;
 	b->post();
 	return b;
+}
+
+/* The first of those before it that have not begun; whatever the communicators are. */
+static Bundle *first_before(const Bundle *of)
+{
+	Bundle *first = nullptr;
+
+	for (const ncclComm *c : comms)
+		if (c->device == of->comm->device && !c->unsaid.empty() &&
+				c->unsaid.front()->turn < (first ? first : of)->turn)
+			first = c->unsaid.front();
+	return first;
+}
+
+/* As NCCL begins what goes to several communicators where NCCL_LAUNCH_ORDER_IMPLICIT is 1. */
+bool Bundle::in_turn() const
+{
+	return !comm || !comm->wide || !first_before(this);
+}
+
+cudaError_t Bundle::wait_for_turn(twin::Lock &lock)
+{
+	double until = twin::clock_ms() + timeout_ms();
+
+	while (!in_turn() && twin::failure() == cudaSuccess) {
+		Bundle *b = first_before(this);
+
+		if (!b->stream->busy && (b->launched || b->stream->done + 1 < b->number)) {
+			twin::force(b->stream, b->launched ? b->number : b->number - 1, lock);
+		} else if (!b->stream->busy) {
+			b->say();
+		} else if (!twin::go_on_beside(stream, lock)) {
+			if (twin::clock_ms() > until) {
+				complain(ncclSystemError, "what was posted before waits in vain "
+							  "for what was posted behind it");
+				return broken(ncclSystemError);
+			}
+			twin::gate(false);
+			lock.unlock();
+			usleep(50);
+			lock.lock();
+		}
+	}
+	return twin::failure();
 }
 
 /* What it was called for ends with its communicator. */
 cudaError_t Bundle::meet(twin::Lock &lock)
 {
-	cudaError_t code = said || !comm ? cudaSuccess : say();
+	cudaError_t code = said || !comm ? cudaSuccess : wait_for_turn(lock);
+
+	if (code == cudaSuccess && comm && !said)
+		code = say();
 
 	for (size_t i = 0; i < calls.size() && code == cudaSuccess && comm; i++)
 		code = take(calls[i], lock);
@@ -359,9 +410,9 @@ cudaError_t Bundle::meet(twin::Lock &lock)
 /* Others that are in other processes must have said so; who is in this one is driven. */
 bool Bundle::ready()
 {
-	bool all = true;
+	bool all = said || in_turn();
 
-	if (!comm || !comm->wide || (!said && say() != cudaSuccess))
+	if (!comm || !comm->wide || (all && !said && say() != cudaSuccess))
 		return true;
 	for (const Call &c : calls) {
 		bool message = c.header.kind == SEND || c.header.kind == RECEIVE;

@@ -68,6 +68,8 @@ struct Bundle : twin::Joint {
 	uint64_t number; /* the stream has done it when it has done so many */
 	std::vector<Call> calls;
 	bool said = false, captured = false; /* captured: it is met again and again, as others */
+	bool launched = false;               /* of such a one */
+	uint64_t turn = 0;                   /* among all that was posted to the device */
 	double asked_ms = 0;                 /* for the first time whether it is ready */
 
 	~Bundle() override
@@ -86,6 +88,9 @@ struct Bundle : twin::Joint {
 	}
 	cudaError_t say();
 	void forget();
+	/* Whether all that was posted to the device before has begun. */
+	bool in_turn() const;
+	cudaError_t wait_for_turn(twin::Lock &lock);
 	cudaError_t wait_for(int rank, const std::string &name, std::vector<char> *ret,
 			twin::Lock &lock);
 	cudaError_t take(const Call &c, twin::Lock &lock);
