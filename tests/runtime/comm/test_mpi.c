@@ -13,6 +13,7 @@
 
 #define COMM_CASES 60
 #define SCENES 40
+#define LANES 12 /* scenes, twice each */
 #define CAPTURED 32
 /* What the elements that go in any case and the gaps between them take of host memory. */
 #define ALIGNED (64 * 64)
@@ -354,7 +355,7 @@ START_TEST(lanes)
 	uint64_t seed = ff_test_seed(34);
 	struct ff_comm *all = world();
 
-	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(LANES); i++) {
 		struct ff_random r = {seed, i, 0};
 		struct result own, one;
 		struct scene s;
@@ -371,6 +372,39 @@ START_TEST(lanes)
 		scene_close(&s);
 	}
 	all->destroy(all);
+}
+END_TEST
+
+/* What a stream waits for when the other one has failed may never come: it is told so. */
+START_TEST(given_up)
+{
+	static float sent = 1, got; /* which may still come */
+	struct ff_channel on = {&ff_backend_cpu, NULL, true};
+	struct ff_comm *c = world();
+	struct ff_parcel p = {.from = 1, .to = 0, .count = 1};
+	struct ff_device *dev;
+	struct ff_error err = {0};
+
+	c->two_streams = true;
+	ck_assert_int_eq(ff_backend_cpu.device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.stream.open(dev, true, &on.stream, &err), FF_OK);
+	p.send = c->rank == 1 ? &sent : NULL;
+	p.recv = c->rank == 0 ? &got : NULL;
+	if (c->rank == 0) {
+		ck_assert_int_eq(c->exchange(c, &on, FF_F32, &p, 1, &err), FF_OK);
+		c->give_up(c);
+		ck_assert_int_eq(ff_backend_cpu.stream.drain(on.stream, &err), FF_E_RUN);
+		ck_assert_msg(strstr(err.text, "given up") != NULL, "%s", err.text);
+	}
+	ck_assert_int_eq(c->barrier(c, &err), FF_OK);
+	if (c->rank == 1) {
+		ck_assert_int_eq(c->exchange(c, &on, FF_F32, &p, 1, &err), FF_OK);
+		ck_assert_int_eq(ff_backend_cpu.stream.drain(on.stream, &err), FF_OK);
+	}
+	ck_assert_int_eq(c->barrier(c, &err), FF_OK);
+	ff_backend_cpu.stream.close(on.stream);
+	ff_backend_cpu.device.close(dev);
+	c->destroy(c);
 }
 END_TEST
 
@@ -437,6 +471,7 @@ static Suite *suite(void)
 	tcase_add_test(t, types_arrive);
 	tcase_add_test(t, same_function);
 	tcase_add_test(t, lanes);
+	tcase_add_test(t, given_up);
 	tcase_add_test(t, captured);
 	suite_add_tcase(s, t);
 	return s;
