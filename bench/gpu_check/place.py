@@ -137,6 +137,13 @@ def link_library(name, header, folders):
     return False
 
 
+def link_compiler(folders):
+    """NVRTC of the wheels, which cuDNN loads by itself: it finds the toolkit's where that is installed."""
+    for path in (p for folder in folders for p in pathlib.Path(folder).glob("lib/libnvrtc*.so*")):
+        if not (LINKS / "lib" / path.name).exists():
+            (LINKS / "lib" / path.name).symlink_to(path)
+
+
 def link_libraries(python):
     """What the toolkit lacks, from the wheels; returns where each comes from."""
     home, origin = toolkit(), {}
@@ -145,6 +152,7 @@ def link_libraries(python):
     shutil.rmtree(LINKS, ignore_errors=True)
     for folder in ("include", "lib"):
         (LINKS / folder).mkdir(parents=True)
+    link_compiler(wheels(python))
     for name, header in LIBRARIES.items():
         libraries = [*home.glob(f"lib*/lib{name}.so"), *pathlib.Path("/usr/lib").glob(
             f"{TRIPLET}/lib{name}.so")]

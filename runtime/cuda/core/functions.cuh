@@ -23,4 +23,16 @@ FF_FUNCTION float ff_erf(float x)
 }
 #include "kernels/functions.h"
 
+/* A relu, as kernels/unary.h has it. */
+FF_DEVICE float rectify(float x)
+{
+	return x <= 0 ? 0 : x;
+}
+
+/* Its slope where it made `y`. */
+FF_DEVICE float rectify_slope(float y)
+{
+	return y <= 0 ? 0 : 1;
+}
+
 #endif

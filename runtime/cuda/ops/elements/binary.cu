@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/functions.cuh"
 #include "cuda/core/places.cuh"
-#include "cuda/core/relu.cuh"
 #include "fold.h"
 
 #define MOST 64   /* shares of what an element of the sink is made of */

@@ -7,7 +7,7 @@
 #define FF_CUDA_CLASSES_CUH
 
 #include "cuda/core/real.cuh"
-#include "softmax_cross_entropy.h"
+#include "logits.h"
 
 #define EACH 8       /* classes in a column that a thread reads at once */
 #define ACROSS 32    /* threads side by side, at most */

@@ -2,6 +2,7 @@
  * runtime/cpu/ops/loss/softmax_cross_entropy.c has them.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "classes.cuh"
+#include "softmax_cross_entropy.h"
 
 #define WIDE 256        /* positions from which the block that adds up is as wide as can be */
 #define LANES 32        /* its threads with fewer */

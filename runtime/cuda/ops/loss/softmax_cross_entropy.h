@@ -6,18 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/core/rows.h"
-#include "ff/capture.h"
-
-/* As runtime/cpu/ops/loss/softmax_cross_entropy.c has it. */
-struct ff_loss {
-	int64_t positions, step, valid;
-	const struct ff_figures *figures; /* NULL, or where `valid` is */
-	double weight, smooth, each;
-	int32_t first, classes, all_classes, ignore;
-	uint32_t loss; /* its number */
-	uint32_t rank;
-	int64_t n[6], logit_stride[6], label_stride[6], pair_stride[6];
-};
+#include "logits.h"
 
 #ifdef __cplusplus
 extern "C" {

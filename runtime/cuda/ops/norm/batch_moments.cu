@@ -1,7 +1,7 @@
 /* Moments of batch norm: of each channel by blocks that have a share of its elements, and by the
  * last of those.  Every sum has a fixed order.  SPDX-License-Identifier: Apache-2.0 */
 #include "batch.cuh"
-#include "batch_norm.h"
+#include "batch_moments.h"
 #include "ticket.cuh"
 
 #define CHUNK 4 /* elements of a channel that a thread reads at once */

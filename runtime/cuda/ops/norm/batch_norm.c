@@ -1,5 +1,7 @@
 /* Batch norm and its prelude.  SPDX-License-Identifier: Apache-2.0 */
 #include "batch_norm.h"
+
+#include "batch_moments.h"
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "batch.cuh"
 #include "batch_norm.h"
-#include "cuda/core/relu.cuh"
+#include "cuda/core/functions.cuh"
 #include "ticket.cuh"
 
 #define LESS 2  /* elements of a channel that a thread reads at once, of each value */

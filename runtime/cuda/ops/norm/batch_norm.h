@@ -11,14 +11,8 @@
 extern "C" {
 #endif
 
-/* `moments` has four numbers a channel, of each group, as FF_REDUCE_MOMENTS has them; so have
- * its gradients: (a, b, c, d) for d dy + b + c (x - a), which takes the place of dy.  All are
- * summed in an order that depends on shapes alone, by way of `scratch`. */
+/* Bytes of `scratch` for sums of either kernel. */
 int64_t ff_batch_scratch(enum ff_dtype type, const struct ff_batch *b);
-cudaError_t ff_launch_batch_moments(enum ff_dtype type, const struct ff_batch *b, const void *x,
-		float *moments, float *scratch, uint32_t *tickets, cudaStream_t s);
-cudaError_t ff_launch_batch_moments_gradient(enum ff_dtype type, const struct ff_batch *b,
-		const void *x, const float *dmoments, void *gradient, cudaStream_t s);
 
 /* `moments` NULL: by what is kept.  `weight`, `bias` may be NULL. */
 struct ff_batch_values {
