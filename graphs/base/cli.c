@@ -2,6 +2,7 @@
 #include "ff/cli.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -478,6 +479,25 @@ int ff_cli_switch(const char *name, bool *value, struct ff_error *err)
 	if (strcmp(word, "0") != 0 && strcmp(word, "1") != 0)
 		return ff_fail(err, FF_E_INPUT, "%s=%.100s: expected 0 or 1", name, word);
 	*value = !strcmp(word, "1");
+	return FF_OK;
+}
+
+int ff_cli_count(
+		const char *name, int64_t least, int64_t most, int64_t *value, struct ff_error *err)
+{
+	const char *word = getenv(name);
+	char *end = NULL;
+	long long n;
+
+	if (!word)
+		return FF_OK;
+	errno = 0;
+	n = strtoll(word, &end, 10);
+	if (end == word || *end || errno || n < least || n > most)
+		return ff_fail(err, FF_E_INPUT,
+				"%s=%.100s: expected a number from %" PRId64 " to %" PRId64, name,
+				word, least, most);
+	*value = n;
 	return FF_OK;
 }
 

@@ -41,6 +41,7 @@
 #define CUDA_FILTERS_NARROW 128 /* in bfloat16 */
 #define CUDA_PRODUCT (32 * MIB)
 #define CUDA_OTHER (4 * MIB)
+#define CUDA_UNFOLD (32 * MIB)
 
 /* Bytes of scratch, for each thread, and for each but the first. */
 struct need {
@@ -383,8 +384,36 @@ static const estimate cpu[FF_OP_COUNT] = {
 		[FF_OP_ROUTE] = of_route,
 };
 
-/* A plan of cuDNN, at most; for gradients of filters in bfloat16, images are widened besides, of
- * volumes (packed_images) as on a CPU. */
+/* Images that are unfolded for gradients of filters in bfloat16: a row for each window, of some
+ * samples; and zeros around images. */
+static int64_t unfolded(const struct ff_work *w)
+{
+	int64_t samples = ff_region_size(&w->out[0], 0), channels = ff_region_size(&w->out[0], 1);
+	int64_t filter = ff_region_volume(&w->in[w->node->n_data]) / channels;
+	int64_t rows = result(w, 2) / channels * filter;
+
+	return smaller(rows, larger(rows / samples, CUDA_UNFOLD)) + 2 * operand(w, 0, 2);
+}
+
+/* Whether images are, or widened: rows of channels are units of 16 bytes. */
+static bool unfolds(const struct ff_work *w)
+{
+	return w->node->attrs.conv.groups == 1 && ff_region_size(&w->in[0], 1) % 8 == 0;
+}
+
+/* Of one tap: a product, and pixels that are gathered for it.  Forward in bfloat16 it is a plan. */
+static bool is_product(const struct ff_work *w)
+{
+	const struct ff_conv_attrs *a = &w->node->attrs.conv;
+	bool is = a->groups == 1 && (is_back(w) || ff_work_type(w) == FF_F32);
+
+	for (uint32_t i = 0; i < ff_op_row(w->node->op)->axes; i++)
+		is = is && a->kernel[i] == 1;
+	return is;
+}
+
+/* A plan of cuDNN, at most; for gradients of filters in bfloat16, images are unfolded or widened
+ * besides, of volumes (packed_images) as on a CPU. */
 static int64_t cuda_convolution(const struct ff_work *w)
 {
 	int64_t images = operand(w, 0, FF_F32_BYTES) + result(w, FF_F32_BYTES);
@@ -392,8 +421,17 @@ static int64_t cuda_convolution(const struct ff_work *w)
 	bool narrow = ff_work_type(w) != FF_F32;
 	int64_t plan = images + images / 4 + CUDA_OTHER;
 
-	plan += (narrow ? CUDA_FILTERS_NARROW : CUDA_FILTERS) * filters;
-	return smaller(plan, CUDA_PLAN) + (narrow && is_back(w) && !is_wide(w) ? images : 0);
+	if (is_product(w))
+		return CUDA_PRODUCT + operand(w, 0, ff_dtype_bytes(ff_work_type(w)));
+	plan += (narrow && is_back(w) && !unfolds(w) ? CUDA_FILTERS_NARROW : CUDA_FILTERS) *
+		filters;
+	plan = smaller(plan, CUDA_PLAN);
+	if (!is_back(w))
+		return plan;
+	/* of a part whose padding is uneven images are copied, with zeros around them */
+	if (!narrow)
+		return plan + operand(w, 0, FF_F32_BYTES) / 4 * 5;
+	return is_wide(w) ? plan : plan + (unfolds(w) ? unfolded(w) : images);
 }
 
 /* What the libraries' part of a kernel may take; what else it needs is as on a CPU, but for a

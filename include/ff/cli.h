@@ -23,6 +23,10 @@ int ff_cli_end(const struct ff_command *c, int code, const struct ff_error *err)
 /* The environment's word on something that is on or off: 0 or 1; without one *value stays. */
 int ff_cli_switch(const char *name, bool *value, struct ff_error *err);
 
+/* Likewise a whole number within bounds. */
+int ff_cli_count(const char *name, int64_t least, int64_t most, int64_t *value,
+		struct ff_error *err);
+
 /* A line that rewrites itself on stderr, only when that is a terminal. */
 struct ff_progress {
 	bool on, shown;

@@ -44,10 +44,9 @@ def test(device, dtype):
     over = [k for k in kernels if int(k[0]) > int(k[1])]
     assert len(kernels) > 60 and report["refused"] == 0, report
     made, added = (sum(int(k[i]) for k in kernels) for i in (4, 5))
-    # of filters from bfloat16 few, as images that are widened take more scratch then
-    assert added > made * (0.9 if dtype == "float32" else 0.4), (made, added)
-    # float32 gradients of filters from bfloat16 have none: images are widened
-    assert report["planned"] >= len(kernels) and (dtype == "bfloat16" or report["put"] == report["planned"]), report
+    assert added > made * 0.9, (made, added)
+    # those of one tap are cuBLASLt's; float32 gradients of filters from bfloat16 have no plan: images are unfolded
+    assert report["planned"] > 100 and (dtype == "bfloat16" or report["put"] == report["planned"]), report
     assert not over, over[:3]
     assert sum(int(k[0]) for k in kernels) > sum(int(k[1]) for k in kernels) / 20  # estimates tell something
 

@@ -30,6 +30,7 @@ struct ff_device {
 	bool bf16;                        /* tensor cores know it */
 	bool tf32; /* FF_CUDA_TF32=1: float32 products may be of inputs rounded to TF32 */
 	bool sdpa; /* unless FF_CUDA_SDPA=0: attention by cuDNN where it can */
+	int64_t unfold_bytes; /* FF_CUDA_UNFOLD: what unfolded images take, unless one has more */
 	/* Blocks of a kernel whose blocks meet, at most; 0: none, or FF_CUDA_PERSISTENT=0. */
 	int persistent;
 };

@@ -27,36 +27,21 @@ struct ff_plan {
 struct ff_dnn {
 	cudnnHandle_t handle;
 	struct ff_plan *plans;
-	int32_t after; /* so many plans that are passed over, so that tests meet them too */
+	int64_t after; /* FF_CUDA_PLAN=N: so many are passed over but one, for tests */
 	bool tunes;    /* FF_CUDA_TUNE=1: the fastest of some is taken */
 };
-
-/* FF_CUDA_PLAN=N: the plan number N of those that cuDNN has, so that tests meet more than the
- * first. */
-static int read_number(int32_t *after, struct ff_error *err)
-{
-	const char *word = getenv("FF_CUDA_PLAN");
-	char *end = NULL;
-	long n = word ? strtol(word, &end, 10) : 1;
-
-	if (n < 1 || n > MAX_ENGINES || (end && (end == word || *end)))
-		return ff_fail(err, FF_E_INPUT, "FF_CUDA_PLAN: expected 1 to %d, not '%s'",
-				MAX_ENGINES, word);
-	*after = (int32_t)n - 1;
-	return FF_OK;
-}
 
 static int open_dnn(const struct ff_kernel *k, struct ff_error *err)
 {
 	cudnnStatus_t status;
 	struct ff_dnn *d;
-	int32_t after = 0;
+	int64_t number = 1;
 	bool tunes = false;
 	int code;
 
 	if (k->dev->dnn)
 		return FF_OK;
-	code = read_number(&after, err);
+	code = ff_cli_count("FF_CUDA_PLAN", 1, MAX_ENGINES, &number, err);
 	if (code == FF_OK)
 		code = ff_cli_switch("FF_CUDA_TUNE", &tunes, err);
 	if (code < 0)
@@ -64,8 +49,8 @@ static int open_dnn(const struct ff_kernel *k, struct ff_error *err)
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return ff_fail_memory(err);
-	d->after = after;
-	d->tunes = tunes && after == 0;
+	d->after = number - 1;
+	d->tunes = tunes && number == 1;
 	status = cudnnCreate(&d->handle);
 	if (status != CUDNN_STATUS_SUCCESS) {
 		free(d);

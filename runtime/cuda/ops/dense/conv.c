@@ -9,7 +9,7 @@
  * such images are brought into larger ones, with zeros around them.
  *
  * In bfloat16 the weights' gradient stays float32.  Where cuDNN writes no float32 from
- * bfloat16, images are widened first; what is multiplied then is exact in TF32.
+ * bfloat16, images are unfolded, or widened first; what is multiplied then is exact in TF32.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -19,6 +19,7 @@
 #include "cuda/core/stream.h"
 #include "cuda/libs/dnn.h"
 #include "pointwise.h"
+#include "unfold.h"
 
 struct band {
 	struct ff_filter filter;
@@ -27,6 +28,8 @@ struct band {
 	const struct ff_plan *forward, *data, *weight;
 	bool add_bias; /* behind the convolution, which has not */
 	bool widen;    /* `weight` takes float32 images */
+	bool unfolds;  /* the weights' gradient is made of unfolded images instead */
+	struct ff_unfold unfold;
 	/* What `weight` is of, and where images begin in its, which may be larger. */
 	struct ff_filter around;
 	int64_t first[FF_MAX_SPATIAL];
@@ -145,6 +148,9 @@ static int find_backward(
 		code = ff_conv_find(k, &s, &b->weight, err);
 	if (code < 0 || b->weight || c->type == FF_F32)
 		return code;
+	b->unfolds = c->n_bands == 1 && !b->at.pack_in && ff_unfold_serves(k, &b->filter, c->type);
+	if (b->unfolds)
+		return ff_unfold_prepare(k, &b->filter, c->type, &c->in_image, &b->unfold, err);
 	s.type = FF_F32;
 	s.tf32 = b->widen = true;
 	return ff_conv_find(k, &s, &b->weight, err);
@@ -341,8 +347,12 @@ static int run_weight(const struct ff_kernel *k, const struct band *b,
 	const struct conv *c = k->state;
 	float *dweight = (float *)io->din[1] + b->at.first_weight;
 	const void *in;
-	int code = b->weight && b->is_larger ? surround(k, b, io, queue, &in, err)
-					     : band_in(k, b, io, queue, &in, err);
+	int code;
+
+	if (b->unfolds)
+		return ff_unfold_run(k, &b->unfold, io, io->in[0], dout, dweight, queue, err);
+	code = b->weight && b->is_larger ? surround(k, b, io, queue, &in, err)
+					 : band_in(k, b, io, queue, &in, err);
 
 	if (code == FF_OK && !b->weight)
 		return ff_kernel_launched(ff_launch_filter_weight(c->type, &b->filter, in, dout,
@@ -447,6 +457,10 @@ static int add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *
 		fill_shape(k, c, b, FF_CONV_DATA, &s);
 		return find_adding(k, &s, &b->data, ret, err);
 	}
+	if (input == 1 && b->unfolds) {
+		ff_unfold_add(&b->unfold);
+		*ret = true;
+	}
 	if (input != 1 || !b->weight)
 		return FF_OK;
 	fill_weight_shape(k, c, b, &s);
@@ -474,6 +488,14 @@ static void reserve(struct ff_kernel *k, struct conv *c, bool backward)
 				k, ff_column_scratch(out_pixels, c->out_image.channels));
 }
 
+static void finish(struct ff_kernel *k)
+{
+	struct conv *c = k->state;
+
+	for (uint32_t i = 0; i < c->n_bands; i++)
+		ff_unfold_finish(&c->band[i].unfold);
+}
+
 static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	bool backward = w->pass == FF_BACKWARD, done = false;
@@ -485,6 +507,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 	c = ff_kernel_state(k, sizeof(*c), err);
 	if (!c)
 		return FF_E_NOMEM;
+	k->finish = finish;
 	c->type = ff_work_type(w);
 	ff_image_fill(&w->node->in_map[0], &w->in[0], &c->in_image);
 	ff_image_fill(&w->node->out_map[0], &w->out[0], &c->out_image);
