@@ -9,7 +9,9 @@ struct resampling {
 	const struct ff_resample_run *of_to[3], *of_from[3];
 };
 
-template <class T, int N> FF_KERNEL void resample(struct resampling r, const T *in, T *out)
+template <class T, int N>
+FF_KERNEL_BESIDE(3)
+void resample(struct resampling r, const T *in, T *out)
 {
 	int64_t i = thread_index();
 	struct spot s = spot_of(r.to, i, N);
