@@ -7,6 +7,9 @@
 
 #include "ff/posting.h"
 
+/* The environment's name for the number of the process whose backend times what libraries offer. */
+#define FF_TUNING_PROCESS "FF_TUNING_PROCESS"
+
 struct ff_kernel; /* as devices, streams and events, each backend has its own */
 struct ff_schedule;
 struct ff_comm;

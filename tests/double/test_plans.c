@@ -11,6 +11,7 @@
 #include "check_main.h"
 #include "chosen.h"
 #include "double.h"
+#include "ff/backend.h"
 #include "ff/builder.h"
 #include "scene.h"
 
@@ -444,6 +445,14 @@ START_TEST(timed)
 		ck_assert_uint_eq(plain.asked, 0);
 		ck_assert_uint_eq(plain.bits, first.bits);
 	}
+	/* of a process that was told to, but not of those that it starts */
+	setup();
+	ck_assert_int_eq(setenv(FF_TUNING_PROCESS, "1", 1), 0);
+	run();
+	n_timed = 0;
+	walk(folder, count_timed);
+	ck_assert_uint_eq(n_timed, 0);
+	ck_assert_int_eq(unsetenv(FF_TUNING_PROCESS), 0);
 	/* where no choice is kept none is timed, since another might be slower next time */
 	ck_assert_int_eq(setenv("FF_CUDA_TUNE", "1", 1), 0);
 	ck_assert_int_eq(setenv("FF_CACHE_DIR", "", 1), 0);

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda/core/kernel.h"
 #include "engine.h"
+#include "ff/backend.h"
 #include "ff/cli.h"
 #include "tune.h"
 
@@ -31,12 +33,19 @@ struct ff_dnn {
 	bool tunes;    /* FF_CUDA_TUNE=1: the fastest of some is taken */
 };
 
+static bool is_tuning_process(void)
+{
+	const char *word = getenv(FF_TUNING_PROCESS);
+
+	return word && strtoll(word, NULL, 10) == (long long)getpid();
+}
+
 static int open_dnn(const struct ff_kernel *k, struct ff_error *err)
 {
 	cudnnStatus_t status;
 	struct ff_dnn *d;
 	int64_t number = 1;
-	bool tunes = false;
+	bool tunes = is_tuning_process();
 	int code;
 
 	if (k->dev->dnn)
@@ -235,21 +244,26 @@ static bool keep_plan(const struct ff_kernel *k, const struct ff_plan_problem *q
 	return ff_plans_find(k->dev, problem, kept) && !strcmp(kept, choice);
 }
 
+/* What heuristics of one kind propose. */
+struct proposed {
+	cudnnBackendDescriptor_t config[MAX_ENGINES];
+	int64_t n;
+};
+
 /* Of engines in the order of heuristics the first plans that can be made, up to `most`; how many.
  */
 static int64_t make_plans(const struct ff_parts *p, const struct ff_plan_problem *q,
-		cudnnBackendDescriptor_t *config, int64_t n, bool slow, int64_t most,
-		struct ff_tried *tried)
+		const struct proposed *by, bool slow, int64_t most, struct ff_tried *tried)
 {
 	int64_t made = 0;
 
-	for (int64_t i = 0; i < n && made < most; i++) {
+	for (int64_t i = 0; i < by->n && made < most; i++) {
 		struct ff_tried *t = &tried[made];
 
-		if (!is_welcome(q, config[i]) || is_slow_to_plan(config[i]) != slow)
+		if (!is_welcome(q, by->config[i]) || is_slow_to_plan(by->config[i]) != slow)
 			continue;
-		t->plan = plan_of(p->k->dev->dnn, config[i], &t->workspace);
-		t->config = config[i];
+		t->plan = plan_of(p->k->dev->dnn, by->config[i], &t->workspace);
+		t->config = by->config[i];
 		made += t->plan != NULL;
 	}
 	return made;
@@ -257,31 +271,34 @@ static int64_t make_plans(const struct ff_parts *p, const struct ff_plan_problem
 
 /* The fastest, or the one whose number tests ask for. */
 static cudnnBackendDescriptor_t take_plan(const struct ff_parts *p, const struct ff_plan_problem *q,
-		cudnnBackendDescriptor_t *config, int64_t n, bool slow, int64_t *workspace)
+		cudnnBackendDescriptor_t g, const struct proposed *by, bool slow,
+		int64_t *workspace)
 {
 	const struct ff_dnn *d = p->k->dev->dnn;
+	cudnnBackendDescriptor_t other = NULL;
 	struct ff_tried tried[MAX_ENGINES];
 	int64_t most = tunes(p->k, q) ? FF_TRIED : d->after + 1;
-	int64_t made = make_plans(p, q, config, n, slow, most, tried), best = made - 1;
+	int64_t made = make_plans(p, q, by, slow, most, tried), best = made - 1;
 
 	if (!made)
 		return NULL;
 	if (tunes(p->k, q))
 		best = ff_tune(p->k, d->handle, q, tried, made);
-	if (!keep_plan(p->k, q, tried[best].config) && tunes(p->k, q))
+	/* somebody else may have been faster to choose: what is kept stays */
+	if (tunes(p->k, q))
+		other = chosen_plan(p, q, true, g, workspace);
+	if (other)
+		best = -1;
+	else if (!keep_plan(p->k, q, tried[best].config) && tunes(p->k, q))
 		best = 0;
 	for (int64_t i = 0; i < made; i++)
 		if (i != best)
 			cudnnBackendDestroyDescriptor(tried[i].plan);
+	if (other)
+		return other;
 	*workspace = tried[best].workspace;
 	return tried[best].plan;
 }
-
-/* What heuristics of one kind propose. */
-struct proposed {
-	cudnnBackendDescriptor_t config[MAX_ENGINES];
-	int64_t n;
-};
 
 static void propose(struct ff_parts *p, cudnnBackendDescriptor_t g, cudnnBackendHeurMode_t mode,
 		struct proposed *ret)
@@ -314,7 +331,7 @@ static cudnnBackendDescriptor_t find_plan(struct ff_parts *p, const struct ff_pl
 		for (int i = 0; i < 2 && !plan && p->code == FF_OK; i++) {
 			if (!slow)
 				propose(p, g, modes[i], &by[i]);
-			plan = take_plan(p, q, by[i].config, by[i].n, slow, workspace);
+			plan = take_plan(p, q, g, &by[i], slow, workspace);
 		}
 	for (int i = 0; i < 2 * MAX_ENGINES; i++)
 		if (by[i / MAX_ENGINES].config[i % MAX_ENGINES])

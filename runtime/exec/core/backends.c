@@ -1,8 +1,10 @@
 /* Backends by name.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/backends.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda/load.h"
 
@@ -39,7 +41,12 @@ const struct ff_backend *ff_backend_preset(void)
 	return cuda;
 }
 
+/* The environment goes to ranks that this process starts: they do not time, so that all of them
+ * choose alike. */
 int ff_backends_tune(struct ff_error *err)
 {
-	return setenv("FF_CUDA_TUNE", "1", 0) ? ff_fail_memory(err) : FF_OK;
+	char own[32];
+
+	snprintf(own, sizeof(own), "%lld", (long long)getpid());
+	return setenv(FF_TUNING_PROCESS, own, 1) ? ff_fail_memory(err) : FF_OK;
 }
