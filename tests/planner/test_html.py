@@ -119,6 +119,9 @@ def spelled_out(text):
         yield from range(int(first), int(last or first) + 1, int(step or 1))
 
 
+SENT = " point-to-point"
+
+
 def test_stages():
     make("megatron:2,4,2,4,zero-1", "stages.html", "--explain", "--vary", "devices=8,4", "batch=64")
     plan = read_data("stages.html")[1]["plan"]
@@ -139,13 +142,15 @@ def test_stages():
 
 
 def check_lanes(plan, messages):
-    """Messages between stages have a row of their own where the machine has a lane for them, else they are
-    communication; sums of gradients are that in any case."""
-    for group in range(len(plan["timelines"][0]["groups"])):
-        names = {lane: {plan["names"][s[2]] for s in spans} for lane, spans in lanes(plan, group).items()}
-        sent = {name for name in names["communication"] | names["messages"] if name.endswith(" point-to-point")}
-        assert sent and any(name.startswith("sync bucket") for name in names["communication"]), names
-        assert names["messages"] == (sent if messages else set()), names
+    """Messages between stages, and what gathers their slices, have a row of their own where the machine has a lane for
+    them, else they are communication; sums of gradients are that in any case."""
+    groups = [{lane: {plan["names"][s[2]] for s in spans} for lane, spans in lanes(plan, group).items()}
+              for group in range(len(plan["timelines"][0]["groups"]))]
+    sent = [{name for name in g["communication"] | g["messages"] if name.endswith(SENT)} for g in groups]
+    slices = {name.removesuffix(SENT) + " all-gather" for each in sent for name in each}
+    for names, own in zip(groups, sent):
+        assert own and any(name.startswith("sync bucket") for name in names["communication"]), names
+        assert own <= names["messages"] <= own | slices if messages else not names["messages"], names
 
 
 def test_hostile():

@@ -162,8 +162,8 @@ with tempfile.TemporaryDirectory() as folder:
         lines = page["plan"]["timelines"]
         say([t["name"] for t in lines] == ["measured", "predicted"] and page["report"] == json.loads(report.read_text()),
             "a page has both, and the report")
-        say([sum(len(g["spans"]) // 5 for g in t["groups"]) for t in lines] == [len(executed), len(ahead)],
-            "and all tasks of all devices")
+        say([sum(len(lane["spans"]) // 5 for g in t["groups"] for lane in g["lanes"]) for t in lines] ==
+            [len(executed), len(ahead)], "and all tasks of all devices")
         bounds = [c["bound_us"] for c in other["clocks"]]
         say([c["rank"] for c in other["clocks"]] == list(range(n)) and bounds[0] == 0 and
             all(0 < b < 1e5 for b in bounds[1:]), "clocks have bounds", bounds)
