@@ -12,6 +12,7 @@
 #include "propose/extras.h"
 #include "propose/recompute.h"
 #include "space/carry_config.h"
+#include "space/gcd.h"
 #include "space/repeats.h"
 #include "space/tensor.h"
 #include "stage_cuts.h"
@@ -157,17 +158,6 @@ struct hand {
 	struct ff_strategy s;
 };
 
-static uint32_t gcd(uint32_t a, uint32_t b)
-{
-	while (b) {
-		uint32_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 static int check_numbers(const struct ff_megatron *h, const struct ff_graph *g,
 		const struct ff_machine *m, struct ff_error *err)
 {
@@ -188,7 +178,8 @@ static int check_numbers(const struct ff_megatron *h, const struct ff_graph *g,
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: M %u micro-batches do not divide the %u samples that "
 				"each of D %u has: expected a divisor, such as %u",
-				h->micro, batch / h->data, h->data, gcd(batch / h->data, h->micro));
+				h->micro, batch / h->data, h->data,
+				ff_gcd(batch / h->data, h->micro));
 	return FF_OK;
 }
 
@@ -258,7 +249,7 @@ static int check_words(const struct hand *x, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: sequence with T %u does not divide the %d places: "
 				"expected a T that does, such as %u",
-				h->tensor, places, gcd((uint32_t)places, h->tensor));
+				h->tensor, places, ff_gcd((uint32_t)places, h->tensor));
 	if (h->experts && x->n_experts < 2)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: experts splits products of groups of channels, and "
@@ -293,7 +284,7 @@ static int look(struct hand *x, struct ff_error *err)
 	if (code == FF_OK && h->experts)
 		code = ff_experts_find(x->g, x->a, &x->expert, &groups, err);
 	if (code == FF_OK && groups)
-		x->n_experts = gcd((uint32_t)groups, h->tensor * h->data);
+		x->n_experts = ff_gcd((uint32_t)groups, h->tensor * h->data);
 	return code == FF_OK ? check_words(x, err) : code;
 }
 
@@ -362,7 +353,7 @@ static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t de
 	} else {
 		degree = 1;
 	}
-	samples = s == FF_NONE ? 1 : gcd(samples, (uint32_t)n->dim[s].extent);
+	samples = s == FF_NONE ? 1 : ff_gcd(samples, (uint32_t)n->dim[s].extent);
 	c->replicas = (uint16_t)(all / degree / samples);
 	c->replica_stride = c->replicas > 1 ? (uint16_t)degree : 0;
 	if (samples > 1) {

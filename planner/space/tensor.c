@@ -4,6 +4,8 @@
  * chain.  SPDX-License-Identifier: Apache-2.0 */
 #include "tensor.h"
 
+#include "gcd.h"
+
 struct growth {
 	const struct ff_graph *g;
 	int32_t degree;        /* of parts */
@@ -161,20 +163,9 @@ static bool grow(struct growth *x, uint32_t node)
 	return false;
 }
 
-static int32_t gcd(int32_t a, int32_t b)
-{
-	while (b) {
-		int32_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 static void narrow(struct ff_tensor *t, uint32_t node, int32_t by)
 {
-	int32_t divisor = gcd(t->divisor, by);
+	int32_t divisor = (int32_t)ff_gcd((uint32_t)t->divisor, (uint32_t)by);
 
 	if (divisor != t->divisor)
 		t->narrowest = node;
@@ -315,7 +306,7 @@ int ff_experts_find(const struct ff_graph *g, struct ff_arena *a, uint32_t **dim
 			continue;
 		n = groups_of(g, i);
 		found[i] = n > 1 ? product_dim(g, i) : follow_groups(g, i, found);
-		all = n > 1 ? gcd(all, n) : all;
+		all = n > 1 ? (int32_t)ff_gcd((uint32_t)all, (uint32_t)n) : all;
 	}
 	*dim = found;
 	*groups = all;

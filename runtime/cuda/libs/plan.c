@@ -269,33 +269,39 @@ static int64_t make_plans(const struct ff_parts *p, const struct ff_plan_problem
 	return made;
 }
 
+/* The fastest of them, kept from now on; what somebody else chose meanwhile stays.  Where it cannot
+ * be kept the first, as next time another might be faster. */
+static int64_t tune(const struct ff_parts *p, const struct ff_plan_problem *q,
+		cudnnBackendDescriptor_t g, const struct ff_tried *tried, int64_t made,
+		struct ff_tried *other)
+{
+	int64_t best = ff_tune(p->k, p->k->dev->dnn->handle, q, tried, made);
+
+	other->plan = chosen_plan(p, q, true, g, &other->workspace);
+	if (other->plan)
+		return FF_TRIED;
+	return keep_plan(p->k, q, tried[best].config) ? best : 0;
+}
+
 /* The fastest, or the one whose number tests ask for. */
 static cudnnBackendDescriptor_t take_plan(const struct ff_parts *p, const struct ff_plan_problem *q,
 		cudnnBackendDescriptor_t g, const struct proposed *by, bool slow,
 		int64_t *workspace)
 {
-	const struct ff_dnn *d = p->k->dev->dnn;
-	cudnnBackendDescriptor_t other = NULL;
-	struct ff_tried tried[MAX_ENGINES];
-	int64_t most = tunes(p->k, q) ? FF_TRIED : d->after + 1;
+	struct ff_tried tried[MAX_ENGINES + 1] = {{NULL, NULL, 0}};
+	bool timed = tunes(p->k, q);
+	int64_t most = timed ? FF_TRIED : p->k->dev->dnn->after + 1;
 	int64_t made = make_plans(p, q, by, slow, most, tried), best = made - 1;
 
 	if (!made)
 		return NULL;
-	if (tunes(p->k, q))
-		best = ff_tune(p->k, d->handle, q, tried, made);
-	/* somebody else may have been faster to choose: what is kept stays */
-	if (tunes(p->k, q))
-		other = chosen_plan(p, q, true, g, workspace);
-	if (other)
-		best = -1;
-	else if (!keep_plan(p->k, q, tried[best].config) && tunes(p->k, q))
-		best = 0;
+	if (timed)
+		best = tune(p, q, g, tried, made, &tried[FF_TRIED]);
+	else
+		keep_plan(p->k, q, tried[best].config);
 	for (int64_t i = 0; i < made; i++)
 		if (i != best)
 			cudnnBackendDestroyDescriptor(tried[i].plan);
-	if (other)
-		return other;
 	*workspace = tried[best].workspace;
 	return tried[best].plan;
 }
@@ -319,6 +325,13 @@ static void propose(struct ff_parts *p, cudnnBackendDescriptor_t g, cudnnBackend
 						ret->config));
 }
 
+static void drop_proposed(struct proposed *by)
+{
+	for (int i = 0; i < MAX_ENGINES; i++)
+		if (by->config[i])
+			cudnnBackendDestroyDescriptor(by->config[i]);
+}
+
 /* Of a graph of one convolution there are kernels that need not be compiled, of attention none. */
 static cudnnBackendDescriptor_t find_plan(struct ff_parts *p, const struct ff_plan_problem *q,
 		cudnnBackendDescriptor_t g, int64_t *workspace)
@@ -333,9 +346,8 @@ static cudnnBackendDescriptor_t find_plan(struct ff_parts *p, const struct ff_pl
 				propose(p, g, modes[i], &by[i]);
 			plan = take_plan(p, q, g, &by[i], slow, workspace);
 		}
-	for (int i = 0; i < 2 * MAX_ENGINES; i++)
-		if (by[i / MAX_ENGINES].config[i % MAX_ENGINES])
-			cudnnBackendDestroyDescriptor(by[i / MAX_ENGINES].config[i % MAX_ENGINES]);
+	drop_proposed(&by[0]);
+	drop_proposed(&by[1]);
 	return plan;
 }
 

@@ -13,6 +13,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "border.h"
 #include "conv.h"
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
@@ -30,9 +31,9 @@ struct band {
 	bool widen;    /* `weight` takes float32 images */
 	bool unfolds;  /* the weights' gradient is made of unfolded images instead */
 	struct ff_unfold unfold;
-	/* What `weight` is of, and where images begin in its, which may be larger. */
+	/* What `weight` is of, which may be larger images. */
 	struct ff_filter around;
-	int64_t first[FF_MAX_SPATIAL];
+	struct ff_border border;
 	bool is_larger;
 };
 
@@ -58,6 +59,7 @@ static void split_bands(const struct ff_work *w, struct conv *c)
 	c->fill_din = !bands.cover;
 	for (uint32_t i = 0; i < bands.n; i++) {
 		struct band *b = &c->band[i];
+		int64_t first[FF_MAX_SPATIAL];
 
 		b->at = bands.band[i];
 		b->filter.n = c->in_image.n[0];
@@ -67,7 +69,9 @@ static void split_bands(const struct ff_work *w, struct conv *c)
 		ff_windows_fill(w, &b->filter.windows);
 		ff_windows_settle(&b->filter.windows);
 		b->around = b->filter;
-		b->is_larger = ff_windows_surround(&b->around.windows, b->first);
+		b->is_larger = ff_windows_surround(&b->around.windows, first);
+		ff_border_fill(&c->in_image, b->at.groups, b->at.c, c->group_step, c->type,
+				b->around.windows.in, first, &b->border);
 	}
 }
 
@@ -161,14 +165,6 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Of the images whose weights' gradient is made. */
-static int64_t around_elements(const struct band *b)
-{
-	const int64_t *n = b->around.windows.in;
-
-	return b->filter.n * n[0] * n[1] * n[2] * ff_band_in(&b->at);
-}
-
 static int prepare_band(struct ff_kernel *k, struct conv *c, struct band *b, bool backward,
 		struct ff_error *err)
 {
@@ -182,9 +178,9 @@ static int prepare_band(struct ff_kernel *k, struct conv *c, struct band *b, boo
 		c->out_bytes = larger(c->out_bytes,
 				ff_image_pixels(&c->out_image) * ff_band_out(&b->at) * size);
 	if (b->weight && b->is_larger)
-		c->around_bytes = larger(c->around_bytes, around_elements(b) * size);
+		c->around_bytes = larger(c->around_bytes, b->border.elements * size);
 	if (b->weight && b->widen)
-		c->wide_bytes = larger(c->wide_bytes, around_elements(b) * FF_F32_BYTES);
+		c->wide_bytes = larger(c->wide_bytes, b->border.elements * FF_F32_BYTES);
 	return code;
 }
 
@@ -295,28 +291,11 @@ static int surround(const struct ff_kernel *k, const struct band *b, const struc
 		cudaStream_t queue, const void **ret, struct ff_error *err)
 {
 	const struct conv *c = k->state;
-	const int64_t *size = b->around.windows.in, *at = b->first;
-	int64_t first = ((at[0] * size[1] + at[1]) * size[2] + at[2]) * ff_band_in(&b->at);
-	void *around = ff_kernel_at(io, c->around);
-	struct ff_strided s;
-	int code = ff_kernel_launched(
-			cudaMemsetAsync(around, 0,
-					(size_t)(around_elements(b) * ff_dtype_bytes(c->type)),
-					queue),
-			k, err);
 
-	*ret = around;
-	if (code < 0)
-		return code;
-	ff_image_loops(&c->in_image, b->filter.groups, b->filter.c, c->group_step, false, &s);
-	ff_image_loops_into(size, &s);
-	return ff_kernel_launched(
-			ff_cuda_strided(&s, c->type,
-					ff_at(c->type, io->in[0],
-							b->at.first_in *
-									c->in_image.channel_stride),
-					ff_to(c->type, around, first), queue),
-			k, err);
+	*ret = ff_kernel_at(io, c->around);
+	return ff_border_make(k, &b->border,
+			ff_at(c->type, io->in[0], b->at.first_in * c->in_image.channel_stride),
+			ff_kernel_at(io, c->around), queue, err);
 }
 
 /* Both images as float32. */
@@ -326,7 +305,7 @@ static int widen(const struct ff_kernel *k, const struct band *b, const struct f
 	const struct conv *c = k->state;
 	void *wide_in = ff_kernel_at(io, c->wide_in), *wide_out = ff_kernel_at(io, c->wide_out);
 	int code = ff_kernel_launched(
-			ff_launch_convert(c->type, *in, FF_F32, wide_in, around_elements(b), queue),
+			ff_launch_convert(c->type, *in, FF_F32, wide_in, b->border.elements, queue),
 			k, err);
 
 	*in = wide_in;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "border.h"
 #include "conv.h"
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
@@ -16,9 +17,9 @@ struct transposed {
 	enum ff_dtype type, result_type; /* of what the library makes forward */
 	struct ff_transposed t;
 	struct ff_filter filter;
-	/* What `weight` is of, and where images begin in its, which may be larger: see conv.c. */
+	/* What `weight` is of, which may be larger images: see conv.c. */
 	struct ff_filter around;
-	int64_t first[FF_MAX_SPATIAL];
+	struct ff_border border;
 	bool is_larger;
 	const struct ff_plan *out, *data, *weight; /* NULL: kernels of our own */
 	int64_t weight_bytes, bias_bytes;          /* of the gradients */
@@ -195,46 +196,13 @@ static int sum_bias(const struct ff_kernel *k, const struct ff_kernel_io *io, cu
 			k, err);
 }
 
-static int64_t around_elements(const struct transposed *s)
-{
-	const int64_t *n = s->around.windows.in;
-
-	return s->filter.n * n[0] * n[1] * n[2] * s->t.box.channels;
-}
-
-/* The image in the middle of zeros. */
-static int surround(const struct ff_kernel *k, const struct ff_kernel_io *io, cudaStream_t queue,
-		const void **image, struct ff_error *err)
-{
-	const struct transposed *s = k->state;
-	const int64_t *size = s->around.windows.in, *at = s->first;
-	int64_t first = ((at[0] * size[1] + at[1]) * size[2] + at[2]) * s->t.box.channels;
-	void *larger = ff_kernel_at(io, s->larger);
-	struct ff_strided loops;
-	int code = ff_kernel_launched(
-			cudaMemsetAsync(larger, 0,
-					(size_t)(around_elements(s) * ff_dtype_bytes(s->type)),
-					queue),
-			k, err);
-
-	*image = larger;
-	if (code < 0)
-		return code;
-	ff_image_loops(&s->t.box, 1, s->t.box.channels, 0, false, &loops);
-	ff_image_loops_into(size, &loops);
-	return ff_kernel_launched(
-			ff_cuda_strided(&loops, s->type, ff_at(s->type, io->dout[0], s->t.box_at),
-					ff_to(s->type, larger, first), queue),
-			k, err);
-}
-
 /* Both images as float32. */
 static int widen(const struct ff_kernel *k, const struct ff_kernel_io *io, const void **image,
 		const void **in, cudaStream_t queue, struct ff_error *err)
 {
 	const struct transposed *s = k->state;
 	const int64_t elements[] = {
-			around_elements(s), ff_image_pixels(&s->t.in) * s->t.in.channels};
+			s->border.elements, ff_image_pixels(&s->t.in) * s->t.in.channels};
 	const void **from[] = {image, in};
 	void *wide[] = {ff_kernel_at(io, s->wide_image), ff_kernel_at(io, s->wide_in)};
 	int code = FF_OK;
@@ -253,8 +221,13 @@ static int run_weight(const struct ff_kernel *k, const struct ff_kernel_io *io, 
 {
 	const struct transposed *s = k->state;
 	float *dweight = (float *)io->din[1] + s->t.first_weight;
-	int code = s->weight && s->is_larger ? surround(k, io, queue, &image, err) : FF_OK;
+	int code = FF_OK;
 
+	if (s->weight && s->is_larger) {
+		code = ff_border_make(k, &s->border, ff_at(s->type, io->dout[0], s->t.box_at),
+				ff_kernel_at(io, s->larger), queue, err);
+		image = ff_kernel_at(io, s->larger);
+	}
 	if (code == FF_OK && s->widen)
 		code = widen(k, io, &image, &in, queue, err);
 	if (code < 0)
@@ -330,8 +303,8 @@ static void reserve_all(struct ff_kernel *k, struct transposed *s, bool backward
 	s->plain = reserve(
 			k, backward && s->has_bias && !out->is_last, pixels * out->channels * size);
 	s->in = reserve(k, !in->is_last, of_in * size);
-	s->larger = reserve(k, s->weight && s->is_larger, around_elements(s) * size);
-	s->wide_image = reserve(k, backward && s->widen, around_elements(s) * FF_F32_BYTES);
+	s->larger = reserve(k, s->weight && s->is_larger, s->border.elements * size);
+	s->wide_image = reserve(k, backward && s->widen, s->border.elements * FF_F32_BYTES);
 	s->wide_weight = reserve(k, !backward && s->widen, weight_elements(s) * FF_F32_BYTES);
 	s->wide_in = reserve(k, s->widen, of_in * FF_F32_BYTES);
 	s->sums = reserve(k, backward && s->has_bias, ff_column_scratch(pixels, out->channels));
@@ -341,6 +314,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 {
 	struct transposed *s = ff_kernel_state(k, sizeof(*s), err);
 	bool backward = w->pass == FF_BACKWARD;
+	int64_t first[FF_MAX_SPATIAL];
 	int code = FF_OK;
 
 	if (!s)
@@ -354,7 +328,9 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 			.windows = s->t.windows};
 	ff_windows_settle(&s->filter.windows);
 	s->around = s->filter;
-	s->is_larger = ff_windows_surround(&s->around.windows, s->first);
+	s->is_larger = ff_windows_surround(&s->around.windows, first);
+	ff_border_fill(&s->t.box, 1, s->t.box.channels, 0, s->type, s->around.windows.in, first,
+			&s->border);
 	s->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	s->need_din = backward && w->need_din[0];
 	s->need_weight = ff_grads_make(w->grads, true);

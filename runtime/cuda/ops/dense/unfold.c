@@ -78,20 +78,18 @@ static void fill_windows(const struct ff_filter *f, int64_t share, const int64_t
 static void fill(const struct ff_filter *f, enum ff_dtype type, const struct ff_image *in,
 		int64_t room, struct ff_unfold *u)
 {
-	int64_t size[FF_MAX_SPATIAL], first[FF_MAX_SPATIAL], share = share_of(f, type, room);
+	int64_t size[FF_MAX_SPATIAL], first[FF_MAX_SPATIAL];
+	struct ff_image share = *in;
 
+	share.n[0] = share_of(f, type, room);
 	fill_around(&f->windows, size, first);
 	u->type = type;
-	u->shares = f->n / share;
-	u->dout_step = share * pixels(f->windows.out) * f->k;
-	u->image_step = share * in->stride[0];
+	u->shares = f->n / share.n[0];
+	u->dout_step = share.n[0] * pixels(f->windows.out) * f->k;
+	u->image_step = share.n[0] * in->stride[0];
 	u->surrounds = !in->is_last || pixels(size) != pixels(f->windows.in);
-	u->around_bytes = share * pixels(size) * f->c * ff_dtype_bytes(type);
-	u->first = ((first[0] * size[1] + first[1]) * size[2] + first[2]) * f->c;
-	ff_image_loops(in, 1, f->c, 0, false, &u->inside);
-	ff_image_loops_into(size, &u->inside);
-	u->inside.n[0] = share;
-	fill_windows(f, share, size, &u->windows);
+	ff_border_fill(&share, 1, f->c, 0, type, size, first, &u->border);
+	fill_windows(f, share.n[0], size, &u->windows);
 }
 
 int ff_unfold_prepare(struct ff_kernel *k, const struct ff_filter *f, enum ff_dtype type,
@@ -106,7 +104,8 @@ int ff_unfold_prepare(struct ff_kernel *k, const struct ff_filter *f, enum ff_dt
 
 	fill(f, type, in, k->dev->unfold_bytes, u);
 	s.inner = f->n / u->shares * pixels(f->windows.out);
-	u->around = u->surrounds ? ff_kernel_reserve(k, u->around_bytes) : -1;
+	u->around = u->surrounds ? ff_kernel_reserve(k, u->border.elements * ff_dtype_bytes(type))
+				 : -1;
 	u->rows = ff_kernel_reserve(k, s.inner * row_bytes(f, type));
 	code = ff_product_create(k, &s, &u->writes, err);
 	if (code < 0 || u->shares == 1)
@@ -128,36 +127,22 @@ void ff_unfold_add(struct ff_unfold *u)
 	ff_product_add(u->writes);
 }
 
-static int surround(const struct ff_kernel *k, const struct ff_unfold *u, const void **image,
-		void *around, cudaStream_t queue, struct ff_error *err)
-{
-	int code = ff_kernel_launched(
-			cudaMemsetAsync(around, 0, (size_t)u->around_bytes, queue), k, err);
-
-	if (code < 0)
-		return code;
-	code = ff_kernel_launched(ff_cuda_strided(&u->inside, u->type, *image,
-						  ff_to(u->type, around, u->first), queue),
-			k, err);
-	*image = around;
-	return code;
-}
-
 int ff_unfold_run(const struct ff_kernel *k, const struct ff_unfold *u,
 		const struct ff_kernel_io *io, const void *image, const void *dout, float *dweight,
 		cudaStream_t queue, struct ff_error *err)
 {
-	void *rows = ff_kernel_at(io, u->rows);
+	void *rows = ff_kernel_at(io, u->rows), *around = ff_kernel_at(io, u->around);
 	int code = FF_OK;
 
 	for (int64_t i = 0; i < u->shares && code == FF_OK; i++) {
 		const void *share = ff_at(u->type, image, i * u->image_step);
 
 		if (u->surrounds)
-			code = surround(k, u, &share, ff_kernel_at(io, u->around), queue, err);
+			code = ff_border_make(k, &u->border, share, around, queue, err);
 		if (code == FF_OK)
 			code = ff_kernel_launched(
-					ff_cuda_strided(&u->windows, u->type, share, rows, queue),
+					ff_cuda_strided(&u->windows, u->type,
+							u->surrounds ? around : share, rows, queue),
 					k, err);
 		if (code == FF_OK)
 			code = ff_product_run(k, i ? u->adds : u->writes, queue,

@@ -2,9 +2,8 @@
 #ifndef FF_CUDA_UNFOLD_H
 #define FF_CUDA_UNFOLD_H
 
-#include "cuda/core/kernel.h"
+#include "border.h"
 #include "cuda/libs/filter.h"
-#include "ff/strided.h"
 
 struct ff_product;
 
@@ -12,12 +11,12 @@ struct ff_product;
 struct ff_unfold {
 	enum ff_dtype type;
 	int64_t shares, dout_step,
-			image_step;        /* of a share: elements of the result, of the image */
-	bool surrounds;                    /* zeros are put around images first */
-	int64_t around_bytes, first;       /* and there they begin */
-	struct ff_strided inside, windows; /* loops to that, to a row for each window */
-	int64_t around, rows;              /* workspace */
-	struct ff_product *writes, *adds;  /* of the first share, of others */
+			image_step; /* of a share: elements of the result, of the image */
+	bool surrounds;             /* zeros are put around images first */
+	struct ff_border border;
+	struct ff_strided windows;        /* to a row for each window */
+	int64_t around, rows;             /* workspace */
+	struct ff_product *writes, *adds; /* of the first share, of others */
 };
 
 /* Whether it serves: rows of channels that threads can take as a whole, and not too many. */
