@@ -528,18 +528,32 @@ def compared(ours, loading, theirs):
     """ffrun's step makes up its batch first, which PyTorch's has ready in pinned memory; without
     loading, it is compared with a batch that is on the device already."""
     rest = ours - loading
-    return (f"{ours / 1e3:.2f} ms, PyTorch eager {theirs['copied_us'] / 1e3:.2f} ms, ratio "
+    said = (f"{ours / 1e3:.2f} ms, PyTorch eager {theirs['copied_us'] / 1e3:.2f} ms, ratio "
             f"{theirs['copied_us'] / ours:.2f}; without loading {rest / 1e3:.2f} ms, "
             f"{theirs['resident_us'] / 1e3:.2f} ms, {theirs['resident_us'] / rest:.2f}")
+    if "compiled_us" in theirs:
+        said += f"; compiled {theirs['compiled_us'] / 1e3:.2f} ms, {theirs['compiled_us'] / rest:.2f}"
+    return said
 
 
-def bench(name, dtype):
-    """A training step's median beside PyTorch's, in the same minute."""
+def need_attention(check, path):
+    """PyTorch before 2.0 has none, and one that is written out is no comparison."""
+    with open(path, encoding="utf-8") as f:
+        has = any(node["op"] == "attention" for node in json.load(f)["nodes"])
+    if has and check.command(check.python, "-c", "import torch.nn.functional as f; f.scaled_dot_product_attention")[0]:
+        raise Skip("this PyTorch has no scaled_dot_product_attention: it is older than 2.0")
+
+
+def bench(name, dtype, *more):
+    """A training step's median beside PyTorch's, in the same minute; "compile": its compiled one, too."""
     def run(check):
         python = need_torch(check)
+        if more and check.double:
+            raise Skip("needs a GPU")
         full, small = BENCHMARKS[name]
         path = graph(check, "bench", *(small if check.double else full), "--set",
                      f"dtype={dtype}")
+        need_attention(check, path)
         steps, warmup = ("4", "2") if check.double else ("20", "10")
         data = "synthetic:16" if check.double else "synthetic:256"
         trace, out = check.folder / "trace.json", check.folder / "eager.json"
@@ -547,7 +561,7 @@ def bench(name, dtype):
         ours = train(check, path, "cuda", "--data", data, "--steps", steps, "--warmup", warmup,
                      "--trace", trace, FF_CACHE_DIR=str(check.folder / "plans"))["step_us"]["median"]
         check.must(python, "bench/gpu_check/eager.py", path, steps, out,
-                   "cpu" if check.double else "cuda")
+                   "cpu" if check.double else "cuda", *more)
         said = compared(ours, loading_us(trace), json.loads(out.read_text()))
         return "both train (a double has no speed)" if check.double else said
     return run
@@ -591,6 +605,7 @@ def all_steps():
     steps += [timed("ffprof over NCCL", nccl_tables, 90)]
     steps += [timed(f"bench {n} {d}", bench(n, d))
               for d in ("float32", "bfloat16") for n in BENCHMARKS if n not in FIRST]
+    steps += [timed(f"compiled {n} bfloat16", bench(n, "bfloat16", "compile"), 200) for n in FIRST]
     return steps
 
 
