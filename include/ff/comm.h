@@ -5,8 +5,9 @@
  * it gets there.  Arguments are read before the call returns; the memory that they
  * point to is the backend's, and busy until the stream has passed.  All ranks post
  * in the same order, and a process on one stream at a time: what it posted on
- * another has been drained.  Exchanges may have a second stream, that of
- * messages, which runs beside it.  SPDX-License-Identifier: Apache-2.0 */
+ * another has been drained.  There may be a second stream, that of messages, which runs
+ * beside it: exchanges and collectives on it have nothing in common with those on the
+ * first.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_COMM_H
 #define FF_COMM_H
 

@@ -57,9 +57,10 @@ static void reduce_scatter(const struct ff_collective *x)
 	}
 }
 
-static int local_collective(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
+static int local_collective(struct ff_comm *c, bool messages, const struct ff_collective *x,
+		struct ff_error *err)
 {
-	(void)c, (void)err;
+	(void)c, (void)messages, (void)err;
 	if (x->kind == FF_MOVE_ALL_REDUCE)
 		all_reduce(x);
 	else if (x->kind == FF_MOVE_ALL_GATHER)

@@ -55,48 +55,51 @@ static bool is_short(const struct ff_comm_mpi *m, const struct ff_collective *x)
 }
 
 static int whole_collective(
-		struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err)
+		struct ff_mpi_stream *s, const struct ff_collective *x, struct ff_error *err)
 {
+	const struct ff_comm_mpi *m = s->m;
 	uint32_t me = position(m, x);
 
 	if (x->n_devices > 1 && is_of_one_host(m, x))
-		return ff_mpi_shared_run(m, x, me, err);
-	return (is_short(m, x) || x->n_devices == 1 ? ff_mpi_direct : ff_mpi_ring)(m, x, me, err);
+		return ff_mpi_shared_run(s, x, me, err);
+	return (is_short(m, x) || x->n_devices == 1 ? ff_mpi_direct : ff_mpi_ring)(s, x, me, err);
 }
 
 /* Within each host in shared memory, and between the devices of equal place in theirs by rings. */
-static int run_stages(struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_spread spread,
-		struct ff_error *err)
+static int run_stages(struct ff_mpi_stream *s, const struct ff_collective *x,
+		struct ff_spread spread, struct ff_error *err)
 {
-	struct ff_stages s;
+	struct ff_stages in;
 	char *sums = NULL;
-	int code = ff_stages_init(&s, x, position(m, x), spread, err);
+	int code = ff_stages_init(&in, x, position(s->m, x), spread, err);
 
 	if (code == FF_OK && x->kind == FF_MOVE_REDUCE_SCATTER) {
-		sums = malloc((size_t)(s.sums * ff_dtype_bytes(x->type)) + 1);
+		sums = malloc((size_t)(in.sums * ff_dtype_bytes(x->type)) + 1);
 		code = sums ? FF_OK : ff_fail_memory(err);
 	}
-	for (uint32_t i = 0; i < s.n && code == FF_OK; i++)
-		code = whole_collective(m, ff_stages_tell(&s, i, sums), err);
+	for (uint32_t i = 0; i < in.n && code == FF_OK; i++)
+		code = whole_collective(s, ff_stages_tell(&in, i, sums), err);
 	free(sums);
-	ff_stages_finish(&s);
+	ff_stages_finish(&in);
 	return code;
 }
 
-static int mpi_collective(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
+static int mpi_collective(struct ff_comm *c, bool messages, const struct ff_collective *x,
+		struct ff_error *err)
 {
 	struct ff_comm_mpi *m = self(c);
+	struct ff_mpi_stream *s = &m->stream[messages];
 	struct ff_spread spread;
 
 	if (!m->by_nodes || !ff_stages_find(m->host_of, x, &spread))
-		return whole_collective(m, x, err);
-	return run_stages(m, x, spread, err);
+		return whole_collective(s, x, err);
+	return run_stages(s, x, spread, err);
 }
 
 static int mpi_exchange(struct ff_comm *c, bool messages, enum ff_dtype type,
 		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
 {
-	return ff_mpi_messages(self(c), messages, type, parcel, n, err);
+	return ff_mpi_messages(&self(c)->stream[messages], type, parcel, n, err);
 }
 
 static int wait_until_done(
@@ -200,15 +203,16 @@ static void mpi_destroy(struct ff_comm *c)
 {
 	struct ff_comm_mpi *m = self(c);
 
-	ff_mpi_shared_close(m);
+	for (int i = 0; i < 2; i++) {
+		ff_mpi_shared_close(&m->stream[i]);
+		free(m->stream[i].request);
+		free(m->stream[i].room);
+	}
 	if (m->world != MPI_COMM_NULL)
 		MPI_Comm_free(&m->world);
 	ff_host_comm_finish(&m->host);
 	pthread_mutex_destroy(&m->calls);
-	for (int i = 0; i < 2; i++)
-		free(m->requests[i].of);
 	free(m->host_of);
-	free(m->room);
 	free(m);
 }
 
@@ -283,6 +287,10 @@ int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
 	};
 	ff_host_comm_init(&m->host);
 	pthread_mutex_init(&m->calls, NULL);
+	for (int i = 0; i < 2; i++) {
+		m->stream[i].m = m;
+		m->stream[i].first_tag = i * FF_MPI_TAGS;
+	}
 	m->world = MPI_COMM_NULL;
 	m->limit_bytes = INT_MAX;
 	m->segment_bytes = FF_MPI_SEGMENT_BYTES;

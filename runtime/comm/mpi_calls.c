@@ -30,25 +30,27 @@ static int check_given_up(const struct ff_comm_mpi *m, struct ff_error *err)
 				: FF_OK;
 }
 
-int ff_mpi_send(struct ff_comm_mpi *m, const void *from, int bytes, int to, enum ff_mpi_tag tag,
+int ff_mpi_send(struct ff_mpi_stream *s, const void *from, int bytes, int to, enum ff_mpi_tag tag,
 		MPI_Request *request, struct ff_error *err)
 {
 	int status;
 
-	enter(m);
-	status = MPI_Isend(from, bytes, MPI_BYTE, to, tag, m->world, request);
-	leave(m);
+	enter(s->m);
+	status = MPI_Isend(
+			from, bytes, MPI_BYTE, to, s->first_tag + (int)tag, s->m->world, request);
+	leave(s->m);
 	return ff_mpi_check(status, "MPI_Isend", err);
 }
 
-int ff_mpi_receive(struct ff_comm_mpi *m, void *to, int bytes, int from, enum ff_mpi_tag tag,
+int ff_mpi_receive(struct ff_mpi_stream *s, void *to, int bytes, int from, enum ff_mpi_tag tag,
 		MPI_Request *request, struct ff_error *err)
 {
 	int status;
 
-	enter(m);
-	status = MPI_Irecv(to, bytes, MPI_BYTE, from, tag, m->world, request);
-	leave(m);
+	enter(s->m);
+	status = MPI_Irecv(
+			to, bytes, MPI_BYTE, from, s->first_tag + (int)tag, s->m->world, request);
+	leave(s->m);
 	return ff_mpi_check(status, "MPI_Irecv", err);
 }
 

@@ -5,9 +5,9 @@
 #include "mpi_comm.h"
 
 /* Start; `bytes` is more than 0. */
-int ff_mpi_send(struct ff_comm_mpi *m, const void *from, int bytes, int to, enum ff_mpi_tag tag,
+int ff_mpi_send(struct ff_mpi_stream *s, const void *from, int bytes, int to, enum ff_mpi_tag tag,
 		MPI_Request *request, struct ff_error *err);
-int ff_mpi_receive(struct ff_comm_mpi *m, void *to, int bytes, int from, enum ff_mpi_tag tag,
+int ff_mpi_receive(struct ff_mpi_stream *s, void *to, int bytes, int from, enum ff_mpi_tag tag,
 		MPI_Request *request, struct ff_error *err);
 /* As the thread at hand waits (idle.h). */
 int ff_mpi_wait(struct ff_comm_mpi *m, MPI_Request *request, struct ff_error *err);

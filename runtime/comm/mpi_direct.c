@@ -11,7 +11,7 @@
 #include "mpi_calls.h"
 
 struct direct {
-	struct ff_comm_mpi *m;
+	struct ff_mpi_stream *s;
 	const struct ff_collective *x;
 	struct ff_chunks chunks;
 	uint32_t me, n;
@@ -43,7 +43,7 @@ static int receive(struct direct *d, uint32_t from, void *to, uint32_t chunk, st
 {
 	if (!bytes_of(d, chunk))
 		return FF_OK;
-	return ff_mpi_receive(d->m, to, bytes_of(d, chunk), d->x->device[from], FF_MPI_DIRECT,
+	return ff_mpi_receive(d->s, to, bytes_of(d, chunk), d->x->device[from], FF_MPI_DIRECT,
 			&d->request[d->n_requests++], err);
 }
 
@@ -52,7 +52,7 @@ static int send(struct direct *d, uint32_t to, const void *from, uint32_t chunk,
 {
 	if (!bytes_of(d, chunk))
 		return FF_OK;
-	return ff_mpi_send(d->m, from, bytes_of(d, chunk), d->x->device[to], FF_MPI_DIRECT,
+	return ff_mpi_send(d->s, from, bytes_of(d, chunk), d->x->device[to], FF_MPI_DIRECT,
 			&d->request[d->n_requests++], err);
 }
 
@@ -61,7 +61,7 @@ static int wait_all(struct direct *d, struct ff_error *err)
 	int n = d->n_requests;
 
 	d->n_requests = 0;
-	return ff_mpi_wait_all(d->m, n, d->request, err);
+	return ff_mpi_wait_all(d->s->m, n, d->request, err);
 }
 
 /* ---- the two halves ---- */
@@ -119,10 +119,10 @@ static int run(struct direct *d, struct ff_error *err)
 	return code;
 }
 
-int ff_mpi_direct(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me,
+int ff_mpi_direct(struct ff_mpi_stream *s, const struct ff_collective *x, uint32_t me,
 		struct ff_error *err)
 {
-	struct direct d = {.m = m, .x = x, .me = me, .n = x->n_devices};
+	struct direct d = {.s = s, .x = x, .me = me, .n = x->n_devices};
 	size_t requests = 2 * (size_t)d.n * sizeof(*d.request);
 	int code = ff_chunks_init(&d.chunks, x, me, err);
 

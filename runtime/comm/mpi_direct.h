@@ -6,7 +6,7 @@
 
 /* A collective by messages from each to each, with the sums of a ring (mpi_ring.h); also of one
  * device alone.  `me`: this rank's place in it. */
-int ff_mpi_direct(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me,
+int ff_mpi_direct(struct ff_mpi_stream *s, const struct ff_collective *x, uint32_t me,
 		struct ff_error *err);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "mpi_comm.h"
 
-/* All parcels from and to this rank, at once; `messages` as ff_channel has it. */
-int ff_mpi_messages(struct ff_comm_mpi *m, bool messages, enum ff_dtype type,
-		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err);
+/* All parcels from and to this rank, at once. */
+int ff_mpi_messages(struct ff_mpi_stream *s, enum ff_dtype type, const struct ff_parcel *parcel,
+		uint32_t n, struct ff_error *err);
 
 #endif

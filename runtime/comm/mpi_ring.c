@@ -17,7 +17,7 @@
 /* Segments are numbered through all steps: number k is the (k % per_step)th of the chunk that is
  * received in step k / per_step, and what is sent as number k + per_step. */
 struct ring {
-	struct ff_comm_mpi *m;
+	struct ff_mpi_stream *s;
 	const struct ff_collective *x;
 	struct ff_chunks chunks;
 	uint32_t me, n;
@@ -74,7 +74,7 @@ static void set_lengths(struct ring *r)
 {
 	int64_t width = r->chunks.width;
 
-	r->segment = r->m->segment_bytes / r->chunks.size / width * width;
+	r->segment = r->s->m->segment_bytes / r->chunks.size / width * width;
 	r->segment = r->segment ? r->segment : width;
 	r->per_step = (r->chunks.longest + r->segment - 1) / r->segment;
 	r->total = r->steps * r->per_step;
@@ -87,12 +87,12 @@ static int make_room(struct ring *r, struct ff_error *err)
 {
 	size_t requests = (size_t)(r->total + r->ahead) * sizeof(MPI_Request);
 	size_t bytes = requests + (size_t)(r->slots * r->segment * r->chunks.size);
-	char *room = r->m->room;
+	char *room = r->s->room;
 
-	if (bytes > r->m->room_bytes) {
+	if (bytes > r->s->room_bytes) {
 		free(room);
-		r->m->room = room = malloc(bytes);
-		r->m->room_bytes = room ? bytes : 0;
+		r->s->room = room = malloc(bytes);
+		r->s->room_bytes = room ? bytes : 0;
 	}
 	if (!room)
 		return ff_fail_memory(err);
@@ -117,10 +117,10 @@ static int await(struct ring *r, int64_t k, struct ff_error *err)
 	else if (s == r->reducing && r->reducing)
 		before = j; /* sent first of all, from there if in place */
 	if (before >= 0)
-		code = ff_mpi_wait(r->m, &r->sent[before], err);
+		code = ff_mpi_wait(r->s->m, &r->sent[before], err);
 	if (code < 0 || !bytes)
 		return code;
-	return ff_mpi_receive(r->m, place(r, k), bytes, r->x->device[(r->me + r->n - 1) % r->n],
+	return ff_mpi_receive(r->s, place(r, k), bytes, r->x->device[(r->me + r->n - 1) % r->n],
 			FF_MPI_RING, &r->awaited[k % r->ahead], err);
 }
 
@@ -130,7 +130,7 @@ static int send_on(struct ring *r, int64_t k, const char *from, struct ff_error 
 
 	if (!bytes)
 		return FF_OK;
-	return ff_mpi_send(r->m, from, bytes, r->x->device[(r->me + 1) % r->n], FF_MPI_RING,
+	return ff_mpi_send(r->s, from, bytes, r->x->device[(r->me + 1) % r->n], FF_MPI_RING,
 			&r->sent[k], err);
 }
 
@@ -141,7 +141,7 @@ static int take(struct ring *r, int64_t k, struct ff_error *err)
 	uint32_t chunk = chunk_at(r, s + 1);
 	int bytes = bytes_of(r, chunk, j);
 	char *here = place(r, k);
-	int code = ff_mpi_wait(r->m, &r->awaited[k % r->ahead], err);
+	int code = ff_mpi_wait(r->s->m, &r->awaited[k % r->ahead], err);
 
 	if (code < 0)
 		return code;
@@ -171,14 +171,14 @@ static int run(struct ring *r, struct ff_error *err)
 			code = await(r, k + r->ahead, err);
 	}
 	for (int64_t k = 0; k < r->total && code == FF_OK; k++)
-		code = ff_mpi_wait(r->m, &r->sent[k], err);
+		code = ff_mpi_wait(r->s->m, &r->sent[k], err);
 	return code;
 }
 
-int ff_mpi_ring(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me,
+int ff_mpi_ring(struct ff_mpi_stream *s, const struct ff_collective *x, uint32_t me,
 		struct ff_error *err)
 {
-	struct ring r = {.m = m, .x = x, .me = me, .n = x->n_devices};
+	struct ring r = {.s = s, .x = x, .me = me, .n = x->n_devices};
 	int code = ff_chunks_init(&r.chunks, x, me, err);
 
 	r.reducing = x->kind == FF_MOVE_ALL_GATHER ? 0 : r.n - 1;

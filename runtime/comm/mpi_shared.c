@@ -104,69 +104,69 @@ static int attach(const char *name, size_t bytes, void **ret, struct ff_error *e
 	return FF_OK;
 }
 
-static int send(struct ff_comm_mpi *m, const void *v, int bytes, int to, struct ff_error *err)
+static int send(struct ff_mpi_stream *on, const void *v, int bytes, int to, struct ff_error *err)
 {
 	MPI_Request request;
-	int code = ff_mpi_send(m, v, bytes, to, FF_MPI_SHARED, &request, err);
+	int code = ff_mpi_send(on, v, bytes, to, FF_MPI_SHARED, &request, err);
 
-	return code < 0 ? code : ff_mpi_wait(m, &request, err);
+	return code < 0 ? code : ff_mpi_wait(on->m, &request, err);
 }
 
-static int receive(struct ff_comm_mpi *m, void *v, int bytes, int from, struct ff_error *err)
+static int receive(struct ff_mpi_stream *on, void *v, int bytes, int from, struct ff_error *err)
 {
 	MPI_Request request;
-	int code = ff_mpi_receive(m, v, bytes, from, FF_MPI_SHARED, &request, err);
+	int code = ff_mpi_receive(on, v, bytes, from, FF_MPI_SHARED, &request, err);
 
-	return code < 0 ? code : ff_mpi_wait(m, &request, err);
+	return code < 0 ? code : ff_mpi_wait(on->m, &request, err);
 }
 
 /* The first one hears how all others fare, itself `own`, and tells them the worst. */
-static int agree(struct ff_comm_mpi *m, const struct ff_mpi_shared *s, uint32_t me, int own,
+static int agree(struct ff_mpi_stream *on, const struct ff_mpi_shared *s, uint32_t me, int own,
 		int *worst, struct ff_error *err)
 {
 	int code = FF_OK, theirs;
 
 	*worst = own;
 	if (me) {
-		code = send(m, &own, sizeof(own), s->device[0], err);
-		return code < 0 ? code : receive(m, worst, sizeof(*worst), s->device[0], err);
+		code = send(on, &own, sizeof(own), s->device[0], err);
+		return code < 0 ? code : receive(on, worst, sizeof(*worst), s->device[0], err);
 	}
 	for (uint32_t i = 1; i < s->n && code == FF_OK; i++) {
-		code = receive(m, &theirs, sizeof(theirs), s->device[i], err);
+		code = receive(on, &theirs, sizeof(theirs), s->device[i], err);
 		*worst = code == FF_OK && theirs < *worst ? theirs : *worst;
 	}
 	for (uint32_t i = 1; i < s->n && code == FF_OK; i++)
-		code = send(m, worst, sizeof(*worst), s->device[i], err);
+		code = send(on, worst, sizeof(*worst), s->device[i], err);
 	return code;
 }
 
-static int tell_name(struct ff_comm_mpi *m, const struct ff_mpi_shared *s, uint32_t me, char *name,
-		int bytes, struct ff_error *err)
+static int tell_name(struct ff_mpi_stream *on, const struct ff_mpi_shared *s, uint32_t me,
+		char *name, int bytes, struct ff_error *err)
 {
-	int code = me ? receive(m, name, bytes, s->device[0], err) : FF_OK;
+	int code = me ? receive(on, name, bytes, s->device[0], err) : FF_OK;
 
 	for (uint32_t i = 1; i < s->n && !me && code == FF_OK; i++)
-		code = send(m, name, bytes, s->device[i], err);
+		code = send(on, name, bytes, s->device[i], err);
 	return code;
 }
 
 /* All have it, or none.  All are there before it has a name, so that a job which is killed while
  * some are still on their way leaves none.  Nobody waits inside a call that all must make: messages
  * may have to go on meanwhile. */
-static int map(struct ff_comm_mpi *m, struct ff_mpi_shared *s, uint32_t me, struct ff_error *err)
+static int map(struct ff_mpi_stream *on, struct ff_mpi_shared *s, uint32_t me, struct ff_error *err)
 {
 	char name[64] = "";
 	void *memory = MAP_FAILED;
-	int code = FF_OK, worst, said = agree(m, s, me, FF_OK, &worst, err);
+	int code = FF_OK, worst, said = agree(on, s, me, FF_OK, &worst, err);
 
 	if (said == FF_OK && me == 0)
 		code = create(name, sizeof(name), s->bytes, &memory, err);
 	if (said == FF_OK)
-		said = tell_name(m, s, me, name, sizeof(name), err);
+		said = tell_name(on, s, me, name, sizeof(name), err);
 	if (said == FF_OK && me > 0)
 		code = attach(name, s->bytes, &memory, err);
 	if (said == FF_OK)
-		said = agree(m, s, me, code, &worst, err);
+		said = agree(on, s, me, code, &worst, err);
 	if (me == 0 && *name)
 		shm_unlink(name);
 	if (said == FF_OK && code == FF_OK && worst < 0)
@@ -179,14 +179,14 @@ static int map(struct ff_comm_mpi *m, struct ff_mpi_shared *s, uint32_t me, stru
 	return code;
 }
 
-static int find(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me,
+static int find(struct ff_mpi_stream *on, const struct ff_collective *x, uint32_t me,
 		struct ff_mpi_shared **ret, struct ff_error *err)
 {
 	size_t n = x->n_devices, bytes = n * sizeof(*x->device);
 	struct ff_mpi_shared *s;
 	int code;
 
-	for (s = m->shared; s; s = s->next) {
+	for (s = on->shared; s; s = s->next) {
 		if (s->n == n && !memcmp(s->device, x->device, bytes)) {
 			*ret = s;
 			return FF_OK;
@@ -199,23 +199,23 @@ static int find(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t m
 	memcpy(s->device, x->device, bytes);
 	s->slot_bytes = slot_bytes_of(s->n);
 	s->bytes = n * sizeof(*s->progress) + 2 * n * n * s->slot_bytes;
-	if ((code = map(m, s, me, err)) < 0) {
+	if ((code = map(on, s, me, err)) < 0) {
 		free(s);
 		return code;
 	}
 	s->slot = (char *)(s->progress + n);
-	s->next = m->shared;
-	m->shared = s;
+	s->next = on->shared;
+	on->shared = s;
 	*ret = s;
 	return FF_OK;
 }
 
-void ff_mpi_shared_close(struct ff_comm_mpi *m)
+void ff_mpi_shared_close(struct ff_mpi_stream *on)
 {
-	while (m->shared) {
-		struct ff_mpi_shared *s = m->shared;
+	while (on->shared) {
+		struct ff_mpi_shared *s = on->shared;
 
-		m->shared = s->next;
+		on->shared = s->next;
 		munmap(s->progress, s->bytes);
 		free(s);
 	}
@@ -319,15 +319,15 @@ static int bring(struct sharing *h, int64_t at, struct ff_error *err)
 	return code;
 }
 
-int ff_mpi_shared_run(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me,
+int ff_mpi_shared_run(struct ff_mpi_stream *on, const struct ff_collective *x, uint32_t me,
 		struct ff_error *err)
 {
 	bool gathers = x->kind == FF_MOVE_ALL_GATHER;
-	struct sharing h = {.m = m, .x = x, .me = me, .n = x->n_devices};
+	struct sharing h = {.m = on->m, .x = x, .me = me, .n = x->n_devices};
 	int code = ff_chunks_init(&h.chunks, x, me, err);
 
 	if (code == FF_OK)
-		code = find(m, x, me, &h.s, err);
+		code = find(on, x, me, &h.s, err);
 	if (code == FF_OK) {
 		h.slice = (int64_t)h.s->slot_bytes / h.chunks.size / h.chunks.width *
 			  h.chunks.width;

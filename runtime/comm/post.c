@@ -102,7 +102,7 @@ static int run(void *arg, struct ff_error *err)
 
 	if (waits)
 		ff_pulse_wait(h->base.pulse);
-	code = p->x.n_devices ? h->run_collective(&h->base, &p->x, err)
+	code = p->x.n_devices ? h->run_collective(&h->base, p->messages, &p->x, err)
 			      : h->run_exchange(&h->base, p->messages, p->type, p->parcel,
 						p->n_parcels, err);
 	if (waits)

@@ -13,11 +13,11 @@ struct ff_posted;
 struct ff_bounce;
 
 /* A comm that has these two to carry out what was posted, in host memory, when the
- * stream gets there. */
+ * stream gets there; `messages` as ff_channel has it: both may run at a time, one of each. */
 struct ff_host_comm {
 	struct ff_comm base;
-	int (*run_collective)(
-			struct ff_comm *c, const struct ff_collective *x, struct ff_error *err);
+	int (*run_collective)(struct ff_comm *c, bool messages, const struct ff_collective *x,
+			struct ff_error *err);
 	int (*run_exchange)(struct ff_comm *c, bool messages, enum ff_dtype type,
 			const struct ff_parcel *parcel, uint32_t n, struct ff_error *err);
 	pthread_mutex_t lock;

@@ -159,7 +159,7 @@ static int open_comm(struct ff_nccl *m, const struct ff_machine *machine, bool i
 	ncclGetVersion(&version);
 	snprintf(m->base.name, sizeof(m->base.name), "nccl %d.%d.%d%s", version / 10000,
 			version / 100 % 100, version % 100, m->node_of ? FF_BY_NODES : "");
-	code = ff_nccl_group_all(m, &all, err);
+	code = ff_nccl_group_all(m, false, &all, err);
 	return code == FF_OK && machine && machine->message_lane ? ff_nccl_messages_open(m, err)
 								 : code;
 }

@@ -119,13 +119,14 @@ int ff_nccl_collective(struct ff_comm *c, const struct ff_channel *on,
 	struct ff_nccl_post p = {.m = m,
 			.x = x,
 			.queue = ff_stream_queue(on->stream),
+			.messages = on->messages,
 			.size = ff_dtype_bytes(x->type)};
 	int code;
 
 	if (x->kind != FF_MOVE_ALL_GATHER && !ff_reduce_takes(x->reduce, x->type))
 		return ff_fail(err, FF_E_RUN, "elements of type %s are not reduced by %s",
 				ff_dtype_name(x->type), ff_reduce_name(x->reduce));
-	if ((code = ff_nccl_group_find(m, x->n_devices, x->device, &p.g, err)) < 0 ||
+	if ((code = ff_nccl_group_find(m, p.messages, x->n_devices, x->device, &p.g, err)) < 0 ||
 			(code = ff_cuda_enter(m->dev, err)) < 0)
 		return code;
 	c->sent_bytes += ff_ring_bytes(x, p.g->own);
@@ -155,19 +156,6 @@ static ncclResult_t send_and_receive(const struct ff_nccl *m, const struct ff_nc
 	return status;
 }
 
-/* NCCL puts what goes to one communicator in one order, whatever the streams are. */
-static int group_of(struct ff_nccl *m, const struct ff_channel *on, struct ff_nccl_group **ret,
-		struct ff_error *err)
-{
-	if (!on->messages)
-		return ff_nccl_group_all(m, ret, err);
-	if (!m->messages)
-		return ff_fail(err, FF_E_RUN, "rank %u has no communicator for messages",
-				m->base.rank);
-	*ret = m->messages;
-	return FF_OK;
-}
-
 int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
 		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
 {
@@ -177,7 +165,7 @@ int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dty
 	int code;
 
 	if ((code = ff_parcels_count(c, type, parcel, n, err)) < 0 ||
-			(code = group_of(m, on, &all, err)) < 0 ||
+			(code = ff_nccl_group_all(m, on->messages, &all, err)) < 0 ||
 			(code = ff_cuda_enter(m->dev, err)) < 0)
 		return code;
 	snprintf(all->call, sizeof(all->call), "an exchange of %u parcels of %s", n,

@@ -13,7 +13,7 @@ struct ff_nccl_group {
 	struct ff_nccl_group *next;
 	ncclComm_t comm;
 	uint32_t n, own; /* devices; this rank's position */
-	bool messages;   /* of all devices, for messages alone */
+	bool messages;   /* what it is for, as ff_channel has it */
 	char call[64];   /* the last that was posted */
 	uint16_t device[];
 };
@@ -30,7 +30,6 @@ struct ff_nccl {
 	struct ff_comm *host;
 	struct ff_device *dev;
 	struct ff_nccl_group *groups;
-	struct ff_nccl_group *messages;   /* one of them, or NULL */
 	const struct ff_nccl_group *last; /* posted to; NULL: none yet */
 	struct ff_watcher watcher;
 	uint32_t *node_of;               /* by device, where collectives go by nodes; else NULL */
@@ -52,6 +51,7 @@ struct ff_nccl_post {
 	struct ff_nccl_group *g; /* that it is called for */
 	const struct ff_collective *x;
 	cudaStream_t queue;
+	bool messages;    /* as ff_channel has it */
 	const char *send; /* this rank's */
 	char *recv;
 	char *scratch;            /* for parts of what this rank gets */
@@ -61,11 +61,13 @@ struct ff_nccl_post {
 };
 
 /* nccl_group.c */
-/* Makes the communicator of a group that is new. */
-int ff_nccl_group_find(struct ff_nccl *m, uint32_t n, const uint16_t *device,
+/* Makes the communicator of a group that is new.  NCCL puts what goes to one communicator in one
+ * order, whatever the streams are, so each stream has its own. */
+int ff_nccl_group_find(struct ff_nccl *m, bool messages, uint32_t n, const uint16_t *device,
 		struct ff_nccl_group **ret, struct ff_error *err);
 /* That of all devices; the one for messages is made by ff_nccl_messages_open, which all call. */
-int ff_nccl_group_all(struct ff_nccl *m, struct ff_nccl_group **ret, struct ff_error *err);
+int ff_nccl_group_all(
+		struct ff_nccl *m, bool messages, struct ff_nccl_group **ret, struct ff_error *err);
 int ff_nccl_messages_open(struct ff_nccl *m, struct ff_error *err);
 void ff_nccl_groups_close(struct ff_nccl *m);
 /* FF_E_RUN with the group's last call unless `status` is success. */

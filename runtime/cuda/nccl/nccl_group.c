@@ -82,9 +82,11 @@ void ff_nccl_note(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_stream *
 
 /* ---- groups ---- */
 
-static bool is_group(const struct ff_nccl_group *g, uint32_t n, const uint16_t *device)
+static bool is_group(
+		const struct ff_nccl_group *g, bool messages, uint32_t n, const uint16_t *device)
 {
-	return !g->messages && g->n == n && !memcmp(g->device, device, n * sizeof(*device));
+	return g->messages == messages && g->n == n &&
+	       !memcmp(g->device, device, n * sizeof(*device));
 }
 
 /* A meeting may wait for ever, so a thread of its own goes there; who does not come back in time is
@@ -157,7 +159,7 @@ static int group_open(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_erro
 	return code < 0 ? code : group_meet(m, g, &id, err);
 }
 
-static int group_new(struct ff_nccl *m, uint32_t n, const uint16_t *device, bool messages,
+static int group_new(struct ff_nccl *m, bool messages, uint32_t n, const uint16_t *device,
 		struct ff_nccl_group **ret, struct ff_error *err)
 {
 	struct ff_nccl_group *g = calloc(1, sizeof(*g) + n * sizeof(*device));
@@ -183,18 +185,19 @@ static int group_new(struct ff_nccl *m, uint32_t n, const uint16_t *device, bool
 	return FF_OK;
 }
 
-int ff_nccl_group_find(struct ff_nccl *m, uint32_t n, const uint16_t *device,
+int ff_nccl_group_find(struct ff_nccl *m, bool messages, uint32_t n, const uint16_t *device,
 		struct ff_nccl_group **ret, struct ff_error *err)
 {
 	struct ff_nccl_group *g = m->groups;
 
-	while (g && !is_group(g, n, device))
+	while (g && !is_group(g, messages, n, device))
 		g = g->next;
 	*ret = g;
-	return g ? FF_OK : group_new(m, n, device, false, ret, err);
+	return g ? FF_OK : group_new(m, messages, n, device, ret, err);
 }
 
-int ff_nccl_group_all(struct ff_nccl *m, struct ff_nccl_group **ret, struct ff_error *err)
+int ff_nccl_group_all(
+		struct ff_nccl *m, bool messages, struct ff_nccl_group **ret, struct ff_error *err)
 {
 	uint16_t *device = malloc(m->base.n_devices * sizeof(*device));
 	int code;
@@ -203,7 +206,7 @@ int ff_nccl_group_all(struct ff_nccl *m, struct ff_nccl_group **ret, struct ff_e
 		return ff_fail_memory(err);
 	for (uint32_t d = 0; d < m->base.n_devices; d++)
 		device[d] = (uint16_t)d;
-	code = ff_nccl_group_find(m, m->base.n_devices, device, ret, err);
+	code = ff_nccl_group_find(m, messages, m->base.n_devices, device, ret, err);
 	free(device);
 	return code;
 }
@@ -211,10 +214,8 @@ int ff_nccl_group_all(struct ff_nccl *m, struct ff_nccl_group **ret, struct ff_e
 int ff_nccl_messages_open(struct ff_nccl *m, struct ff_error *err)
 {
 	struct ff_nccl_group *all;
-	int code = ff_nccl_group_all(m, &all, err);
+	int code = ff_nccl_group_all(m, true, &all, err);
 
-	if (code == FF_OK)
-		code = group_new(m, all->n, all->device, true, &m->messages, err);
 	m->base.takes_messages = code == FF_OK;
 	return code;
 }

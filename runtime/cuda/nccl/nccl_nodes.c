@@ -32,7 +32,7 @@ static int post_stages(struct ff_nccl_post *p, struct ff_error *err)
 		p->end = p->first + 1;
 		while (p->end < s->n && s->stage[p->end].among == s->stage[p->first].among)
 			p->end++;
-		code = ff_nccl_group_find(p->m, x->n_devices, x->device, &p->g, err);
+		code = ff_nccl_group_find(p->m, p->messages, x->n_devices, x->device, &p->g, err);
 		if (code == FF_OK && p->g != all)
 			snprintf(p->g->call, sizeof(p->g->call), "%.40s, by nodes", all->call);
 		if (code == FF_OK)

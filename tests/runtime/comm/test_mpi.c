@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "chosen.h"
 
+#include <time.h>
+
 #include "check_ranks.h"
 #include "comm/mpi_job.h"
 #include "comm/post.h"
@@ -194,6 +196,115 @@ START_TEST(long_rings)
 	ff_backend_cpu.device.close(dev);
 	c->destroy(c);
 	free(array);
+}
+END_TEST
+
+/* Sums on one stream and gathers on the other, of one group. */
+#define BESIDE 16 /* of each */
+#define SHORT 3000
+#define LATE_NS 200000
+
+struct beside {
+	struct ff_comm *c;
+	uint16_t device[64];
+	int64_t count[64], offset[64];
+	float sum[BESIDE][SHORT], own[BESIDE][SHORT], gathered[BESIDE][64][SHORT];
+};
+
+static int be_late(void *arg, struct ff_error *err)
+{
+	const struct timespec late = {0, LATE_NS};
+
+	(void)arg, (void)err;
+	nanosleep(&late, NULL);
+	return FF_OK;
+}
+
+static void beside_open(struct beside *b, struct ff_comm *c)
+{
+	b->c = c;
+	for (uint32_t i = 0; i < c->n_ranks; i++) {
+		b->device[i] = (uint16_t)i;
+		b->count[i] = SHORT;
+		b->offset[i] = (int64_t)i * SHORT;
+	}
+	for (uint32_t k = 0; k < BESIDE; k++)
+		for (uint32_t i = 0; i < SHORT; i++)
+			b->sum[k][i] = b->own[k][i] = (float)((i + k) % 101 + 1000 * c->rank);
+}
+
+static void beside_post(struct beside *b, const struct ff_channel *on, uint32_t k)
+{
+	uint32_t me = b->c->rank;
+	const void *send[64] = {NULL};
+	void *recv[64] = {NULL};
+	struct ff_collective x = {FF_MOVE_ALL_REDUCE, FF_F32, FF_REDUCE_SUM, b->c->n_ranks,
+			b->device, send, recv, b->count, b->offset};
+	struct ff_error err;
+
+	send[me] = recv[me] = b->sum[k];
+	if (on->messages) {
+		x.kind = FF_MOVE_ALL_GATHER;
+		send[me] = b->own[k];
+		recv[me] = b->gathered[k];
+	}
+	/* so that the streams begin in another order here than at the neighbours */
+	if (me % 2 == on->messages)
+		ck_assert_int_eq(on->backend->stream.call(on->stream, be_late, NULL, &err), FF_OK);
+	ck_assert_int_eq(b->c->collective(b->c, on, &x, &err), FF_OK);
+}
+
+static void beside_check(const struct beside *b)
+{
+	uint32_t n = b->c->n_ranks;
+
+	for (uint32_t k = 0; k < BESIDE; k++)
+		for (uint32_t i = 0; i < SHORT; i++) {
+			uint32_t term = (i + k) % 101;
+
+			ck_assert(b->sum[k][i] == (float)(n * term + 500 * n * (n - 1)));
+			for (uint32_t r = 0; r < n; r++)
+				ck_assert(b->gathered[k][r][i] == (float)(term + 1000 * r));
+		}
+}
+
+/* The two streams have nothing in common, whichever of them a rank is late on: on one host, by
+ * rings, by single messages and in stages. */
+START_TEST(beside)
+{
+	static const struct {
+		uint32_t each;
+		bool by_nodes;
+		int64_t segment_bytes;
+	} parted[] = {{64, false, 1000}, {1, false, 1000}, {1, false, 64 * 4 * SHORT},
+			{2, true, 1000}};
+	struct beside *b = malloc(sizeof(*b));
+	struct ff_device *dev;
+	struct ff_error err;
+
+	ck_assert_ptr_nonnull(b);
+	ck_assert_int_eq(ff_backend_cpu.device.open(0, &dev, &err), FF_OK);
+	for (size_t i = 0; i < sizeof(parted) / sizeof(*parted); i++) {
+		struct ff_channel on[] = {
+				{&ff_backend_cpu, NULL, false}, {&ff_backend_cpu, NULL, true}};
+
+		beside_open(b, world());
+		ff_comm_mpi_part(b->c, parted[i].each, parted[i].by_nodes, parted[i].segment_bytes);
+		b->c->two_streams = true;
+		for (int k = 0; k < 2; k++)
+			ck_assert_int_eq(ff_backend_cpu.stream.open(dev, true, &on[k].stream, &err),
+					FF_OK);
+		for (uint32_t k = 0; k < 2 * BESIDE; k++)
+			beside_post(b, &on[k % 2], k / 2);
+		for (int k = 0; k < 2; k++) {
+			ck_assert_int_eq(ff_backend_cpu.stream.drain(on[k].stream, &err), FF_OK);
+			ff_backend_cpu.stream.close(on[k].stream);
+		}
+		beside_check(b);
+		b->c->destroy(b->c);
+	}
+	ff_backend_cpu.device.close(dev);
+	free(b);
 }
 END_TEST
 
@@ -462,6 +573,7 @@ static Suite *suite(void)
 	tcase_add_test(t, collectives);
 	tcase_add_test(t, apart);
 	tcase_add_test(t, long_rings);
+	tcase_add_test(t, beside);
 	tcase_add_test(t, alone);
 	tcase_add_test(t, rounds);
 	tcase_add_test(t, far_collectives);
