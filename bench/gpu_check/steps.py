@@ -196,9 +196,14 @@ def backend_test(name, **more):
     return lambda check: check.tap(place.BUILD / f"tests/runtime/test_{name}", **more)
 
 
-def ranks(n):
+def ranks(n, nccl=False, share=1):
+    """Random schedules on ranks that share the GPU, by way of the host or over NCCL."""
     def run(check):
-        more = {"FF_TEST_SHARE": "2"} if check.double else {}
+        if nccl:
+            need_nccl()
+        more = {"FF_TEST_SHARE": str(2 * share) if check.double else str(share)}
+        if nccl:
+            more["FF_NCCL"] = "1"
         return check.tap("mpirun", "-q", "--allow-run-as-root", "--oversubscribe", "--bind-to",
                          "none", "-n", str(n), place.BUILD / "tests/runtime/test_mpi",
                          OMP_NUM_THREADS="1", **more)
@@ -599,6 +604,7 @@ def all_steps():
                                      ("memcheck", "loss", 16), ("memcheck", "kernels_rows", 64))]
     steps += [Step("2 and 4 ranks, NCCL", nccl, 60), Step("CUDA graphs, NCCL", graphs_nccl, 60)]
     steps += [Step("a rank stops, NCCL", nccl_hangs, 60)]
+    steps += [Step(f"{n} ranks, tests over NCCL", ranks(n, True, 4), 90) for n in (2, 4)]
     steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 200) for p in TORCH_PARTS[3:]]
     steps += [Step(f"torchvision {n}", torchvision_test(n), 90) for n in TORCHVISION]
