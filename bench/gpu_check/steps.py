@@ -140,8 +140,8 @@ TARGETS = ["graphs/ffzoo", "runtime/ffrun", "runtime/ffprof", "tests/torch/ffrun
            "tests/runtime/test_mpi", "bench/bench-kernels", "bench/bench-device"]
 # what others rest on first
 BACKEND_TESTS = ["copy", "stream", "kernels", "kernels_rows", "kernels_attention", "kernels_soft", "loss", "recurrent",
-                 "executor", "captured", "fuse", "fuse_backward", "fuse_norm", "fuse_sums", "fuse_updates", "rounded",
-                 "sparse", "prefetch", "lanes", "route", "watch", "codec", "coded_moves", "late"]
+                 "executor", "captured", "fuse", "fuse_backward", "fuse_norm", "fuse_sums", "fuse_transposed",
+                 "fuse_updates", "rounded", "sparse", "prefetch", "lanes", "route", "watch", "codec", "coded_moves", "late"]
 HOST_TESTS = ["comm", "dataset", "fields", "ids"]  # of what no backend has a part in
 
 

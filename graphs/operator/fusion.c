@@ -1,6 +1,7 @@
 /* Fused kernels, as the CUDA backend has them.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/fusion.h"
 
+#define ACCESS 16 /* bytes that rows must be a multiple of, for a library to read them fast */
 #define MULTIPLE                                                                                   \
 	8 /* of features, where cuBLASLt keeps what lies between (CUBLASLT_EPILOGUE_GELU_AUX) */
 
@@ -17,7 +18,30 @@ static const struct {
 		{FF_OP_BATCH_NORM, FF_OP_RELU, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
 		{FF_OP_BATCH_NORM, FF_OP_ADD, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
 		{FF_OP_ADD, FF_OP_RELU, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
+		{FF_OP_LINEAR, FF_OP_TRANSPOSE, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
 };
+
+static bool is_row_major(const struct ff_operand *o)
+{
+	uint32_t i = 0;
+
+	while (i < o->rank && o->order[i] == i)
+		i++;
+	return i == o->rank;
+}
+
+/* Whether a transposition puts the last axis behind the samples, and leaves the others as they
+ * are: each sample is a matrix that is transposed. */
+static bool swaps_matrices(const struct ff_node *n)
+{
+	const struct ff_transpose_attrs *a = &n->attrs.transpose;
+	int32_t i = 2;
+
+	while (i < a->rank && a->perm[i] == i - 1)
+		i++;
+	return a->rank > 2 && i == a->rank && is_row_major(&n->in_map[0]) &&
+	       is_row_major(&n->out_map[0]);
+}
 
 /* Whether an operand lies as the output does, element by element. */
 static bool lies_as(const struct ff_operand *a, const struct ff_operand *b)
@@ -29,9 +53,11 @@ static bool lies_as(const struct ff_operand *a, const struct ff_operand *b)
 	return same;
 }
 
-/* Sums are of two that lie alike. */
+/* Sums are of two that lie alike, transpositions of matrices. */
 static bool is_plain(const struct ff_node *n)
 {
+	if (n->op == FF_OP_TRANSPOSE)
+		return swaps_matrices(n);
 	return n->op != FF_OP_ADD || (n->n_in == 2 && lies_as(&n->in_map[0], &n->out_map[0]) &&
 						     lies_as(&n->in_map[1], &n->out_map[0]));
 }
@@ -40,8 +66,9 @@ uint32_t ff_fusions(const struct ff_node *n, const struct ff_node *next)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (rows[i].op == n->op && rows[i].next == next->op &&
-				rows[i].form == next->attrs.unary.form && is_plain(n) &&
-				is_plain(next))
+				(next->op == FF_OP_TRANSPOSE ||
+						rows[i].form == next->attrs.unary.form) &&
+				is_plain(n) && is_plain(next))
 			return rows[i].ways;
 	return 0;
 }
@@ -81,6 +108,17 @@ static const struct ff_node *reader_of(const struct ff_graph *g, const struct ff
 	return reader->in == edge ? reader : NULL;
 }
 
+/* Whether a library reads rows of what a transposition makes fast: otherwise it is not asked. */
+static bool has_fast_rows(const struct ff_work *w)
+{
+	const struct ff_region *in = &w->in[0];
+	int64_t bytes = ff_dtype_bytes((enum ff_dtype)w->node->in_map[0].dtype);
+
+	for (uint32_t i = 1; i + 1 < in->rank; i++)
+		bytes *= ff_region_size(in, i);
+	return bytes % ACCESS == 0;
+}
+
 /* How, and whether what lies between is kept, as it is read later. */
 static bool is_fused(const struct ff_work *w, bool *keeps)
 {
@@ -92,8 +130,10 @@ static bool is_fused(const struct ff_work *w, bool *keeps)
 		*keeps = maker && ((ff_op_row(maker->op)->flags & FF_OP_BACKWARD_OUT) ||
 						  (ff_op_row(n->op)->flags & FF_OP_BACKWARD_IN));
 		return ways & (*keeps ? FF_FUSION_KEEPS : FF_FUSION_FORWARD) &&
-		       (!*keeps || is_kept(w));
+		       (!*keeps || is_kept(w)) && (n->op != FF_OP_TRANSPOSE || has_fast_rows(w));
 	}
+	if (n->op == FF_OP_TRANSPOSE)
+		return false; /* it is moved all the same */
 	*keeps = ways & FF_FUSION_BEHIND && maker->n_prelude;
 	return ways & FF_FUSION_BEHIND ||
 	       (reader && ff_fusions(reader, n) & FF_FUSION_AHEAD && is_kept(w));

@@ -119,6 +119,8 @@ enum ff_fuse {
 	FF_FUSE_KEEPS = 1, /* what lies between the last two is kept, for who reads it later */
 	FF_FUSE_OVER = 2,  /* what it writes may lie where something of the same size does that it
 			    * reads, element by element */
+	FF_FUSE_LATE = 4,  /* backward: or in part, so that nothing is written to din before all of
+			    * the first one's has been read; dout[0] has room as if it were kept */
 };
 #define FF_FUSE_MOST 3 /* works */
 
@@ -140,9 +142,9 @@ struct ff_kernel_slots {
 	 * Else it reads and writes as the last one does, and also reads of the first the output,
 	 * where its backward does, as out[0], and the output's gradient as dout[1].  What lies
 	 * before the last one, if that is kept, it writes to dout[0], and din only when all of
-	 * dout[1] and out[0] has been read.  The gradients that those between have beside, of as
-	 * many elements, it writes behind the last one's inputs' in din; these, and then dout[0],
-	 * may lie exactly where dout[1] or out[0] does. */
+	 * dout[1] and out[0] has been read, as with FF_FUSE_LATE.  The gradients that those between
+	 * have beside, of as many elements, it writes behind the last one's inputs' in din; these,
+	 * and then dout[0], may lie exactly where dout[1] or out[0] does. */
 	int (*fuse)(struct ff_device *dev, const struct ff_work *const *w, uint32_t n, uint32_t how,
 			struct ff_kernel **ret, struct ff_error *err);
 	/* Optional (may be NULL): if *ret says so, the kernel from now on adds the gradient of

@@ -75,6 +75,8 @@ static const struct {
 		{{FF_OP_ADD}, 1, .forward = FF_EPILOGUE_ADD, .behind = FF_EPILOGUE_ADD_SLOPE},
 		{{FF_OP_ADD, FF_OP_RELU}, 2, .forward = FF_EPILOGUE_ADD_RELU,
 				.behind = FF_EPILOGUE_ADD_RELU_SLOPE},
+		{{FF_OP_TRANSPOSE}, 1, .forward = FF_EPILOGUE_TRANSPOSE,
+				.behind = FF_EPILOGUE_TRANSPOSE_SLOPE},
 };
 
 /* Of the first of `n` nodes, whose kernel takes the others with it; none if there is none. */
@@ -103,12 +105,21 @@ static enum ff_epilogue epilogue_of(
 					: epilogues[i].behind;
 }
 
+/* Nothing but sums goes by element over all that it reads itself; and it is not kept what a
+ * transposed gradient is. */
+static bool can_write(const struct ff_work *main, enum ff_epilogue e, uint32_t how)
+{
+	if (e == FF_EPILOGUE_TRANSPOSE_SLOPE)
+		return !(how & FF_FUSE_KEEPS);
+	return !(how & FF_FUSE_LATE) && (!(how & FF_FUSE_OVER) || main->node->op == FF_OP_ADD);
+}
+
 int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *const *w, uint32_t n, uint32_t how,
 		struct ff_kernel **ret, struct ff_error *err)
 {
 	const struct ff_node *node[FF_FUSE_MOST] = {NULL}, *other_way[FF_FUSE_MOST] = {NULL};
 	const struct ff_work *main = w[0];
-	bool back = main->pass == FF_BACKWARD, over = how & FF_FUSE_OVER;
+	bool back = main->pass == FF_BACKWARD;
 	enum ff_fusion way = back                  ? FF_FUSION_AHEAD
 			     : how & FF_FUSE_KEEPS ? FF_FUSION_KEEPS
 						   : FF_FUSION_FORWARD;
@@ -123,10 +134,8 @@ int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *const *w, uint32_t
 		e = epilogue_of(other_way, n, FF_FUSION_BEHIND);
 		main = w[n - 1];
 	}
-	/* nothing but sums goes by element over all that it reads itself */
-	return e == FF_EPILOGUE_NONE || (over && main->node->op != FF_OP_ADD)
-			       ? FF_OK
-			       : make(dev, main, e, ret, err);
+	return e == FF_EPILOGUE_NONE || !can_write(main, e, how) ? FF_OK
+								 : make(dev, main, e, ret, err);
 }
 
 int ff_cuda_add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)

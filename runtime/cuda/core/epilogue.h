@@ -13,8 +13,10 @@ enum ff_epilogue {
 	FF_EPILOGUE_RELU_SLOPE, /* the gradient is of a relu of the output (out[0]; dout[1]) */
 	FF_EPILOGUE_ADD,        /* to what is read behind the inputs */
 	FF_EPILOGUE_ADD_RELU,
-	FF_EPILOGUE_ADD_SLOPE,      /* the gradient is of such a sum (dout[1]) */
-	FF_EPILOGUE_ADD_RELU_SLOPE, /* or of its relu (out[0], too) */
+	FF_EPILOGUE_ADD_SLOPE,       /* the gradient is of such a sum (dout[1]) */
+	FF_EPILOGUE_ADD_RELU_SLOPE,  /* or of its relu (out[0], too) */
+	FF_EPILOGUE_TRANSPOSE,       /* features are written before all axes but samples */
+	FF_EPILOGUE_TRANSPOSE_SLOPE, /* the gradient is of such (dout[1]); dout[0] is room for it */
 	FF_EPILOGUE_COUNT
 };
 

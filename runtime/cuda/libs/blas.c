@@ -152,12 +152,14 @@ static int describe_product(const struct ff_kernel *k, const struct ff_product_s
 	return code < 0 ? code : describe_epilogue(k, s, p, err);
 }
 
-/* `columns` numbers a row, one row behind the other; so are the matrices of a batch. */
+/* `columns` numbers a row, one row behind the other; so are the matrices of a batch, unless one is
+ * all of them. */
 static int describe_matrix(const struct ff_kernel *k, enum ff_dtype type, int64_t rows,
-		int64_t columns, int64_t batch, cublasLtMatrixLayout_t *ret, struct ff_error *err)
+		int64_t columns, int64_t batch, bool shared, cublasLtMatrixLayout_t *ret,
+		struct ff_error *err)
 {
 	const int32_t count = (int32_t)batch;
-	const int64_t apart = rows * columns;
+	const int64_t apart = shared ? 0 : rows * columns;
 	int code = check(cublasLtMatrixLayoutCreate(ret, data_type(type), (uint64_t)columns,
 					 (uint64_t)rows, columns),
 			k, "describe a matrix", err);
@@ -182,12 +184,15 @@ static int describe(const struct ff_kernel *k, const struct ff_product_shape *s,
 
 	if (code == FF_OK)
 		code = describe_matrix(k, s->type, s->b_transposed ? s->columns : s->inner,
-				s->b_transposed ? s->inner : s->columns, s->batch, &p->a, err);
+				s->b_transposed ? s->inner : s->columns, s->batch, false, &p->a,
+				err);
 	if (code == FF_OK)
 		code = describe_matrix(k, s->type, s->a_transposed ? s->inner : s->rows,
-				s->a_transposed ? s->rows : s->inner, s->batch, &p->b, err);
+				s->a_transposed ? s->rows : s->inner, s->batch, s->a_shared, &p->b,
+				err);
 	return code < 0 ? code
-			: describe_matrix(k, s->sink, s->rows, s->columns, s->batch, &p->c, err);
+			: describe_matrix(k, s->sink, s->rows, s->columns, s->batch, false, &p->c,
+					  err);
 }
 
 static const struct choice *find_choice(const struct ff_blas *b, const struct ff_product_shape *s)
@@ -196,7 +201,8 @@ static const struct choice *find_choice(const struct ff_blas *b, const struct ff
 		const struct ff_product_shape *o = &b->choice[i].shape;
 
 		if (o->rows == s->rows && o->inner == s->inner && o->columns == s->columns &&
-				o->batch == s->batch && o->a_transposed == s->a_transposed &&
+				o->batch == s->batch && o->a_shared == s->a_shared &&
+				o->a_transposed == s->a_transposed &&
 				o->b_transposed == s->b_transposed && o->has_bias == s->has_bias &&
 				o->gives_sums == s->gives_sums && o->epilogue == s->epilogue &&
 				o->type == s->type && o->sink == s->sink)
@@ -261,9 +267,9 @@ static void print_problem(const struct ff_kernel *k, const struct ff_product_sha
 {
 	snprintf(text, FF_PLANS_TEXT,
 			"product of %" PRId64 " x %" PRId64 " x %" PRId64 ", %" PRId64
-			" of them%s%s%s%s, epilogue %d, %s to %s%s%s, within %zu bytes, aligned to "
-			"%d",
-			s->rows, s->inner, s->columns, s->batch,
+			" of them%s%s%s%s%s, epilogue %d, %s to %s%s%s, within %zu bytes, "
+			"aligned to %d",
+			s->rows, s->inner, s->columns, s->batch, s->a_shared ? ", one A" : "",
 			s->a_transposed ? ", A transposed" : "",
 			s->b_transposed ? ", B transposed" : "", s->has_bias ? ", bias" : "",
 			s->gives_sums ? ", sums" : "", (int)s->epilogue, ff_dtype_name(s->type),
@@ -390,7 +396,8 @@ int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
 	code = describe(k, shape, p, err);
 	if (code == FF_OK)
 		code = choose(k, p, shape, err);
-	if (code == FF_OK && p->choice.none && shape->epilogue != FF_EPILOGUE_NONE) {
+	if (code == FF_OK && p->choice.none &&
+			(shape->epilogue != FF_EPILOGUE_NONE || shape->a_shared)) {
 		k->declined = true;
 		return FF_OK;
 	}

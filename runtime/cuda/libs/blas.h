@@ -16,6 +16,7 @@ void ff_blas_close(struct ff_blas *b);
 struct ff_product_shape {
 	int64_t rows, inner, columns;
 	int64_t batch; /* so many of each, one behind the other; 0: one */
+	bool a_shared; /* one A for all of a batch */
 	bool a_transposed, b_transposed, has_bias;
 	bool gives_sums; /* instead of taking a bias: the sum of each row of A, of type `sink` */
 	enum ff_epilogue epilogue;
@@ -23,7 +24,7 @@ struct ff_product_shape {
 };
 
 /* Chooses how; the kernel's scratchpad is as large as that needs.  Where there is none with the
- * epilogue, the kernel is declined. */
+ * epilogue, or with one A for a batch, the kernel is declined. */
 int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
 		struct ff_product **ret, struct ff_error *err);
 void ff_product_destroy(struct ff_product *p);

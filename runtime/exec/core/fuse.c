@@ -237,8 +237,10 @@ static bool is_joined_pair(const struct ff_executor *x, struct pair *p)
 	if (p->chain->n == 1 && n->n_in > 1 && !is_free_joined(x, p, p->first, &exactly))
 		return false;
 	/* the second one's own, if what lies between is kept, when all has been read */
-	p->joins = p->how & FF_FUSE_KEEPS || is_free_joined(x, p, p->second, &p->how);
-	return p->joins;
+	if (!(p->how & FF_FUSE_KEEPS) && !is_free_joined(x, p, p->second, &p->how))
+		p->how |= FF_FUSE_LATE;
+	p->joins = true;
+	return true;
 }
 
 /* What a kernel for all would read, or write of gradients, at most. */

@@ -6,6 +6,7 @@
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"
 #include "cuda/libs/blas.h"
+#include "linear_transposed.h"
 
 struct linear {
 	enum ff_dtype type;                      /* gradients of parameters are float32 */
@@ -181,9 +182,12 @@ static int prepare_backward(struct ff_kernel *k, struct linear *l, struct ff_err
 int ff_cuda_linear_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	const uint8_t *order = w->node->out_map[0].order;
-	struct linear *l = ff_kernel_state(k, sizeof(*l), err);
 	uint32_t last = w->out[0].rank - 1;
+	struct linear *l;
 
+	if (k->epilogue == FF_EPILOGUE_TRANSPOSE || k->epilogue == FF_EPILOGUE_TRANSPOSE_SLOPE)
+		return ff_cuda_linear_transposed_prepare(k, w, err);
+	l = ff_kernel_state(k, sizeof(*l), err);
 	if (!l)
 		return FF_E_NOMEM;
 	k->finish = finish;
