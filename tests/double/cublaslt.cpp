@@ -1,6 +1,8 @@
 /* cuBLASLt: products of matrices, float32 or bfloat16, summed in float32.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <cstdlib>
 #include <cublasLt.h>
+#include <unistd.h>
 
 #include "inside.hpp"
 #include "product.hpp"
@@ -434,6 +436,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+/* FF_DOUBLE_SLOW_PRODUCT names an algorithm that takes its time. */
+static void dally(uint32_t algorithm)
+{
+	const char *slow = getenv("FF_DOUBLE_SLOW_PRODUCT");
+
+	if (slow && strtoul(slow, nullptr, 10) == algorithm)
+		usleep(20000);
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
 		const void *A, cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b,
 		const void *beta, const void *C, cublasLtMatrixLayout_t c, void *D,
@@ -446,6 +457,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 	auto *la = behind<Layout>(a, "layout"), *lb = behind<Layout>(b, "layout");
 	auto *lc = behind<Layout>(c, "layout"), *ld = behind<Layout>(d, "layout");
 	cublasStatus_t code;
+	uint32_t id = 0;
 	Product p;
 
 	if (call.code != cudaSuccess)
@@ -470,6 +482,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 
 		code = check_algo(x, p, workspace_bytes);
 		p.workspace_bytes = x->workspace;
+		id = x->id;
 	}
 	if (code != CUBLAS_STATUS_SUCCESS)
 		return code;
@@ -487,7 +500,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 		return complain(CUBLAS_STATUS_INVALID_VALUE,
 				"a handle of device %d works on a stream of device %d", h->device,
 				stream->device);
-	return twin::enqueue(stream, "a product", [p] { return run(p); }) == cudaSuccess
+	return twin::enqueue(stream, "a product",
+			       [p, id] {
+				       dally(id);
+				       return run(p);
+			       }) == cudaSuccess
 			       ? CUBLAS_STATUS_SUCCESS
 			       : CUBLAS_STATUS_EXECUTION_FAILED;
 }

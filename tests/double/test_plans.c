@@ -403,9 +403,17 @@ START_TEST(no_longer_there)
 }
 END_TEST
 
-/* Engines of convolutions that were timed, as files name them: how many, and of those a slow one.
- */
-static uint32_t n_timed, n_slow;
+/* What was timed, as files name it: how many engines of convolutions and algorithms of products,
+ * and of those slow ones. */
+static uint32_t n_engines, n_products, n_slow;
+
+/* Of the double's two algorithms the first one has a workspace. */
+static bool is_slow_product(const char *choice)
+{
+	bool is_first = atoi(choice + strlen("workspace ")) > 0;
+
+	return is_first == (atoi(getenv("FF_DOUBLE_SLOW_PRODUCT")) == 0);
+}
 
 static void count_timed(const char *path)
 {
@@ -417,29 +425,42 @@ static void count_timed(const char *path)
 		if (!fgets(line[i], sizeof(line[i]), f))
 			line[i][0] = '\0';
 	fclose(f);
-	if (!strstr(line[2], "convolution") || !strstr(line[2], ", timed"))
+	if (!strstr(line[2], ", timed"))
 		return;
-	n_timed++;
+	if (strstr(line[2], "product")) {
+		n_products++;
+		n_slow += is_slow_product(line[3]);
+	}
+	if (!strstr(line[2], "convolution"))
+		return;
+	n_engines++;
 	ck_assert_str_ne(line[3], "engine 4\n"); /* is compiled at run time, and proposed first */
 	n_slow += atoi(line[3] + strlen("engine ")) == atoi(getenv("FF_DOUBLE_SLOW"));
+}
+
+static void count_all(void)
+{
+	n_engines = n_products = n_slow = 0;
+	walk(folder, count_timed);
 }
 
 /* Of several that will do the fastest is kept, for those who do not time, too. */
 START_TEST(timed)
 {
-	static const char *const engines[] = {"0", "2"};
+	static const char *const engines[] = {"0", "2"}, *const algorithms[] = {"0", "1"};
 	struct said first, plain;
 
 	type = FF_BF16;
 	for (int i = 0; i < 2; i++) {
 		setup();
 		ck_assert_int_eq(setenv("FF_DOUBLE_SLOW", engines[i], 1), 0);
+		ck_assert_int_eq(setenv("FF_DOUBLE_SLOW_PRODUCT", algorithms[i], 1), 0);
 		ck_assert_int_eq(setenv("FF_CUDA_TUNE", "1", 1), 0);
 		first = run();
 		ck_assert_int_eq(unsetenv("FF_CUDA_TUNE"), 0);
-		n_timed = n_slow = 0;
-		walk(folder, count_timed);
-		ck_assert_uint_ge(n_timed, 2);
+		count_all();
+		ck_assert_uint_ge(n_engines, 2);
+		ck_assert_uint_ge(n_products, 2);
 		ck_assert_uint_eq(n_slow, 0);
 		plain = run();
 		ck_assert_uint_eq(plain.asked, 0);
@@ -449,9 +470,8 @@ START_TEST(timed)
 	setup();
 	ck_assert_int_eq(setenv(FF_TUNING_PROCESS, "1", 1), 0);
 	run();
-	n_timed = 0;
-	walk(folder, count_timed);
-	ck_assert_uint_eq(n_timed, 0);
+	count_all();
+	ck_assert_uint_eq(n_engines + n_products, 0);
 	ck_assert_int_eq(unsetenv(FF_TUNING_PROCESS), 0);
 	/* where no choice is kept none is timed, since another might be slower next time */
 	ck_assert_int_eq(setenv("FF_CUDA_TUNE", "1", 1), 0);
@@ -460,6 +480,7 @@ START_TEST(timed)
 	ck_assert_uint_eq(run().bits, plain.bits);
 	ck_assert_int_eq(unsetenv("FF_CUDA_TUNE"), 0);
 	ck_assert_int_eq(unsetenv("FF_DOUBLE_SLOW"), 0);
+	ck_assert_int_eq(unsetenv("FF_DOUBLE_SLOW_PRODUCT"), 0);
 	type = FF_F32;
 }
 END_TEST

@@ -12,9 +12,11 @@
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
 #include "plans.h"
+#include "tune.h"
 
 #define WORKSPACE ((size_t)32 << 20) /* as NVIDIA advises for Hopper */
 #define ALIGNMENT 64                 /* of all that the memory plan places */
+#define WAYS 6                       /* of a product, that are timed, in the order of heuristics */
 #define KEPT_COLUMNS 8               /* what is kept beside C has multiples of them */
 
 /* How products of a shape are computed, so that it is asked for once. */
@@ -29,6 +31,7 @@ struct ff_blas {
 	cublasLtHandle_t handle;
 	struct choice *choice;
 	uint32_t n, cap;
+	bool tunes; /* the fastest way of some is taken */
 };
 
 struct ff_product {
@@ -52,6 +55,7 @@ static int check(cublasStatus_t status, const struct ff_kernel *k, const char *v
 static int open_blas(const struct ff_kernel *k, struct ff_error *err)
 {
 	struct ff_blas *b;
+	int code;
 
 	if (k->dev->blas)
 		return FF_OK;
@@ -59,7 +63,8 @@ static int open_blas(const struct ff_kernel *k, struct ff_error *err)
 	if (!b)
 		return ff_fail_memory(err);
 	k->dev->blas = b;
-	return check(cublasLtCreate(&b->handle), k, "start", err);
+	code = ff_plans_tune(k->dev, &b->tunes, err);
+	return code < 0 ? code : check(cublasLtCreate(&b->handle), k, "start", err);
 }
 
 void ff_blas_close(struct ff_blas *b)
@@ -262,39 +267,39 @@ static int limit(cublasLtMatmulPreference_t p, const struct ff_kernel *k, struct
 
 /* What a choice is kept for: all that cuBLASLt is told.  "Rounded once": older choices were not
  * limited so. */
-static void print_problem(const struct ff_kernel *k, const struct ff_product_shape *s,
+static void print_problem(const struct ff_kernel *k, const struct ff_product_shape *s, bool timed,
 		char text[FF_PLANS_TEXT])
 {
 	snprintf(text, FF_PLANS_TEXT,
 			"product of %" PRId64 " x %" PRId64 " x %" PRId64 ", %" PRId64
 			" of them%s%s%s%s%s, epilogue %d, %s to %s%s%s, within %zu bytes, "
-			"aligned to %d",
+			"aligned to %d%s",
 			s->rows, s->inner, s->columns, s->batch, s->a_shared ? ", one A" : "",
 			s->a_transposed ? ", A transposed" : "",
 			s->b_transposed ? ", B transposed" : "", s->has_bias ? ", bias" : "",
 			s->gives_sums ? ", sums" : "", (int)s->epilogue, ff_dtype_name(s->type),
 			ff_dtype_name(s->sink), s->sink == FF_F32 ? "" : " rounded once",
-			k->dev->tf32 ? ", TF32" : "", WORKSPACE, ALIGNMENT);
+			k->dev->tf32 ? ", TF32" : "", WORKSPACE, ALIGNMENT, timed ? ", timed" : "");
 }
 
-static void keep_algo(const struct ff_kernel *k, const struct choice *c)
+static void keep_algo(const struct ff_kernel *k, const struct choice *c, bool timed)
 {
 	char problem[FF_PLANS_TEXT], text[FF_PLANS_TEXT];
 
 	snprintf(text, sizeof(text), "workspace %zu algorithm ", c->workspace);
-	print_problem(k, &c->shape, problem);
+	print_problem(k, &c->shape, timed, problem);
 	if (ff_plans_print(text, &c->algo, sizeof(c->algo)))
 		ff_plans_keep(k->dev, problem, text);
 }
 
 /* As it was chosen before; cuBLASLt says whether it still can be. */
-static bool find_algo(const struct ff_kernel *k, struct ff_product *p)
+static bool find_algo(const struct ff_kernel *k, struct ff_product *p, bool timed)
 {
 	char problem[FF_PLANS_TEXT], text[FF_PLANS_TEXT];
 	cublasLtMatmulHeuristicResult_t result = {0};
 	int read = 0;
 
-	print_problem(k, &p->choice.shape, problem);
+	print_problem(k, &p->choice.shape, timed, problem);
 	if (!ff_plans_find(k->dev, problem, text) ||
 			sscanf(text, "workspace %zu algorithm %n", &p->choice.workspace, &read) <
 					1 ||
@@ -306,10 +311,92 @@ static bool find_algo(const struct ff_kernel *k, struct ff_product *p)
 	       result.workspaceSize <= p->choice.workspace && p->choice.workspace <= WORKSPACE;
 }
 
-/* What cuBLASLt's heuristics take to be the fastest. */
+/* Ways of a product of made-up matrices. */
+struct ways {
+	const struct ff_kernel *k;
+	const struct ff_product *p;
+	const cublasLtMatmulHeuristicResult_t *way;
+	int64_t a, b, c, bias, kept, scratch; /* where these are */
+};
+
+static bool run_way(const void *arg, int64_t i, char *memory, cudaStream_t queue)
+{
+	const struct ways *w = arg;
+	const struct ff_product *p = w->p;
+	const cublasLtMatmulHeuristicResult_t *way = &w->way[i];
+	const void *bias = memory + w->bias;
+	const float one = 1, none = 0;
+	void *c = memory + w->c;
+	struct ff_error ignored;
+	int code = FF_OK;
+
+	if (p->has_bias || p->gives_sums)
+		code = set(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias), w->k,
+				&ignored);
+	if (code == FF_OK && has_kept(&p->choice.shape))
+		code = set_kept(w->k, p, memory + w->kept, &ignored);
+	return code == FF_OK &&
+	       cublasLtMatmul(p->blas->handle, p->matmul, &one, memory + w->b, p->a, memory + w->a,
+			       p->b, &none, c, p->c, c, p->c, &way->algo,
+			       way->workspaceSize ? memory + w->scratch : NULL, way->workspaceSize,
+			       queue) == CUBLAS_STATUS_SUCCESS;
+}
+
+static int64_t find_fastest(const struct ff_kernel *k, const struct ff_product *p,
+		const cublasLtMatmulHeuristicResult_t *way, int64_t n)
+{
+	const struct ff_product_shape *s = &p->choice.shape;
+	int64_t count = s->batch < 2 ? 1 : s->batch, size = ff_dtype_bytes(s->type);
+	int64_t results = count * s->rows * s->columns * ff_dtype_bytes(s->sink);
+	struct ways w = {.k = k, .p = p, .way = way};
+	struct ff_trial trial = {.n = n, .arg = &w, .run = run_way};
+
+	w.a = ff_trial_take(&trial, count * s->rows * s->inner * size);
+	w.b = ff_trial_take(&trial, count * s->inner * s->columns * size);
+	w.c = ff_trial_take(&trial, results);
+	w.bias = ff_trial_take(&trial, (s->rows + s->columns) * FF_F32_BYTES);
+	w.kept = ff_trial_take(&trial, has_kept(s) ? results : 0);
+	w.scratch = ff_trial_take(&trial, (int64_t)WORKSPACE);
+	return ff_tune(&trial);
+}
+
+static void put_choice(struct ff_product *p, const cublasLtMatmulHeuristicResult_t *way)
+{
+	p->choice.algo = way->algo;
+	p->choice.workspace = way->workspaceSize;
+}
+
+/* The fastest of `n` ways, kept from now on; what somebody else chose meanwhile stays.  Where it
+ * cannot be kept the first, as next time another might be faster. */
+static void take(const struct ff_kernel *k, struct ff_product *p,
+		const cublasLtMatmulHeuristicResult_t *way, int64_t n)
+{
+	bool timed = p->blas->tunes;
+	int64_t best = timed ? find_fastest(k, p, way, n) : 0;
+
+	if (timed && find_algo(k, p, true))
+		return;
+	put_choice(p, &way[best]);
+	keep_algo(k, &p->choice, timed);
+	if (best > 0 && !find_algo(k, p, true))
+		put_choice(p, &way[0]);
+}
+
+/* Those that can run go to the front; how many. */
+static int keep_runnable(cublasLtMatmulHeuristicResult_t *way, int n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++)
+		if (way[i].state == CUBLAS_STATUS_SUCCESS)
+			way[kept++] = way[i];
+	return kept;
+}
+
+/* What cuBLASLt's heuristics take to be the fastest, or what is. */
 static int ask(const struct ff_kernel *k, struct ff_product *p, struct ff_error *err)
 {
-	cublasLtMatmulHeuristicResult_t best = {0};
+	cublasLtMatmulHeuristicResult_t way[WAYS] = {0};
 	cublasLtMatmulPreference_t preference = NULL;
 	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 	int n = 0,
@@ -322,17 +409,15 @@ static int ask(const struct ff_kernel *k, struct ff_product *p, struct ff_error 
 		code = limit_rounding(preference, k, err);
 	if (code == FF_OK)
 		status = cublasLtMatmulAlgoGetHeuristic(p->blas->handle, p->matmul, p->a, p->b,
-				p->c, p->c, preference, 1, &best, &n);
+				p->c, p->c, preference, p->blas->tunes ? WAYS : 1, way, &n);
 	cublasLtMatmulPreferenceDestroy(preference);
+	n = keep_runnable(way, n);
 	p->choice.none = status == CUBLAS_STATUS_NOT_SUPPORTED ||
-			 (status == CUBLAS_STATUS_SUCCESS &&
-					 (n < 1 || best.state != CUBLAS_STATUS_SUCCESS));
+			 (status == CUBLAS_STATUS_SUCCESS && n < 1);
 	if (code == FF_OK && !p->choice.none)
 		code = check(status, k, "choose a matrix product", err);
-	p->choice.algo = best.algo;
-	p->choice.workspace = best.workspaceSize;
 	if (code == FF_OK && !p->choice.none)
-		keep_algo(k, &p->choice);
+		take(k, p, way, n);
 	return code < 0 ? code : keep_choice(p->blas, &p->choice, err);
 }
 
@@ -347,7 +432,7 @@ static int choose(struct ff_kernel *k, struct ff_product *p, const struct ff_pro
 		p->choice = *known;
 		return FF_OK;
 	}
-	if (find_algo(k, p))
+	if (find_algo(k, p, true) || (!p->blas->tunes && find_algo(k, p, false)))
 		return keep_choice(p->blas, &p->choice, err);
 	p->choice = (struct choice){.shape = *shape};
 	return ask(k, p, err);

@@ -7,13 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cuda/core/kernel.h"
 #include "engine.h"
-#include "ff/backend.h"
 #include "ff/cli.h"
-#include "tune.h"
+#include "tune_plan.h"
 
 #define MAX_ENGINES 32 /* that are tried */
 
@@ -30,29 +28,22 @@ struct ff_dnn {
 	cudnnHandle_t handle;
 	struct ff_plan *plans;
 	int64_t after; /* FF_CUDA_PLAN=N: so many are passed over but one, for tests */
-	bool tunes;    /* FF_CUDA_TUNE=1: the fastest of some is taken */
+	bool tunes;    /* the fastest of some is taken */
 };
-
-static bool is_tuning_process(void)
-{
-	const char *word = getenv(FF_TUNING_PROCESS);
-
-	return word && strtoll(word, NULL, 10) == (long long)getpid();
-}
 
 static int open_dnn(const struct ff_kernel *k, struct ff_error *err)
 {
 	cudnnStatus_t status;
 	struct ff_dnn *d;
 	int64_t number = 1;
-	bool tunes = is_tuning_process();
+	bool tunes;
 	int code;
 
 	if (k->dev->dnn)
 		return FF_OK;
 	code = ff_cli_count("FF_CUDA_PLAN", 1, MAX_ENGINES, &number, err);
 	if (code == FF_OK)
-		code = ff_cli_switch("FF_CUDA_TUNE", &tunes, err);
+		code = ff_plans_tune(k->dev, &tunes, err);
 	if (code < 0)
 		return code;
 	d = calloc(1, sizeof(*d));
@@ -182,11 +173,10 @@ static bool print_problem(const struct ff_plan_problem *q, bool timed, char text
 	return ff_plans_print(text, q->shape, q->bytes);
 }
 
-/* Whether the plans of a problem are timed: only where the choice is kept, since another time might
- * choose another, with a larger workspace. */
+/* Whether the plans of a problem are timed. */
 static bool tunes(const struct ff_kernel *k, const struct ff_plan_problem *q)
 {
-	return k->dev->dnn->tunes && q->tensors && ff_plans_has_folder(k->dev);
+	return k->dev->dnn->tunes && q->tensors;
 }
 
 static cudnnBackendDescriptor_t graph(struct ff_parts *p, const struct ff_plan_problem *q)
@@ -275,7 +265,7 @@ static int64_t tune(const struct ff_parts *p, const struct ff_plan_problem *q,
 		cudnnBackendDescriptor_t g, const struct ff_tried *tried, int64_t made,
 		struct ff_tried *other)
 {
-	int64_t best = ff_tune(p->k, p->k->dev->dnn->handle, q, tried, made);
+	int64_t best = ff_tune_plans(p->k, p->k->dev->dnn->handle, q, tried, made);
 
 	other->plan = chosen_plan(p, q, true, g, &other->workspace);
 	if (other->plan)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "describe.h"
+#include "ff/cli.h"
 #include "ff/file.h"
 #include "ff/hash.h"
 
@@ -77,11 +78,15 @@ static struct ff_plans *plans_of(struct ff_device *dev)
 	return p;
 }
 
-bool ff_plans_has_folder(struct ff_device *dev)
+int ff_plans_tune(struct ff_device *dev, bool *ret, struct ff_error *err)
 {
-	const struct ff_plans *p = plans_of(dev);
+	const char *word = getenv(FF_TUNING_PROCESS);
+	bool tunes = word && strtoll(word, NULL, 10) == (long long)getpid();
+	int code = ff_cli_switch("FF_CUDA_TUNE", &tunes, err);
+	const struct ff_plans *p = code < 0 ? NULL : plans_of(dev);
 
-	return p && p->folder[0];
+	*ret = tunes && p && p->folder[0];
+	return code;
 }
 
 void ff_plans_close(struct ff_plans *p)

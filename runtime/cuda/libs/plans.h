@@ -12,8 +12,9 @@ struct ff_plans;
 /* A line that was kept for `problem`, a line too, by such a device with these libraries; false
  * where there is none that is whole.  Nobody is told why. */
 bool ff_plans_find(struct ff_device *dev, const char *problem, char choice[FF_PLANS_TEXT]);
-/* Whether there is a place where choices are kept. */
-bool ff_plans_has_folder(struct ff_device *dev);
+/* Whether this process times what libraries offer (FF_CUDA_TUNE): only where choices are kept,
+ * since another time might choose another, with a larger workspace. */
+int ff_plans_tune(struct ff_device *dev, bool *ret, struct ff_error *err);
 /* Nothing is kept where that cannot be. */
 void ff_plans_keep(struct ff_device *dev, const char *problem, const char *choice);
 void ff_plans_close(struct ff_plans *p);

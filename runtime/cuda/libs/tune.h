@@ -1,19 +1,23 @@
-/* Plans of cuDNN are timed on the device.  SPDX-License-Identifier: Apache-2.0 */
+/* Ways to compute something are timed on the device.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_TUNE_H
 #define FF_CUDA_TUNE_H
 
-#include "parts.h"
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#define FF_TRIED 6 /* plans of a problem, in the order of heuristics */
-
-struct ff_tried {
-	cudnnBackendDescriptor_t plan, config;
-	int64_t workspace;
+struct ff_trial {
+	int64_t n;     /* ways, in the order of heuristics */
+	int64_t bytes; /* of zeroed memory (a NaN could take longer) for all that is read and
+			  written */
+	const void *arg;
+	/* Gives way `i` to the queue; false: it cannot be. */
+	bool (*run)(const void *arg, int64_t i, char *memory, cudaStream_t queue);
 };
 
-/* The number of the fastest of `n` plans on made-up tensors; the first where there is no memory for
- * them, or nothing runs. */
-int64_t ff_tune(const struct ff_kernel *k, cudnnHandle_t handle, const struct ff_plan_problem *q,
-		const struct ff_tried *tried, int64_t n);
+/* The number of the fastest; the first where there is no memory, or nothing runs. */
+int64_t ff_tune(const struct ff_trial *t);
+/* Takes `bytes` from the end of such memory; where they begin. */
+int64_t ff_trial_take(struct ff_trial *t, int64_t bytes);
 
 #endif
