@@ -30,6 +30,8 @@ DEEPBENCH = "baidu-research/DeepBench @ da81ba7, results/train (Apache-2.0)"
 NEUSIGHT = "sitar-lab/NeuSight @ 6945927, scripts/asplos (MIT)"
 AIC = "ai-dynamo/aiconfigurator @ 095f58a (Apache-2.0)"
 CLBLAS = "clMathLibraries/clBLAS @ 6311c6b, doc/performance (Apache-2.0): cuBLAS 7.0 at the boost clock"
+CUDNN = "NVIDIA/cudnn-frontend @ df73764, 0af834f, benchmark (MIT): cuDNN 9.19, 9.27 on H200, the same chip"
+OURS = "bench/h100_kernels.csv: cuDNN 9.19 as PyTorch calls it"
 VIDUR = "microsoft/vidur @ 7d47513, data/profiling (MIT)"
 
 # multiprocessors, float32 and tensor core FLOP/s, bytes/s, and the documents that say so
@@ -90,6 +92,8 @@ SCALED = {("A100-PCIE-40GB", "convolution.float32"): ("V100-16GB", "3 x 3 forwar
 # How far the power limit holds the clock down: with this, products that take 20 us and 20 ms are equally far off; without
 # it those of over 5 ms are predicted 6 to 9 % fast, those of 0.1 ms 6 % slow.  A100's tables show nothing of the kind.
 SUSTAINED = {("H100-80GB", "product.bfloat16"): .88}
+# of instructions that float32 has none of, so that it is inferred from an older kind's
+NO_OTHER_TYPE = [("H100-80GB", "attention.bfloat16")]
 # classes of which forward alone was measured, and what stands for their gradients
 ASSUMED_BACK = {
     "softmax": "forward: 2.6 to 2.95 times its time in operators of BERT and GPT (NeuSight), by 1.5 times its bytes",
@@ -213,6 +217,22 @@ def vidur_products(folder, gpu):
             for r in read(folder, f"vidur_ops_{gpu}") if r["op"].startswith("gemm") and float(r["median_us"]) >= 8]
 
 
+def attention_pass(sizes, back):
+    """Of bench/torch_kernels.py's sizes; what names a shape comes first."""
+    batch, heads, kv, places, size, causal = map(float, sizes.split())
+    share = (places + 1) / 2 / places if causal else 1
+    return (f"attention count={batch * heads:.0f} m={places:.0f} n={places:.0f} k={size:.0f} share={share:.17g} "
+            f"back={back} bfloat16=1 bytes={2 * batch * places * size * (2 + 2 * back) * (heads + kv):.0f}")
+
+
+def cudnn_attention(name):
+    """Of a table in bench/, both ways."""
+    with open(ROOT / "bench" / name, encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
+    return [(attention_pass(r["sizes"], int(r["direction"] == "backward")), float(r["us"])) for r in rows
+            if r["class"] == "attention"]
+
+
 def attention(folder, gpu):
     ret = []
     for r in read(folder, f"aic_attnfwd_{gpu}"):
@@ -265,9 +285,11 @@ def tables(folder):
     for kind, gpu, name in ("A100-80GB", "a100_sxm80", "a100"), ("H100-80GB", "h100_sxm80", "h100"):
         add(kind, "product.bfloat16", AIC, aic_products(folder, gpu))
         add(kind, "product.bfloat16", f"{VIDUR}: products of layers, float16", vidur_products(folder, name))
-        add(kind, "attention.bfloat16", f"{AIC}: forward", attention(folder, gpu))
         add(kind, "stream", f"{VIDUR}: add", vidur(folder, name, "add", "stream", 3))
         add(kind, "norm", f"{VIDUR}: input_layernorm", vidur(folder, name, "input_layernorm", "norm", 2))
+    add("A100-80GB", "attention.bfloat16", f"{AIC}: forward", attention(folder, "a100_sxm80"))
+    add("H100-80GB", "attention.bfloat16", OURS, cudnn_attention("h100_kernels.csv"))
+    add("H100-80GB", "attention.bfloat16", CUDNN, cudnn_attention("cudnn_attention.csv"))
     add("H100-80GB", "product.float32", NEUSIGHT, neusight_products(folder, "neusight_test_gemm_h100_sxm80"))
     return ret
 
@@ -300,16 +322,23 @@ def is_eager(source):
     return source.startswith(NEUSIGHT)
 
 
+def is_forward(named):
+    """Whether no gradient was timed."""
+    return not any(" back=1" in shape for _, rows in named for shape, _ in rows)
+
+
 class Fit:
     """Coordinate descent on the mean of the errors' logarithms."""
 
-    def __init__(self, tool, model, which, no_floor=False):
-        self.no_floor = no_floor
+    def __init__(self, tool, model, which, no_floor=False, forward=False):
+        self.no_floor, self.forward = no_floor, forward
         self.tool, self.model, self.which = tool, model, which
         self.parameters = model["classes"][which]["parameters"]
         self.file = tempfile.NamedTemporaryFile("w", suffix=".json")
 
     def predict(self, lines):
+        if not lines:
+            return []
         self.file.seek(0)
         self.file.truncate()
         json.dump(self.model, self.file)
@@ -337,12 +366,12 @@ class Fit:
         bound = "." not in self.which
         return [p for p in self.parameters if not (bound and p in ("floor_us", "backward")) and
                 not (self.no_floor and p == "floor_us") and p != "sustained" and
-                not (self.which.startswith("attention") and p == "backward")]
+                not (self.forward and p == "backward")]
 
     def move(self, name, step):
         old = self.parameters[name]
         low, high = LIMITS.get(name.split("_1")[0].split("_2")[0].split("_6")[0].split("_3")[0], (1e-3, 50))
-        if "." not in self.which and name == "share":
+        if name == "share" and not self.which.startswith("recurrent"):
             low, high = MEMORY
         new = old + step / 2 if name == "waves" else max(old, 1e-3) * math.exp(step)
         self.parameters[name] = min(max(new, low), high)
@@ -421,7 +450,7 @@ def scale(f, other, rows):
 def fit(tool, models, model, which, named, starts=3):
     """`named` are rows by source."""
     kind, sources = model["name"], [rows for _, rows in named]
-    f = Fit(tool, model, which, all(is_eager(source) for source, _ in named))
+    f = Fit(tool, model, which, all(is_eager(source) for source, _ in named), is_forward(named))
     if f.no_floor:
         f.parameters["floor_us"] = FLOOR[kind]
     if (kind, which) in SCALED:
@@ -454,8 +483,8 @@ def mean(values):
 
 
 def fold(shape, folds):
-    """The same of equal shapes."""
-    return zlib.crc32(shape.encode()) % folds
+    """The same of equal shapes, and of both ways through attention."""
+    return zlib.crc32((shape.split(" back=")[0] if shape.startswith("attention") else shape).encode()) % folds
 
 
 def infer(models, kind, key):
@@ -467,6 +496,8 @@ def infer(models, kind, key):
     other_type = key.replace("float32", "X").replace("bfloat16", "float32").replace("X", "bfloat16")
     for other in [kind, *NEAREST[kind]]:
         c = models[other]["classes"].get(other_type)
+        if (other, other_type) in NO_OTHER_TYPE:
+            continue
         if c and c["basis"] == "measured":
             return f"{other} in {other_type.split('.')[1]}", c
     name = {"pool": "stream", "lookup": "stream", "softmax": "stream", "attention": "softmax"}.get(key.split(".")[0])
@@ -555,7 +586,7 @@ def main():
         on = [MEASURED_ON[kind][1]] if kind in MEASURED_ON else []
         c.update(basis="measured", source="; ".join([source for source, _ in named] + on), rows=sum(map(len, sources)),
                  error=round(mean([mean(off) for off in fitted]), 3))
-        if which.split(".")[0] in ASSUMED_BACK:
+        if which.split(".")[0] in ASSUMED_BACK and is_forward(named):
             c["backward"] = f"inferred from {ASSUMED_BACK[which.split('.')[0]]}"
         held = held_out(tool, models, models[kind], which, named) if options.check else fitted
         for (source, rows), near, far in zip(named, fitted, held):

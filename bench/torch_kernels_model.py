@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fit_devices import MODELS, ROOT, convolution, product
+from fit_devices import MODELS, ROOT, attention_pass, convolution, product
 
 PASSES = {"forward": "forward", "backward data": "image", "backward weights": "filter"}
 # arrays of the operand's size that are read and written
@@ -40,11 +40,7 @@ def shape_of(row):
         names = ("n", "c", "h", "w", "k", "r", "s", "stride", "pad_h", "pad_w")
         return convolution(dict(zip(names, sizes)), PASSES[way], bf16)
     if row["class"] == "attention":
-        b, heads, kv, places, head, causal = sizes
-        share = (places + 1) / 2 / places if causal else 1
-        back = int(way == "backward")
-        return (f"attention count={b * heads:.0f} m={places:.0f} n={places:.0f} k={head:.0f} share={share:.17g} "
-                f"back={back} bfloat16=1 bytes={2 * b * places * head * (2 + 2 * back) * (heads + kv):.0f}")
+        return attention_pass(row["sizes"], int(way == "backward"))
     for word, passes in (("stream", STREAMS), ("norm", NORMS), ("softmax", SOFTMAX)):
         if of in passes:
             size = (2 if bf16 else 4) * passes[of] * sizes[0] * sizes[1]
