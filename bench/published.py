@@ -2,18 +2,22 @@
 """Predicted beside published times of whole training steps on GPUs.
 
 usage: bench/published.py FOLDER [--build build] [--out out] [--costs analytic] [--rows 250 | --all] [--jobs 1]
-                          [--machine GPU=MACHINE]... [--framework NAME]... [--clusters] [--svg FILE]
-                          [--verbose]
+                          [--machine GPU=MACHINE]... [--framework NAME]... [--composed] [--clusters]
+                          [--svg FILE] [--verbose]
 
 FOLDER has tables of what others measured, as CSV with a header.  Those that are there are read:
 
   vtrain_e2e_open.csv   Megatron-DeepSpeed: GPTs on A100 by tensor, data and pipeline parallelism and
-                        size of micro-batches (VIA-Research/vTrain @ f8dda84, data, MIT): activations are
-                        recomputed in full, 1F1B, gradients are all-reduced behind backward, at once
+                        size of micro-batches (VIA-Research/vTrain @ f8dda84, data, MIT): 1F1B,
+                        gradients are all-reduced behind backward, at once, and, as its configurations
+                        say, activations recomputed in full
   neusight_e2e.csv      eager PyTorch, float32 without TF32, forward and backward: one GPU, and four by
                         dp4, tp4, pp4_1 (sitar-lab/NeuSight @ 6945927, scripts/asplos, MIT)
   endtoend_open.csv     resnet50 and BERT for SQuAD, data-parallel on 1 to 8 GPUs, the input pipeline
                         and the optimizer in it (lambdal/deeplearning-benchmark @ aa5addb, no licence found)
+
+The first table is no measurement, but sums of vTrain's own (bench/composed.py).  --composed takes its rows as these
+have them: nothing is recomputed, and of 50257 words each of t shards has 50257 // t.
 
 With --clusters also three steps on 4 to 16 nodes (Narayanan et al., "Efficient Large-Scale Language Model Training on
 GPU Clusters Using Megatron-LM", SC 2021, table 1), by the micro-batches that are predicted fastest, as it names none.
@@ -180,6 +184,15 @@ def of_selene(layers, width, heads, tensor, gpus, batch, rate):
 TABLES = (("vtrain_e2e_open.csv", of_vtrain), ("neusight_e2e.csv", of_neusight), ("endtoend_open.csv", of_lambda))
 
 
+def as_composed(r):
+    """Megatron-DeepSpeed's row as vTrain sums it up."""
+    if r.framework != MEGATRON:
+        return r
+    t = int(r.strategy.split(":")[1].split(",")[0])
+    zoo = tuple(f"vocabulary={50257 // t * t}" if a.startswith("vocabulary=") else a for a in r.zoo)
+    return r._replace(strategy=r.strategy.replace(",recompute", ""), zoo=zoo)
+
+
 def mean_of_equal(rows):
     """What was measured several times, or on several hosts, counts once."""
     found = compared.by_key(rows, lambda r: r._replace(measured=0))
@@ -188,7 +201,7 @@ def mean_of_equal(rows):
 
 def comparable(r):
     """Rows with the same of these differ in their strategies alone."""
-    return r.gpu, r.gpus, r.zoo
+    return r.gpu, r.gpus, tuple(a for a in r.zoo if not a.startswith("vocabulary="))
 
 
 def evenly(rows, n):
@@ -422,6 +435,7 @@ def main():
     p.add_argument("--machine", action="append", default=[], metavar="GPU=MACHINE", help="what a GPU is of")
     p.add_argument("--framework", action="append", choices=tuple(FRAMEWORKS),
                    help="its rows alone (preset: all)")
+    p.add_argument("--composed", action="store_true", help="Megatron-DeepSpeed's rows as they were computed")
     p.add_argument("--clusters", action="store_true", help="steps on several nodes, too")
     p.add_argument("--svg", metavar="FILE", help="write a scatter plot of frameworks' steps there")
     p.add_argument("--verbose", action="store_true", help="print each row, too")
@@ -429,7 +443,8 @@ def main():
     wanted = o.framework or tuple(FRAMEWORKS)
     rows = []
     for name, make in TABLES:
-        made = mean_of_equal([r for r in map(make, read(o.folder, name)) if r])
+        made = [r for r in map(make, read(o.folder, name)) if r]
+        made = mean_of_equal(map(as_composed, made) if o.composed else made)
         rows += evenly([r for r in made if r.framework in wanted], None if o.all else o.rows)
     points = predict_all(rows, o)
     if not points:
