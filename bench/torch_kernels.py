@@ -154,7 +154,7 @@ def transformer_products():
         for n, k in ((3 * width // t, width), (width, width // t), (4 * width // t, width), (width, 4 * width // t)):
             if n % 8 == 0 and k % 8 == 0 and n * k * m < 2.5e12:
                 yield m, n, k
-    for width, m, words in itertools.product((768, 1600, 4096), (2048, 8192), (50304, 50257, 32000)):
+    for width, m, words in itertools.product((768, 1600, 4096), (1024, 2048, 4096, 8192), (50304, 50257, 12564, 32000)):
         yield m, words, width
 
 
