@@ -19,6 +19,7 @@
 struct said {
 	uint64_t asked;
 	uint64_t bits; /* of its weights, after two steps */
+	double sum;    /* of the squares of these */
 };
 
 static char folder[] = "/tmp/ff-plans-XXXXXX";
@@ -83,6 +84,34 @@ static void make_graph(struct ff_arena *a, struct ff_graph *ret)
 	RIG_OK(ff_builder_finish(b, ret, &err));
 }
 
+/* Behind a convolution another one, whose filters can be had by unfolded images. */
+static void make_deeper(struct ff_arena *a, struct ff_graph *ret)
+{
+	union ff_attrs x = {.input = {.rank = 4, .shape = {6, 3, 5, 5}}};
+	union ff_attrs y = {.input = {.rank = 1, .shape = {6}, .dtype = FF_I32, .classes = 3}};
+	union ff_attrs conv = ff_attrs_preset(FF_OP_CONV2D), fc = ff_attrs_preset(FF_OP_LINEAR);
+	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};
+	struct ff_builder *b;
+	struct ff_error err;
+	uint32_t in[2];
+
+	RIG_OK(ff_builder_create("plans", a, &b, &err));
+	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+	conv.conv.out_channels = 8;
+	conv.conv.kernel[0] = conv.conv.kernel[1] = 3;
+	in[0] = ff_builder_add(b, FF_OP_CONV2D, "conv", &conv, in, 1);
+	in[0] = ff_builder_add(b, FF_OP_RELU, "relu", NULL, in, 1);
+	for (int i = 0; i < 2; i++)
+		conv.conv.pad[0][i] = conv.conv.pad[1][i] = 1;
+	in[0] = ff_builder_add(b, FF_OP_CONV2D, "deeper", &conv, in, 1);
+	in[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, in, 1);
+	fc.linear.out_features = 3;
+	in[0] = ff_builder_add(b, FF_OP_LINEAR, "last", &fc, in, 1);
+	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+	RIG_OK(ff_builder_finish(b, ret, &err));
+}
+
 static uint64_t count_asked(void)
 {
 	void *module = dlopen(getenv("FF_CUDA_MODULE"), RTLD_NOW | RTLD_NOLOAD);
@@ -118,6 +147,9 @@ static void train(struct said *ret)
 		RIG_OK(ff_executor_step(rig.x, step, &err));
 	weights = rig_weights(&rig, false, &s.arena, &n);
 	ret->bits = ff_fnv1a(weights, (size_t)n * sizeof(*weights));
+	ret->sum = 0;
+	for (int64_t i = 0; i < n; i++)
+		ret->sum += (double)weights[i] * (double)weights[i];
 	ret->asked = count_asked();
 	rig_close(&rig);
 	scene_close(&s);
@@ -403,6 +435,20 @@ START_TEST(no_longer_there)
 }
 END_TEST
 
+#define LINE 4096
+
+/* The third one says of what a choice is, the fourth which. */
+static void read_lines(const char *path, char line[4][LINE])
+{
+	FILE *f = fopen(path, "r");
+
+	ck_assert_ptr_nonnull(f);
+	for (int i = 0; i < 4; i++)
+		if (!fgets(line[i], LINE, f))
+			line[i][0] = '\0';
+	fclose(f);
+}
+
 /* What was timed, as files name it: how many engines of convolutions and algorithms of products,
  * and of those slow ones. */
 static uint32_t n_engines, n_products, n_slow;
@@ -417,14 +463,9 @@ static bool is_slow_product(const char *choice)
 
 static void count_timed(const char *path)
 {
-	char line[4][4096] = {""};
-	FILE *f = fopen(path, "r");
+	char line[4][LINE];
 
-	ck_assert_ptr_nonnull(f);
-	for (int i = 0; i < 4; i++)
-		if (!fgets(line[i], sizeof(line[i]), f))
-			line[i][0] = '\0';
-	fclose(f);
+	read_lines(path, line);
 	if (!strstr(line[2], ", timed"))
 		return;
 	if (strstr(line[2], "product")) {
@@ -485,6 +526,43 @@ START_TEST(timed)
 }
 END_TEST
 
+static uint32_t n_unfolded, n_convolved;
+
+static void count_ways(const char *path)
+{
+	char line[4][LINE];
+
+	read_lines(path, line);
+	n_unfolded += !strcmp(line[3], "unfolded\n");
+	n_convolved += !strcmp(line[3], "convolved\n");
+}
+
+/* Gradients of filters, by what takes less time, and the same but for rounding. */
+START_TEST(ways)
+{
+	static const char *const slow[] = {"FF_DOUBLE_SLOW", "FF_DOUBLE_SLOW_PRODUCT"};
+	struct said said[2], plain;
+
+	for (int i = 0; i < 2; i++) {
+		setup();
+		make = make_deeper;
+		ck_assert_int_eq(setenv(slow[i], "-1", 1), 0);
+		ck_assert_int_eq(setenv("FF_CUDA_TUNE", "1", 1), 0);
+		said[i] = run();
+		ck_assert_int_eq(unsetenv("FF_CUDA_TUNE"), 0);
+		ck_assert_int_eq(unsetenv(slow[i]), 0);
+		n_unfolded = n_convolved = 0;
+		walk(folder, count_ways);
+		ck_assert_uint_eq(n_unfolded, i == 0);
+		ck_assert_uint_eq(n_convolved, i == 1);
+		plain = run(); /* as was kept */
+		ck_assert_uint_eq(plain.asked, 0);
+		ck_assert_uint_eq(plain.bits, said[i].bits);
+	}
+	ck_assert_double_eq_tol(said[0].sum, said[1].sum, 1e-5 * said[1].sum);
+}
+END_TEST
+
 START_TEST(at_once)
 {
 	int end[4];
@@ -515,6 +593,7 @@ static Suite *suite(void)
 	tcase_add_test(t, other_version);
 	tcase_add_test(t, no_longer_there);
 	tcase_add_test(t, timed);
+	tcase_add_test(t, ways);
 	tcase_add_test(t, at_once);
 	suite_add_tcase(s, t);
 	return s;

@@ -8,6 +8,7 @@
  * cuDNN's gradients of weights heed no padding behind an image that is more than before it.  There
  * such images are brought into larger ones, with zeros around them.
  *
+ * In float32 the weights' gradient is made of unfolded images where that is faster (filter_way.h).
  * In bfloat16 the weights' gradient stays float32.  Where cuDNN writes no float32 from
  * bfloat16, images are unfolded, or widened first; what is multiplied then is exact in TF32.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -19,6 +20,7 @@
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"
 #include "cuda/libs/dnn.h"
+#include "filter_way.h"
 #include "pointwise.h"
 #include "unfold.h"
 
@@ -76,6 +78,11 @@ static void split_bands(const struct ff_work *w, struct conv *c)
 }
 
 /* ---- which kernels ---- */
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
 
 static void fill_shape(const struct ff_kernel *k, const struct conv *c, const struct band *b,
 		enum ff_conv_pass pass, struct ff_conv_shape *s)
@@ -135,10 +142,43 @@ static void fill_weight_shape(const struct ff_kernel *k, const struct conv *c, c
 	s->weight_align = ff_conv_alignment(b->at.first_weight * FF_F32_BYTES);
 }
 
+/* In float32 images are unfolded where that was found to be faster than cuDNN.  Scratch: `scratch`
+ * before that way or the other. */
+static int find_way(struct ff_kernel *k, const struct conv *c, struct band *b,
+		const struct ff_conv_shape *s, int64_t scratch, struct ff_error *err)
+{
+	int64_t reserved = k->reserved_bytes, planned = k->scratch_bytes, unfolded;
+	enum ff_filter_way way = FF_FILTER_CONVOLVED;
+	int code = FF_OK;
+
+	if (c->n_bands == 1 && !b->at.pack_in && !b->is_larger &&
+			ff_unfold_serves(k, &b->filter, c->type))
+		code = ff_filter_way(k, s, &way, err);
+	if (code < 0 || way == FF_FILTER_CONVOLVED)
+		return code;
+	k->scratch_bytes = scratch;
+	code = ff_unfold_prepare(k, &b->filter, c->type, &c->in_image, &b->unfold, err);
+	unfolded = k->scratch_bytes;
+	k->scratch_bytes = larger(planned, unfolded);
+	if (code == FF_OK && way == FF_FILTER_UNKNOWN)
+		way = ff_filter_time(k, s, b->weight, &b->unfold);
+	b->unfolds = way == FF_FILTER_UNFOLDED;
+	k->scratch_bytes = b->unfolds ? unfolded : planned;
+	if (b->unfolds) {
+		b->weight = NULL;
+		return code;
+	}
+	ff_unfold_finish(&b->unfold);
+	memset(&b->unfold, 0, sizeof(b->unfold));
+	k->reserved_bytes = reserved;
+	return code;
+}
+
 static int find_backward(
 		struct ff_kernel *k, const struct conv *c, struct band *b, struct ff_error *err)
 {
 	struct ff_conv_shape s;
+	int64_t scratch;
 	int code = FF_OK;
 
 	if (c->need_din) {
@@ -147,9 +187,12 @@ static int find_backward(
 	}
 	if (!c->need_weight)
 		return code;
+	scratch = k->scratch_bytes;
 	fill_weight_shape(k, c, b, &s);
 	if (code == FF_OK)
 		code = ff_conv_find(k, &s, &b->weight, err);
+	if (code == FF_OK && b->weight && c->type == FF_F32)
+		return find_way(k, c, b, &s, scratch, err);
 	if (code < 0 || b->weight || c->type == FF_F32)
 		return code;
 	b->unfolds = c->n_bands == 1 && !b->at.pack_in && ff_unfold_serves(k, &b->filter, c->type);
@@ -158,11 +201,6 @@ static int find_backward(
 	s.type = FF_F32;
 	s.tf32 = b->widen = true;
 	return ff_conv_find(k, &s, &b->weight, err);
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
 }
 
 static int prepare_band(struct ff_kernel *k, struct conv *c, struct band *b, bool backward,

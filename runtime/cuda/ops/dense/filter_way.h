@@ -1,0 +1,21 @@
+/* Which of two ways makes gradients of filters.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_FILTER_WAY_H
+#define FF_CUDA_FILTER_WAY_H
+
+#include "cuda/libs/dnn.h"
+#include "unfold.h"
+
+enum ff_filter_way {
+	FF_FILTER_CONVOLVED, /* by cuDNN's plan */
+	FF_FILTER_UNFOLDED,
+	FF_FILTER_UNKNOWN, /* it is to be timed */
+};
+
+/* As was kept; else by cuDNN, unless this process times. */
+int ff_filter_way(const struct ff_kernel *k, const struct ff_conv_shape *s, enum ff_filter_way *ret,
+		struct ff_error *err);
+/* Times both; what is faster is kept. */
+enum ff_filter_way ff_filter_time(const struct ff_kernel *k, const struct ff_conv_shape *s,
+		const struct ff_plan *plan, const struct ff_unfold *u);
+
+#endif
