@@ -41,7 +41,7 @@ static int describe(struct ff_device *dev, struct ff_error *err)
 	/* in KiB: within the L2 cache of all that have tensor cores for bfloat16 */
 	dev->unfold_bytes = 32 << 10;
 	if (code == FF_OK)
-		code = ff_cli_count("FF_CUDA_UNFOLD", 1, 1 << 20, &dev->unfold_bytes, err);
+		code = ff_cli_count("FF_CUDA_UNFOLD", 0, 1 << 20, &dev->unfold_bytes, err);
 	dev->unfold_bytes <<= 10;
 	if (persistent && meets)
 		dev->persistent = multiprocessors;

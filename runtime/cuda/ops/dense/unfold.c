@@ -40,9 +40,9 @@ static int64_t share_of(const struct ff_filter *f, enum ff_dtype type, int64_t r
 
 bool ff_unfold_serves(const struct ff_kernel *k, const struct ff_filter *f, enum ff_dtype type)
 {
-	int64_t share = share_of(f, type, k->dev->unfold_bytes);
+	int64_t room = k->dev->unfold_bytes, share = share_of(f, type, room);
 
-	return f->groups == 1 && f->c * ff_dtype_bytes(type) % WIDE == 0 &&
+	return room > 0 && f->groups == 1 && f->c * ff_dtype_bytes(type) % WIDE == 0 &&
 	       share * pixels(f->windows.out) * row_bytes(f, type) <= MOST;
 }
 
