@@ -51,13 +51,16 @@ static void make_run(struct synthetic *y, uint64_t run)
 	pthread_mutex_unlock(&y->making);
 }
 
-static inline float value_at(struct synthetic *y, uint64_t i)
+/* Values from number `i` on; at most *n, which becomes how many of them are one behind the other.
+ */
+static const float *values_at(struct synthetic *y, uint64_t i, int32_t *n)
 {
-	uint64_t at = i % POOL_VALUES;
+	uint64_t at = i % POOL_VALUES, left = RUN - at % RUN;
 
 	if (!atomic_load_explicit(&y->made[at / RUN], memory_order_acquire))
 		make_run(y, at / RUN);
-	return y->pool[at];
+	*n = (uint64_t)*n < left ? *n : (int32_t)left;
+	return y->pool + at;
 }
 
 /* Training samples come first, then those for testing. */
@@ -79,18 +82,26 @@ static int synthetic_reals(struct ff_source *s, const struct ff_pick *p, int64_t
 {
 	struct synthetic *y = (struct synthetic *)s;
 	const struct ff_field *f = &y->fields->field[p->field];
-	uint64_t class = (uint64_t)class_of(y, p), id = sample_id(y, p), k = (uint64_t)first;
+	uint64_t class = (uint64_t)class_of(y, p), id = sample_id(y, p);
+	uint64_t offset = (uint64_t)first;
 	uint64_t a, b;
 
 	(void)err;
 	if (f->target || p->field != y->first)
-		k += ff_philox_at(y->seed, VALUES_STREAM(f->stream), 0);
-	a = ff_philox_at(y->seed, STREAM(PURPOSE_CLASS), class) + k;
-	b = ff_philox_at(y->seed, STREAM(PURPOSE_SAMPLE), id) + k;
-	for (int32_t i = 0; i < n && f->binary && f->target; i++, a++)
-		out[i * step] = value_at(y, a) > 0;
-	for (int32_t i = 0; i < n && !(f->binary && f->target); i++, a++, b++)
-		out[i * step] = value_at(y, a) + (f->target ? 0 : value_at(y, b));
+		offset += ff_philox_at(y->seed, VALUES_STREAM(f->stream), 0);
+	a = ff_philox_at(y->seed, STREAM(PURPOSE_CLASS), class) + offset;
+	b = ff_philox_at(y->seed, STREAM(PURPOSE_SAMPLE), id) + offset;
+	for (int32_t i = 0, run; i < n; i += run, out += run * step) {
+		const float *of_class, *of_sample;
+
+		run = n - i;
+		of_class = values_at(y, a + (uint64_t)i, &run);
+		of_sample = values_at(y, b + (uint64_t)i, &run);
+		for (int32_t k = 0; k < run; k++)
+			out[k * step] = !f->target  ? of_class[k] + of_sample[k]
+					: f->binary ? of_class[k] > 0
+						    : of_class[k];
+	}
 	return FF_OK;
 }
 

@@ -8,7 +8,7 @@
  * cuDNN's gradients of weights heed no padding behind an image that is more than before it.  There
  * such images are brought into larger ones, with zeros around them.
  *
- * In float32 the weights' gradient is made of unfolded images where that is faster (filter_way.h).
+ * The weights' gradient is made of unfolded images where that is faster (filter_way.h).
  * In bfloat16 the weights' gradient stays float32.  Where cuDNN writes no float32 from
  * bfloat16, images are unfolded, or widened first; what is multiplied then is exact in TF32.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -142,7 +142,7 @@ static void fill_weight_shape(const struct ff_kernel *k, const struct conv *c, c
 	s->weight_align = ff_conv_alignment(b->at.first_weight * FF_F32_BYTES);
 }
 
-/* In float32 images are unfolded where that was found to be faster than cuDNN.  Scratch: `scratch`
+/* Images are unfolded where that was found to be faster than cuDNN.  Scratch: `scratch`
  * before that way or the other. */
 static int find_way(struct ff_kernel *k, const struct conv *c, struct band *b,
 		const struct ff_conv_shape *s, int64_t scratch, struct ff_error *err)
@@ -191,9 +191,9 @@ static int find_backward(
 	fill_weight_shape(k, c, b, &s);
 	if (code == FF_OK)
 		code = ff_conv_find(k, &s, &b->weight, err);
-	if (code == FF_OK && b->weight && c->type == FF_F32)
+	if (code == FF_OK && b->weight)
 		return find_way(k, c, b, &s, scratch, err);
-	if (code < 0 || b->weight || c->type == FF_F32)
+	if (code < 0 || c->type == FF_F32)
 		return code;
 	b->unfolds = c->n_bands == 1 && !b->at.pack_in && ff_unfold_serves(k, &b->filter, c->type);
 	if (b->unfolds)
