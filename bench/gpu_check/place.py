@@ -3,6 +3,7 @@
 import glob
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -144,8 +145,21 @@ def link_compiler(folders):
             (LINKS / "lib" / path.name).symlink_to(path)
 
 
+def cudnn_version(folder):
+    """As its header there says, (9, 19, 0); empty where there is none."""
+    path = pathlib.Path(folder) / "cudnn_version.h"
+    text = path.read_text(errors="replace") if path.exists() else ""
+    return tuple(int(n) for n in re.findall(r"^#define CUDNN_(?:MAJOR|MINOR|PATCHLEVEL)\s+(\d+)", text, re.M))
+
+
+def is_older(name, headers, folders):
+    """Whether the wheels' cuDNN is newer: attention wants 9.16, and a toolkit's may be older."""
+    own = max((cudnn_version(h.parent) for h in headers), default=())
+    return name == "cudnn" and own < max((cudnn_version(pathlib.Path(f) / "include") for f in folders), default=())
+
+
 def link_libraries(python):
-    """What the toolkit lacks, from the wheels; returns where each comes from."""
+    """What the toolkit lacks or has an older one of, from the wheels; returns where each comes from."""
     home, origin = toolkit(), {}
     if not home:
         raise Missing("no CUDA toolkit: nvcc is neither on the PATH nor in /usr/local/cuda")
@@ -158,12 +172,13 @@ def link_libraries(python):
             f"{TRIPLET}/lib{name}.so")]
         headers = [home / "include" / header, pathlib.Path("/usr/include") / header,
                    pathlib.Path("/usr/include") / TRIPLET / header]
-        if libraries and any(h.exists() for h in headers):
+        here = libraries and any(h.exists() for h in headers)
+        if here and not is_older(name, headers, wheels(python)):
             origin[name] = "toolkit"
         elif link_library(name, header, wheels(python)):
             origin[name] = "wheels"
         else:
-            origin[name] = "missing"
+            origin[name] = "toolkit" if here else "missing"
     return origin
 
 

@@ -604,7 +604,7 @@ def all_steps():
                                      ("memcheck", "loss", 16), ("memcheck", "kernels_rows", 64))]
     steps += [Step("2 and 4 ranks, NCCL", nccl, 60), Step("CUDA graphs, NCCL", graphs_nccl, 60)]
     steps += [Step("a rank stops, NCCL", nccl_hangs, 60)]
-    steps += [Step(f"{n} ranks, tests over NCCL", ranks(n, True, 4), 90) for n in (2, 4)]
+    steps += [Step(f"{n} ranks, tests over NCCL", ranks(n, True, 4 * n), 90) for n in (2, 4)]
     steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 200) for p in TORCH_PARTS[3:]]
     steps += [Step(f"torchvision {n}", torchvision_test(n), 90) for n in TORCHVISION]

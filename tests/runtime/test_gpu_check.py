@@ -169,6 +169,14 @@ def wheels(folder):
           (place.LINKS / "include/cudnn.h").exists())
     check("what no wheel has is missing",
           not place.link_library("nccl", "nccl.h", [folder / "nvidia" / "cudnn"]))
+    own = folder / "toolkit" / "include"
+    own.mkdir(parents=True)
+    for at, minor in ((own, 14), (folder / "nvidia/cudnn/include", 19)):
+        (at / "cudnn_version.h").write_text(f"#define CUDNN_MAJOR 9\n#define CUDNN_MINOR {minor}\n"
+                                            "#define CUDNN_PATCHLEVEL 0\n")
+    check("a wheel's cuDNN goes before an older one of the toolkit",
+          place.is_older("cudnn", [own / "cudnn.h"], [folder / "nvidia/cudnn"]) and
+          not place.is_older("cudnn", [folder / "nvidia/cudnn/include/cudnn.h"], [own.parent]))
 
 
 def completeness(folder):
