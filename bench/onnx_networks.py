@@ -58,7 +58,7 @@ def lstm_names(grads, tensors):
     return done
 
 
-def stir(module):
+def change_statistics(module):
     """Statistics of norms that are not what they begin with, near those of the data."""
     with torch.no_grad():
         for m in module.modules():
@@ -71,7 +71,7 @@ def check_evaluation(name, seed):
     """A row of an export for evaluation: its outputs by the loss of a test pass."""
     torch.manual_seed(seed)
     module, inputs = NETWORKS[name]()
-    stir(module)
+    change_statistics(module)
     module.eval()
     with tempfile.TemporaryDirectory(prefix="ffonnx") as keep:
         folder = pathlib.Path(keep)
