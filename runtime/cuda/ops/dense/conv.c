@@ -8,9 +8,9 @@
  * cuDNN's gradients of weights heed no padding behind an image that is more than before it.  There
  * such images are brought into larger ones, with zeros around them.
  *
- * The weights' gradient is made of unfolded images where that is faster (filter_way.h).
  * In bfloat16 the weights' gradient stays float32.  Where cuDNN writes no float32 from
- * bfloat16, images are unfolded, or widened first; what is multiplied then is exact in TF32.
+ * bfloat16, images are unfolded, or widened first; what is multiplied then is exact in TF32.  Which
+ * of them, and whether float32 images are unfolded, is timed (filter_way.h).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -142,26 +142,26 @@ static void fill_weight_shape(const struct ff_kernel *k, const struct conv *c, c
 	s->weight_align = ff_conv_alignment(b->at.first_weight * FF_F32_BYTES);
 }
 
-/* Images are unfolded where that was found to be faster than cuDNN.  Scratch: `scratch`
- * before that way or the other. */
+/* cuDNN's plan, or unfolded images: where that is not known yet both are made, and what the slower
+ * one would have needed is not. */
 static int find_way(struct ff_kernel *k, const struct conv *c, struct band *b,
-		const struct ff_conv_shape *s, int64_t scratch, struct ff_error *err)
+		const struct ff_conv_shape *s, enum ff_filter_way way, struct ff_error *err)
 {
-	int64_t reserved = k->reserved_bytes, planned = k->scratch_bytes, unfolded;
-	enum ff_filter_way way = FF_FILTER_CONVOLVED;
+	int64_t reserved = k->reserved_bytes, scratch = k->scratch_bytes, planned, unfolded;
 	int code = FF_OK;
 
-	if (c->n_bands == 1 && !b->at.pack_in && !b->is_larger &&
-			ff_unfold_serves(k, &b->filter, c->type))
-		code = ff_filter_way(k, s, &way, err);
-	if (code < 0 || way == FF_FILTER_CONVOLVED)
-		return code;
+	if (way != FF_FILTER_UNFOLDED)
+		code = ff_conv_find(k, s, &b->weight, err);
+	if (code == FF_OK && !b->weight)
+		way = FF_FILTER_UNFOLDED;
+	planned = k->scratch_bytes;
 	k->scratch_bytes = scratch;
-	code = ff_unfold_prepare(k, &b->filter, c->type, &c->in_image, &b->unfold, err);
+	if (code == FF_OK && way != FF_FILTER_CONVOLVED)
+		code = ff_unfold_prepare(k, &b->filter, c->type, &c->in_image, &b->unfold, err);
 	unfolded = k->scratch_bytes;
 	k->scratch_bytes = larger(planned, unfolded);
 	if (code == FF_OK && way == FF_FILTER_UNKNOWN)
-		way = ff_filter_time(k, s, b->weight, &b->unfold);
+		way = ff_filter_time(k, s, c->type, b->weight, &b->unfold);
 	b->unfolds = way == FF_FILTER_UNFOLDED;
 	k->scratch_bytes = b->unfolds ? unfolded : planned;
 	if (b->unfolds) {
@@ -174,33 +174,50 @@ static int find_way(struct ff_kernel *k, const struct conv *c, struct band *b,
 	return code;
 }
 
+/* What is not known is left to cuDNN, but where it takes widened images alone. */
+static int find_weight(
+		struct ff_kernel *k, const struct conv *c, struct band *b, struct ff_error *err)
+{
+	enum ff_filter_way way = FF_FILTER_CONVOLVED;
+	int64_t scratch = k->scratch_bytes;
+	struct ff_conv_shape s;
+	bool widens, serves;
+	int code;
+
+	fill_weight_shape(k, c, b, &s);
+	code = ff_conv_find(k, &s, &b->weight, err);
+	widens = c->type != FF_F32 && !b->weight;
+	serves = c->n_bands == 1 && !b->at.pack_in && (widens || !b->is_larger) &&
+		 ff_unfold_serves(k, &b->filter, c->type);
+	if (code < 0 || (!b->weight && !widens))
+		return code;
+	if (widens) {
+		s.type = FF_F32;
+		s.tf32 = true;
+		way = FF_FILTER_UNFOLDED;
+	}
+	if (serves)
+		code = ff_filter_way(k, &s, c->type, &way, err);
+	k->scratch_bytes = scratch;
+	if (code == FF_OK && serves)
+		code = find_way(k, c, b, &s, way, err);
+	else if (code == FF_OK)
+		code = ff_conv_find(k, &s, &b->weight, err);
+	b->widen = widens && !b->unfolds;
+	return code;
+}
+
 static int find_backward(
 		struct ff_kernel *k, const struct conv *c, struct band *b, struct ff_error *err)
 {
 	struct ff_conv_shape s;
-	int64_t scratch;
 	int code = FF_OK;
 
 	if (c->need_din) {
 		fill_shape(k, c, b, FF_CONV_DATA, &s);
 		code = ff_conv_find(k, &s, &b->data, err);
 	}
-	if (!c->need_weight)
-		return code;
-	scratch = k->scratch_bytes;
-	fill_weight_shape(k, c, b, &s);
-	if (code == FF_OK)
-		code = ff_conv_find(k, &s, &b->weight, err);
-	if (code == FF_OK && b->weight)
-		return find_way(k, c, b, &s, scratch, err);
-	if (code < 0 || c->type == FF_F32)
-		return code;
-	b->unfolds = c->n_bands == 1 && !b->at.pack_in && ff_unfold_serves(k, &b->filter, c->type);
-	if (b->unfolds)
-		return ff_unfold_prepare(k, &b->filter, c->type, &c->in_image, &b->unfold, err);
-	s.type = FF_F32;
-	s.tf32 = b->widen = true;
-	return ff_conv_find(k, &s, &b->weight, err);
+	return code < 0 || !c->need_weight ? code : find_weight(k, c, b, err);
 }
 
 static int prepare_band(struct ff_kernel *k, struct conv *c, struct band *b, bool backward,

@@ -11,11 +11,12 @@ enum ff_filter_way {
 	FF_FILTER_UNKNOWN, /* it is to be timed */
 };
 
-/* As was kept; else by cuDNN, unless this process times. */
-int ff_filter_way(const struct ff_kernel *k, const struct ff_conv_shape *s, enum ff_filter_way *ret,
-		struct ff_error *err);
+/* As was kept; else *ret stays, unless this process times.  `type`: of the images, which are
+ * widened for cuDNN where it is not that of `s`. */
+int ff_filter_way(const struct ff_kernel *k, const struct ff_conv_shape *s, enum ff_dtype type,
+		enum ff_filter_way *ret, struct ff_error *err);
 /* Times both; what is faster is kept. */
 enum ff_filter_way ff_filter_time(const struct ff_kernel *k, const struct ff_conv_shape *s,
-		const struct ff_plan *plan, const struct ff_unfold *u);
+		enum ff_dtype type, const struct ff_plan *plan, const struct ff_unfold *u);
 
 #endif
