@@ -28,10 +28,13 @@ static long long bucket_elements(const struct ff_regular *r)
 	return r->strategy.bucket_bytes / FF_F32_BYTES;
 }
 
-/* Groups of devices, each of which holds all that updates cut. */
+/* Groups of devices, each of which holds all that updates cut: one where shares do not divide those
+ * that hold the same, as everywhere. */
 static uint32_t groups_of(const struct ff_regular *r)
 {
-	return r->h.hybrid && r->strategy.shards ? r->h.data / r->strategy.shards : 1;
+	uint32_t shards = r->h.hybrid ? r->strategy.shards : 0;
+
+	return shards && r->h.data % shards == 0 ? r->h.data / shards : 1;
 }
 
 /* Arguments of pretrain_gpt.py (Megatron-LM, docs "Megatron FSDP" and arguments.py). */

@@ -248,6 +248,11 @@ def test_as_hybrid():
         got = torchtitan(*at)
         assert (got["data_parallel_replicate_degree"], got["data_parallel_shard_degree"]) == (2, 8), got
         assert f"(megatron:1,16,1,2,{updates})" in plan("as", "deepspeed", *at)
+    # a node has more shares than there are devices that hold the same: those are one group
+    simulate("g.json", "dgx-a100-40:2", "megatron:4,1,4,2,zero-2,hybrid", "regular.json")
+    got = torchtitan(*at)
+    assert (got["data_parallel_replicate_degree"], got["data_parallel_shard_degree"]) == (1, 1), got
+    assert "instances" not in plan("as", "megatron", *at)
 
 
 def test_as_buckets():
