@@ -4,6 +4,7 @@
 """usage: test_ffplan.py FFPLAN FFSEARCH FFZOO"""
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -248,11 +249,35 @@ def test_as_hybrid():
         got = torchtitan(*at)
         assert (got["data_parallel_replicate_degree"], got["data_parallel_shard_degree"]) == (2, 8), got
         assert f"(megatron:1,16,1,2,{updates})" in plan("as", "deepspeed", *at)
-    # a node has more shares than there are devices that hold the same: those are one group
-    simulate("g.json", "dgx-a100-40:2", "megatron:4,1,4,2,zero-2,hybrid", "regular.json")
-    got = torchtitan(*at)
-    assert (got["data_parallel_replicate_degree"], got["data_parallel_shard_degree"]) == (1, 1), got
-    assert "instances" not in plan("as", "megatron", *at)
+
+
+def test_as_drawn():
+    """Drawn plans on drawn numbers of nodes, shares of which may be more than hold the same: the degrees that torchtitan
+    is told have all devices, and no tool is told of groups that these are not."""
+    seed = int(os.environ.get("FF_TEST_SEED", "27"))
+    print("# seed", seed)
+    draw = random.Random(seed)
+    make("gpt2", 48, "layers=8", "width=96", "heads=8", "sequence=16", "vocabulary=96", file="drawn.json")
+    for _ in range(24):
+        nodes = draw.choice((1, 2, 3))
+        tensor, stages = draw.choice((1, 2, 4)), draw.choice((1, 2, 4, 8))
+        data, rest = divmod(8 * nodes, tensor * stages)
+        words = draw.choice(("zero-1", "zero-2", "zero-3")) + draw.choice(("", ",hybrid", ",hybrid", ",hybrid,zb-v"))
+        words = words if stages > 1 else words.replace(",zb-v", "")
+        name = f"megatron:{tensor},{data},{stages},2,{words}"
+        machine = f"dgx-a100-40:{nodes}"
+        if rest or 48 % (2 * data):
+            continue
+        simulate("drawn.json", machine, name, "drawn.plan")
+        at = ("drawn.plan", "--graph", "drawn.json", "--machine", machine)
+        got = torchtitan(*at)
+        assert got["data_parallel_replicate_degree"] * got["data_parallel_shard_degree"] * got["tensor_parallel_degree"] \
+            * got["pipeline_parallel_degree"] == 8 * nodes, f"{name}: {got}"
+        for tool in "megatron", "fsdp", "deepspeed":
+            text = plan("as", tool, *at)
+            groups = re.search(r"optimizer-instances (\d+)", text)
+            degrees = re.search(r"\(megatron:\d+,(\d+),", text)
+            assert not groups or int(degrees.group(1)) % int(groups.group(1)) == 0, f"{name}: {text}"
 
 
 def test_as_buckets():
