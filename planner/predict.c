@@ -213,7 +213,10 @@ int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_err
 	bool found = false;
 	int code = ff_grid_find(&grid, &j->arena, ret, j->by_hand, &found, err);
 
-	return code == FF_OK && !found
-			       ? ff_fail(err, FF_E_NOFIT, "no strategy by hand fits in memory")
-			       : code;
+	if (code == FF_OK && !found)
+		return ff_fail(err, FF_E_NOFIT,
+				"no strategy by hand fits in memory, of those that there are of "
+				"graph %s on %u devices",
+				j->in.graph.name, j->in.machine.n_devices);
+	return code;
 }

@@ -454,6 +454,10 @@ def test_best_by_hand():
     run(*at, "--proposals", "3200", "--regular", "0", "-o", "found.plan")
     assert json.loads(read("r.json"))["predicted_us"] <= best["predicted_us"]
     refuse(3, "no strategy by hand fits", *at[:7], "--memory", "1M", "--simulate", "megatron", "-o", "x.json")
+    # where there is none at all
+    zoo("mlp", "--batch", "1", "--set", "layers=0", "--set", "classes=3", "-o", "one.json")
+    refuse(3, "of those that there are of graph mlp on 4 devices", "one.json", *at[1:7], "--simulate", "megatron", "-o",
+           "x.json")
 
 
 def test_seeds():
