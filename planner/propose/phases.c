@@ -44,7 +44,7 @@ int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct f
 
 void ff_phases_finish(struct ff_phases *p)
 {
-	for (uint32_t i = 0; i < FF_MOST_MICRO; i++)
+	for (uint32_t i = 0; i < FF_MOST_MICRO + FF_MOST_GIVEN; i++)
 		ff_space_destroy(p->made[i]);
 }
 
@@ -66,15 +66,41 @@ static int make_space(struct ff_phases *p, uint32_t i, struct ff_frame *f, struc
 	return ff_space_limit(p->made[i], &p->space->limits, err);
 }
 
+/* Where space->micro has it; n_micro: nowhere. */
+static uint32_t find_count(const struct ff_space *s, uint32_t micro_batches)
+{
+	uint32_t i = 0;
+
+	while (i < s->n_micro && s->micro[i] != micro_batches)
+		i++;
+	return i;
+}
+
+/* Where its frame is, or will be; FF_MOST_MICRO + FF_MOST_GIVEN: there is no room. */
+static uint32_t find_frame(const struct ff_phases *p, uint32_t micro_batches)
+{
+	uint32_t i = find_count(p->space, micro_batches);
+
+	if (i < p->space->n_micro)
+		return i;
+	for (i = FF_MOST_MICRO; i < FF_MOST_MICRO + FF_MOST_GIVEN && p->frame[i]; i++)
+		if (p->frame[i]->micro_batches == micro_batches)
+			break;
+	return i;
+}
+
 int ff_phases_frame(struct ff_phases *p, uint32_t micro_batches, struct ff_frame **ret,
 		struct ff_error *err)
 {
 	struct ff_frame *f;
-	uint32_t i = 0;
+	uint32_t i = find_frame(p, micro_batches);
 	int code = FF_OK;
 
-	while (p->space->micro[i] != micro_batches)
-		i++;
+	if (i == FF_MOST_MICRO + FF_MOST_GIVEN)
+		return ff_fail(err, FF_E_INPUT,
+				"a search begins at plans of at most %d numbers of micro-batches "
+				"that it does not search, %u is one more",
+				FF_MOST_GIVEN, micro_batches);
 	if (p->frame[i]) {
 		*ret = p->frame[i];
 		return FF_OK;
@@ -122,17 +148,22 @@ static uint32_t draw(struct ff_phases *p, uint32_t n)
 	return ff_random_below(&p->random, n);
 }
 
-/* Twice or half as many micro-batches. */
-static bool draw_count(struct ff_phases *p, struct ff_strategy *s)
+/* Twice or half as many micro-batches; of a number that is not searched, any that is. */
+static bool change_count(struct ff_phases *p, struct ff_strategy *s, bool twice)
 {
-	uint32_t i = 0;
+	uint32_t n = p->space->n_micro, i = find_count(p->space, s->micro_batches);
 
-	while (p->space->micro[i] != s->micro_batches)
-		i++;
-	if (draw(p, 2) ? ++i == p->space->n_micro : i-- == 0)
+	if (i == n)
+		i = draw(p, n);
+	else if (twice ? ++i == n : i-- == 0)
 		return false;
 	s->micro_batches = p->space->micro[i];
 	return true;
+}
+
+static bool draw_count(struct ff_phases *p, struct ff_strategy *s)
+{
+	return change_count(p, s, draw(p, 2));
 }
 
 static bool share_devices(
@@ -451,13 +482,10 @@ static bool draw_brought(struct ff_phases *p, struct ff_strategy *s)
 static bool draw_depth(struct ff_phases *p, struct ff_strategy *s)
 {
 	bool twice = draw(p, 2);
-	uint32_t i = 0, micro = draw(p, 3);
+	uint32_t micro = draw(p, 3);
 
-	while (p->space->micro[i] != s->micro_batches)
-		i++;
-	if (micro == 1 ? ++i == p->space->n_micro : micro == 2 && i-- == 0)
+	if (micro && !change_count(p, s, micro == 1))
 		return false;
-	s->micro_batches = p->space->micro[i];
 	if (s->micro_batches > 1 && s->rule == FF_ORDER_GPIPE)
 		s->rule = FF_ORDER_1F1B;
 	return twice ? ff_depths_twice(&p->depths, s) : ff_depths_half(&p->depths, s);

@@ -5,6 +5,8 @@
 
 #include "degrees.h"
 
+#define FF_MOST_GIVEN 4
+
 /* The search with one number of micro-batches: their graph, the configs of that, and
  * the proposals. */
 struct ff_frame {
@@ -22,9 +24,10 @@ struct ff_phases {
 	uint64_t seed;
 	uint32_t chain;
 	struct ff_arena *arena;
-	struct ff_frame *frame[FF_MOST_MICRO]; /* by position in space->micro; NULL: not yet */
-	struct ff_space *made[FF_MOST_MICRO];  /* spaces that are theirs */
-	uint32_t *class, *order, *position;    /* of nodes: the first equal one; in a row */
+	/* by position in space->micro, then of other numbers; NULL: not yet */
+	struct ff_frame *frame[FF_MOST_MICRO + FF_MOST_GIVEN];
+	struct ff_space *made[FF_MOST_MICRO + FF_MOST_GIVEN]; /* spaces that are theirs */
+	uint32_t *class, *order, *position; /* of nodes: the first equal one; in a row */
 	uint32_t n_order;
 	struct ff_depths depths;        /* blocks and stages */
 	uint32_t *place;                /* scratch: by block */
@@ -39,7 +42,8 @@ int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct f
 		const struct ff_machine *m, uint64_t seed, uint32_t chain, struct ff_arena *arena,
 		struct ff_error *err);
 void ff_phases_finish(struct ff_phases *p);
-/* The frame of strategies with so many micro-batches, which the space allows. */
+/* The frame of strategies with so many micro-batches: that the space allows, or, of at most
+ * FF_MOST_GIVEN other numbers, that a plan has from which the search begins. */
 int ff_phases_frame(struct ff_phases *p, uint32_t micro_batches, struct ff_frame **ret,
 		struct ff_error *err);
 

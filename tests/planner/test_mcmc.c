@@ -339,6 +339,44 @@ START_TEST(test_no_worse_than_any_start)
 }
 END_TEST
 
+/* A search goes on from a plan of any number of micro-batches, also of one that it does not search:
+ * by thirds, or at all where the space has none. */
+START_TEST(test_given_micro_batches)
+{
+	static const char *const starts[] = {"data-parallel", NULL};
+	struct ff_graph g = fixture_mlp(24, 8, 64, 8, &arena);
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_error err = {0};
+
+	for (uint32_t k = 0; k < 2 * 24; k++) {
+		struct rig r = rig_open(&g, &m, 0);
+		struct ff_strategy given[2];
+		struct ff_search_options opt = {.seed = k,
+				.proposals = 300,
+				.given = given,
+				.n_given = 2,
+				.starts = starts};
+		struct ff_search_result found;
+		struct ff_evaluation at[2], again;
+
+		if (k & 1)
+			ff_space_allow(r.space, FF_SPACE_UPDATES | FF_SPACE_RECOMPUTE);
+		for (uint32_t i = 0; i < 2; i++) {
+			CHECK_OK(ff_strategy_single(&g, i, &arena, &given[i], &err));
+			given[i].micro_batches = i ? 24 / (1 + k / 2 % 4) : 1 + k / 2;
+			while (24 % given[i].micro_batches)
+				given[i].micro_batches--;
+			CHECK_OK(ff_evaluator_set(r.evaluator, &given[i], &at[i], &err));
+		}
+		CHECK_OK(rig_mcmc(&r, &opt, &found, &err));
+		ck_assert_double_le(found.evaluation.step_us, fmin(at[0].step_us, at[1].step_us));
+		CHECK_OK(ff_evaluator_set(r.evaluator, &found.best, &again, &err));
+		ck_assert_double_eq(again.step_us, found.evaluation.step_us);
+		rig_close(&r);
+	}
+}
+END_TEST
+
 struct watcher {
 	uint32_t calls;
 	uint64_t last;
@@ -510,6 +548,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_what_fits_is_not_laid_out);
 	tcase_add_test(c, test_repeats_by_seed);
 	tcase_add_test(c, test_no_worse_than_any_start);
+	tcase_add_test(c, test_given_micro_batches);
 	tcase_add_test(c, test_progress_stops);
 	tcase_add_test(c, test_slow_evaluations);
 	tcase_add_test(c, test_budget_in_seconds);
