@@ -5,7 +5,7 @@
 
 #include "degrees.h"
 
-#define FF_MOST_GIVEN 4
+#define FF_MOST_GIVEN 4 /* numbers of micro-batches that are not searched, of plans to begin at */
 
 /* The search with one number of micro-batches: their graph, the configs of that, and
  * the proposals. */
