@@ -47,11 +47,13 @@ extern const char *const ff_starts[];
  * many micro-batches as the space allows up to 4 N, 1F1B; "frugal", data-parallel with
  * whatever saves memory; "tables-N", tables cut by column over N neighbours, by row or by sample
  * over such groups of devices, and all else by sample. */
-/* Whether `name` is pipeline-N; or tables-N, perhaps with ",replicas" behind it: what would be cut
- * by row is the same in all groups. */
+/* Whether `name` is pipeline-N; or tables-N, perhaps with ",replicas" behind it, what would be cut
+ * by row is the same in all groups, and ",apart", tables are on the second half of the devices and
+ * what waits for none on the first. */
 struct ff_tables {
 	uint32_t columns;
-	bool replicas;
+	bool replicas, apart;
+	bool stages; /* what waits for tables is a stage of its own: its gradients are sent first */
 };
 bool ff_is_pipeline(const char *name, uint32_t *stages);
 bool ff_is_tables(const char *name, struct ff_tables *ret);

@@ -178,10 +178,17 @@ bool ff_is_pipeline(const char *name, uint32_t *stages)
 
 bool ff_is_tables(const char *name, struct ff_tables *ret)
 {
+	static const char *const words[] = {",replicas", ",apart"};
 	const char *rest = parse_numbered("tables-", name, &ret->columns);
+	bool *const said[] = {&ret->replicas, &ret->apart};
 
-	ret->replicas = rest && *rest;
-	return rest && (!*rest || !strcmp(rest, ",replicas"));
+	for (uint32_t i = 0; i < 2 && rest; i++) {
+		const size_t length = strlen(words[i]);
+
+		*said[i] = !strncmp(rest, words[i], length);
+		rest += *said[i] ? length : 0;
+	}
+	return rest && !*rest;
 }
 
 /* Whatever the limits of the space. */
@@ -203,6 +210,7 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 	}
 	if (ff_is_tables(name, &tables) && tables.replicas && !(s->what & FF_SPACE_REPLICAS))
 		return ff_fail(err, FF_E_INPUT, "%s: the space has no replicas", name);
+	tables.stages = s->what & FF_SPACE_MICRO && !s->limits.no_pipeline && !s->limits.mesh;
 	if (ff_is_tables(name, &tables))
 		return ff_start_tables(g, m, &tables, a, ret, err);
 	if (ff_is_megatron(name)) {

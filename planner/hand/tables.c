@@ -4,7 +4,9 @@
  * Training of Deep Learning Recommendation Models", ISCA 2022).  Where there is memory, groups of
  * devices may have the same columns instead: each looks up all ids and has the whole gradient, so
  * that no partial vectors are added.  What joins the vectors is cut alike, so that one message
- * moves them all to where the samples are. SPDX-License-Identifier: Apache-2.0 */
+ * moves them all to where the samples are.  What waits for no table may be computed meanwhile, on
+ * devices of its own: a lookup takes so little that many of them are mostly launches.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "tables.h"
 
 #include "space/carry_config.h"
@@ -64,13 +66,18 @@ static uint32_t dim_labelled(const struct ff_node *n, enum ff_label label)
 	return FF_NONE;
 }
 
+/* Devices in a row. */
+struct row {
+	uint32_t start, n;
+};
+
 /* Dim `column` of a node in up to `columns` parts, which divide them, on neighbours; `other` in as
  * many as there are devices for, or, FF_NONE, replicas if that is asked for. */
 static void cut(const struct ff_node *n, uint32_t column, const struct ff_tables *t, uint32_t other,
-		uint32_t n_devices, struct ff_config *ret)
+		struct row on, struct ff_config *ret)
 {
 	uint16_t degree[FF_MAX_DIMS] = {0};
-	struct ff_view view = {0};
+	struct ff_view view = {.start = on.start};
 	uint32_t by = 1, rest;
 
 	for (uint32_t i = 0; i < n->n_dims; i++)
@@ -81,7 +88,7 @@ static void cut(const struct ff_node *n, uint32_t column, const struct ff_tables
 		degree[column] = (uint16_t)by;
 		view.stride[column] = 1;
 	}
-	rest = n_devices / by;
+	rest = on.n / by;
 	if (other != FF_NONE && rest > (uint32_t)n->dim[other].extent)
 		rest = (uint32_t)n->dim[other].extent;
 	if (other != FF_NONE && rest > 1) {
@@ -156,35 +163,86 @@ static int32_t find_columns(const struct ff_graph *g, uint32_t *column)
 	return most;
 }
 
-int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, const struct ff_tables *t,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
+/* By node, whether it waits for a table. */
+static void find_waiting(const struct ff_graph *g, bool *waits)
 {
-	uint32_t *column = ff_arena_array(a, g->n_nodes, sizeof(*column));
-	struct ff_strategy s;
-	int32_t most;
-	int code = column ? ff_strategy_create(g, a, &s, err) : ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *n = &g->nodes[i];
 
-	if (code < 0)
-		return code;
-	most = find_columns(g, column);
+		waits[i] = false;
+		for (uint32_t k = n->in; k < n->in + ff_node_inputs(n) && !waits[i]; k++) {
+			uint32_t from = ff_edge_source(g, k);
+
+			waits[i] = waits[from] || is_table(g, from);
+		}
+	}
+}
+
+/* Devices for tables, and what is cut by column as they are; for what waits for none; for all else.
+ */
+struct rows {
+	struct row tables, before, behind;
+};
+
+static struct rows rows_of(const struct ff_tables *t, uint32_t n_devices)
+{
+	struct row all = {0, n_devices}, first = {0, n_devices / 2},
+		   last = {n_devices / 2, n_devices / 2};
+
+	return t->apart ? (struct rows){last, first, all} : (struct rows){all, all, all};
+}
+
+/* Whether `t` can be, `most` being the columns of the widest table. */
+static int check(const struct ff_graph *g, const struct ff_machine *m, const struct ff_tables *t,
+		int32_t most, struct ff_error *err)
+{
+	uint32_t n = rows_of(t, m->n_devices).tables.n;
+
 	if (!most)
 		return ff_fail(err, FF_E_INPUT,
 				"tables-%u: graph %s looks up no tables: expected one that does",
 				t->columns, g->name);
-	if (m->n_devices % t->columns || t->columns > (uint32_t)most)
+	if (t->apart && m->n_devices % 2)
+		return ff_fail(err, FF_E_INPUT,
+				"tables-%u,apart: expected an even number of devices, there are %u",
+				t->columns, m->n_devices);
+	if (n % t->columns || t->columns > (uint32_t)most)
 		return ff_fail(err, FF_E_INPUT,
 				"tables-%u: expected a divisor of the %u devices, and at most the "
 				"%d columns of a table",
-				t->columns, m->n_devices, most);
-	if (t->replicas && t->columns == m->n_devices)
+				t->columns, n, most);
+	if (t->replicas && t->columns == n)
 		return ff_fail(err, FF_E_INPUT,
 				"tables-%u,replicas: all %u devices have columns of their own: "
 				"expected fewer columns",
-				t->columns, m->n_devices);
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_needs_config(g, i))
-			cut(&g->nodes[i], column[i], t, other_dim(g, i, t->replicas), m->n_devices,
-					&s.config[i]);
+				t->columns, n);
+	return FF_OK;
+}
+
+int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, const struct ff_tables *t,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
+{
+	uint32_t *column = ff_arena_array(a, g->n_nodes, sizeof(*column));
+	bool *waits = ff_arena_array(a, g->n_nodes, sizeof(*waits));
+	struct rows on = rows_of(t, m->n_devices);
+	struct ff_strategy s;
+	int code = column && waits ? ff_strategy_create(g, a, &s, err) : ff_fail_memory(err);
+
+	if (code == FF_OK)
+		code = check(g, m, t, find_columns(g, column), err);
+	if (code < 0)
+		return code;
+	find_waiting(g, waits);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		struct row row = column[i] != FF_NONE ? on.tables
+				 : waits[i]           ? on.behind
+						      : on.before;
+
+		if (!ff_node_needs_config(g, i))
+			continue;
+		cut(&g->nodes[i], column[i], t, other_dim(g, i, t->replicas), row, &s.config[i]);
+		s.stage[i] = t->stages && waits[i];
+	}
 	*ret = s;
 	return FF_OK;
 }

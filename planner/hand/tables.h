@@ -10,7 +10,7 @@
 bool ff_tables_matter(const struct ff_graph *g);
 
 /* FF_E_INPUT where that many columns do not divide the devices, or no table has as many, or there
- * is nothing to replicate.  All memory from `a`. */
+ * is nothing to replicate, or devices have no halves.  All memory from `a`. */
 int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, const struct ff_tables *t,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err);
 

@@ -75,14 +75,14 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
 
 /* Starts of which there is one for each number of stages, or of columns: the best of least, twice
  * that, and so on, each with these words behind it. */
-#define MOST_WORDS 2
+#define MOST_WORDS 3
 static const struct family {
 	const char *name;
 	uint32_t least, most;
 	bool micro; /* there have to be micro-batches */
 	const char *words[MOST_WORDS];
 } families[] = {{"pipeline", 2, MOST_STAGES, true, {""}},
-		{"tables", 1, FF_MAX_DEVICES, false, {"", ",replicas"}}};
+		{"tables", 1, FF_MAX_DEVICES, false, {"", ",replicas", ",apart"}}};
 
 static const struct family *find_family(const char *called)
 {

@@ -54,6 +54,15 @@ def test_tables_begin_a_search():
         run(*at, "--proposals", "20", "--seed", str(seed), "-o", "plan.json", "--report", "r.json")
         report = conforms("r.json", "search-report")
         assert report["predicted_us"] <= 1.0001 * least, (seed, report["predicted_us"], least)
+    # a search that has time for little else: what waits for no table is beside the tables
+    zoo("dlrm_terabyte", "--batch", "2048", "-o", "few.json")
+    few = ["few.json", "--machine", "dgx-h100:1", "--costs", "analytic", "--optimizer", "sgd"]
+    run(*few, "--simulate", "tables-4,apart", "--report", "r.json")
+    apart = json.loads(read("r.json"))["predicted_us"]
+    run(*few, "--proposals", "20", "-o", "plan.json", "--report", "r.json")
+    assert json.loads(read("r.json"))["predicted_us"] <= 1.0001 * apart
+    run(*few, "--proposals", "20", "--no-pipeline", "-o", "plan.json")
+    assert not any(op.get("stage") for op in json.loads(read("plan.json"))["operators"])
     refuse(2, "tables-128: expected a divisor of the 64 devices", *at, "--simulate", "tables-128")
     refuse(2, "all 64 devices have columns of their own", *at, "--simulate", "tables-64,replicas")
     refuse(2, "the space has no replicas", *at, "--space", "none", "--proposals", "1", "--init", "tables-8,replicas",

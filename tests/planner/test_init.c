@@ -175,8 +175,16 @@ static void check_degrees(const struct ff_graph *g, const struct ff_strategy *s,
 	ck_assert_uint_eq(found, 2);
 }
 
+static void check_apart(const struct ff_graph *g, const struct ff_strategy *s, const char *node,
+		uint32_t start, uint32_t n)
+{
+	const struct ff_config *c = &s->config[ff_graph_find(g, node)];
+
+	ck_assert_msg(c->start == start && c->n_parts == n, "%s", node);
+}
+
 /* Large tables are cut by column and row, small ones by column and sample, what joins their vectors
- * with them; all else by sample. */
+ * with them; all else by sample.  Apart they have half of the devices. */
 START_TEST(test_tables)
 {
 	struct ff_machine m = fixture_devices(16, &arena);
@@ -198,12 +206,35 @@ START_TEST(test_tables)
 	ck_assert_uint_eq(s.config[ff_graph_find(&g, "table2")].replicas, 2);
 	ck_assert_uint_eq(s.config[ff_graph_find(&g, "table2")].n_parts, 16);
 	check_degrees(&g, &s, "table5", "feature", 8, "sample", 2);
+	s = init("tables-8,apart", &g, &m, 0);
+	check_apart(&g, &s, "table2", 8, 8);
+	check_apart(&g, &s, "vectors", 8, 8);
+	check_apart(&g, &s, "bottom0", 0, 8);
+	check_apart(&g, &s, "products", 0, 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "bottom0", "sample"), 8);
+	ck_assert_uint_eq(stages_used(&g, &s), 2);
+	ck_assert_uint_eq(s.stage[ff_graph_find(&g, "table2")], 0);
+	ck_assert_uint_eq(s.stage[ff_graph_find(&g, "vectors")], 1);
 	ck_assert(ff_tables_matter(&g));
 	ck_assert(!ff_tables_matter(&mlp));
 	CHECK_OK(ff_zoo_build("gpt2", 4, one_layer, 1, &arena, &gpt, &err));
 	ck_assert(!ff_tables_matter(&gpt)); /* a product has the same weights */
 }
 END_TEST
+
+static void refuse_tables(
+		const char *net, const char *name, const char *why, const struct ff_machine *m)
+{
+	struct ff_graph g = zoo(net, 96);
+	struct ff_error err = {0};
+	struct ff_space *space;
+	struct ff_strategy s;
+
+	CHECK_OK(ff_space_create(&g, m, &space, &err));
+	ck_assert_int_eq(ff_init_strategy(name, space, &g, m, 0, &arena, &s, &err), FF_E_INPUT);
+	ck_assert_msg(strstr(err.text, why), "%s", err.text);
+	ff_space_destroy(space);
+}
 
 START_TEST(test_tables_that_are_none)
 {
@@ -212,22 +243,16 @@ START_TEST(test_tables_that_are_none)
 	} cases[] = {{"dlrm", "tables-32", "divisor of the 48 devices"},
 			{"dlrm", "tables-48", "at most the 16 columns"},
 			{"dlrm", "tables-2,copies", "unknown starting strategy"},
+			{"dlrm", "tables-16,apart", "divisor of the 24 devices"},
+			{"dlrm", "tables-2,apart,replicas", "unknown starting strategy"},
 			{"lenet", "tables-2", "looks up no tables"}};
 	struct ff_machine m = fixture_devices(48, &arena);
 
-	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct ff_graph g = zoo(cases[i].net, 96);
-		struct ff_error err = {0};
-		struct ff_space *space;
-		struct ff_strategy s;
-
-		CHECK_OK(ff_space_create(&g, &m, &space, &err));
-		ck_assert_int_eq(
-				ff_init_strategy(cases[i].name, space, &g, &m, 0, &arena, &s, &err),
-				FF_E_INPUT);
-		ck_assert_msg(strstr(err.text, cases[i].why), "%s", err.text);
-		ff_space_destroy(space);
-	}
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		refuse_tables(cases[i].net, cases[i].name, cases[i].why, &m);
+	m = fixture_devices(3, &arena);
+	refuse_tables("dlrm", "tables-1,apart", "even number of devices", &m);
+	m = fixture_devices(48, &arena);
 	for (uint32_t n = 1; n <= 16; n++) {
 		struct ff_graph g = zoo("dlrm", 96);
 
