@@ -306,7 +306,7 @@ static int search(struct ff_job *j, struct ff_error *err)
 		code = ff_job_open_pricer(j, &j->tools.more_pricers[i], err);
 	if (code == FF_OK && j->opt.jobs > 1)
 		code = ff_job_open_evaluators(j, err);
-	s->found.reserve = j->opt.choice.reserve;
+	s->found.reserve = s->found.used_reserve ? s->found.reserve : j->opt.choice.reserve;
 	if (code == FF_OK)
 		code = find(j, err);
 	if (code == FF_OK && j->opt.limits.torch)
@@ -321,6 +321,7 @@ static int search(struct ff_job *j, struct ff_error *err)
 	s->found.seeds = j->found.seeds;
 	if (ff_job_may_take(j, d) && d->simulation.step_us <= s->plan.simulation.step_us)
 		ff_job_take(j, d);
+	ff_job_note_reserve(j);
 	return FF_OK;
 }
 

@@ -25,8 +25,9 @@ void ff_found_print(const struct ff_found *f, double us, FILE *to)
 		fprintf(to, "Without --space torch no faster plan was found.\n");
 	if (f->used_reserve)
 		fprintf(to,
-				"No plan was found that leaves %g %% of memory free "
-				"(--reserve):\nthis one needs what was to stay free.\n",
+				"No %s that leaves %g %% of memory free (--reserve):\nthis one "
+				"needs what was to stay free.\n",
+				f->needed_reserve ? "data parallelism was found" : "plan was found",
 				f->reserve);
 	for (uint32_t i = 0; i < f->n_others; i++)
 		fprintf(to, "Plan %u, of another shape, takes %.3f ms, %.1f %% more.\n", i + 2,

@@ -12,7 +12,8 @@ struct ff_found {
 	bool no_time;          /* the budget was over before the first proposal */
 	struct ff_seeds seeds; /* n 0: none found a plan that fits */
 	double reserve;        /* percent of memory that stays free, as asked for; */
-	bool used_reserve;     /* nothing fits so, and the plan does without */
+	bool used_reserve;     /* nothing fits so, and the plan does without, */
+	bool needed_reserve;   /* as data parallelism does without it alone */
 	double first_s;        /* into the command, until there was a plan that fits; 0: never */
 	double ragged_us; /* the best plan before equal layers were made equal; 0: it is the plan */
 	double whole_us;  /* the best found without --space torch; 0: not asked */

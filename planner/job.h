@@ -31,8 +31,9 @@ struct ff_job_limits {
 struct ff_job_choice {
 	uint64_t top, seeds; /* FF_NOT_GIVEN: as many as there is time for */
 	double reserve;      /* percent of memory that stays free; */
-	double regular;      /* that a step may take longer for equal layers that are alike */
-	double beta;         /* of acceptance; 0: chosen */
+	bool reserve_given;
+	double regular; /* that a step may take longer for equal layers that are alike */
+	double beta;    /* of acceptance; 0: chosen */
 };
 
 /* Files beside plan and report. */
@@ -171,6 +172,8 @@ int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_err
 /* Whether the plan fits, by ff_job_memory, and if not where. */
 void ff_job_check_memory(const struct ff_job *j, struct ff_plan *p);
 /* `bytes` less what stays free. */
+/* Whether the plan needs what was to stay free. */
+void ff_job_note_reserve(struct ff_job *j);
 int64_t ff_job_without_reserve(const struct ff_job *j, int64_t bytes);
 /* What a device has, by --memory or by the machine; */
 int64_t ff_job_whole_memory(const struct ff_job *j, uint32_t device);

@@ -178,7 +178,8 @@ static int check_choice(struct ff_job_options *o, struct ff_error *err)
 	c->regular = isnan(c->regular) ? FF_PRESET_REGULAR : c->regular;
 	c->top = c->top == FF_NOT_GIVEN ? 1 : c->top;
 	c->seeds = c->seeds == FF_NOT_GIVEN ? 0 : c->seeds;
-	c->reserve = isnan(c->reserve) ? FF_PRESET_RESERVE : c->reserve;
+	c->reserve_given = !isnan(c->reserve);
+	c->reserve = c->reserve_given ? c->reserve : FF_PRESET_RESERVE;
 	return FF_OK;
 }
 

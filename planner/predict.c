@@ -163,6 +163,7 @@ static int find_sharded(struct ff_job *j, struct ff_error *err)
 			.graph = &j->in.graph,
 			.machine = &j->in.machine,
 			.samples = true,
+			.fill = true,
 			.stop = baseline_ends,
 			.begins = baseline_begins,
 			.ctx = &look};
@@ -182,6 +183,31 @@ static int find_sharded(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
+/* Where nothing of that leaves the reserve free: few plans do, and those may be slow.  So the
+ * preset one is given up where it comes to something that fits all of the memory. */
+static int find_without_reserve(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_summary *s = &j->summary;
+	double reserve = j->opt.choice.reserve;
+	int code;
+
+	j->opt.choice.reserve = 0;
+	ff_job_check_memory(j, &s->data_parallel);
+	code = ff_job_open_evaluators(j, err);
+	if (code == FF_OK && !ff_plan_fits(&s->data_parallel))
+		code = find_sharded(j, err);
+	if (code < 0)
+		return code;
+	if (ff_plan_fits(s->baseline)) {
+		s->found.reserve = reserve;
+		s->found.used_reserve = s->found.needed_reserve = true;
+		return FF_OK;
+	}
+	j->opt.choice.reserve = reserve;
+	ff_job_check_memory(j, &s->data_parallel);
+	return ff_job_open_evaluators(j, err);
+}
+
 int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
@@ -199,7 +225,12 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 		code = predict_data_parallel(j, &base, err);
 	j->baseline_s = ff_job_now_s() - j->from;
 	j->predict_s = ff_job_now_s() - from_s;
-	return code < 0 || ff_plan_fits(&s->data_parallel) ? code : find_sharded(j, err);
+	if (code == FF_OK && !ff_plan_fits(&s->data_parallel))
+		code = find_sharded(j, err);
+	if (code == FF_OK && !ff_plan_fits(s->baseline) && j->opt.choice.reserve > 0 &&
+			!j->opt.choice.reserve_given && !ff_job_interrupted(j))
+		code = find_without_reserve(j, err);
+	return code;
 }
 
 int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err)

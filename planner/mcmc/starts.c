@@ -16,7 +16,9 @@
 #define GRID_SHARE 0.1          /* of the budget, at most: of time, or */
 #define GRID_SHARE_TIGHT 0.4    /* where no plain start fits */
 #define GRID_SHARE_SLOW 0.7     /* where walks lead nowhere */
-#define GRID_EVERY 32           /* a strategy by hand for so many proposals */
+#define GRID_EVERY 32           /* a strategy by hand for so many proposals, */
+#define GRID_EVERY_TIGHT 8      /* where no plain start fits for so many, */
+#define GRID_LEAST 64           /* and at least so many */
 #define MOST_STAGES 16          /* of a pipeline to start from */
 #define FEW_PER_NODE 4          /* strategies priced an operator: with fewer walks lead nowhere */
 
@@ -383,15 +385,26 @@ static int look_at_tables(struct ff_chain *c, struct ff_arena *a, struct ff_erro
 	return code == FF_OK && found ? go_to_tuned(c, &s, err) : code;
 }
 
+/* How many strategies by hand are tried; 0: as many as there is time for. */
+static uint32_t most_by_hand(const struct ff_chain *c, bool scarce)
+{
+	uint64_t n = c->clock.limit / (scarce ? GRID_EVERY_TIGHT : GRID_EVERY) + 1;
+
+	if (!c->clock.limit)
+		return 0;
+	return n > GRID_LEAST ? (uint32_t)n : GRID_LEAST;
+}
+
 /* A look at the grid of strategies by hand; it is all of the space that they use. */
 static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
+	const bool scarce = !c->best.at.fits || c->opt->known;
 	const struct ff_grid grid = {.evaluator = c->evaluator,
 			.space = c->space,
 			.graph = c->graph,
 			.machine = c->machine,
-			.fill = c->notes.slow && (!c->best.at.fits || c->opt->known),
-			.most = c->clock.limit ? (uint32_t)(c->clock.limit / GRID_EVERY + 1) : 0,
+			.fill = scarce,
+			.most = most_by_hand(c, scarce),
 			.stop = grid_ends,
 			.may_lay_out = grid_lays_out,
 			.begins = grid_begins,

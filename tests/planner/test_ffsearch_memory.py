@@ -427,6 +427,23 @@ def test_reserve():
     report = conforms("r.json", "search-report")
     assert report["reserve_used"] and "needs what was to stay free" in p.stdout
     refuse(2, "--reserve", "alexnet.json", *BASE, "--proposals", "9", "--reserve", "100", "-o", "x.json")
+    # plans that leave the preset reserve free may be slow, where no data parallelism does
+    zoo("gpt2", "--batch", "48", "--set", "layers=4", "--set", "dtype=bfloat16", "-o", "tight-gpt.json")
+    tight = ["tight-gpt.json", "--machine", "dgx-h100:1", "--costs", "analytic", "--optimizer", "adamw"]
+    run(*tight, "--simulate", "megatron:1,8,1,2,zero-3,recompute", "--report", "r.json")
+    limit = int(1.04 * max(json.loads(read("r.json"))["memory_bytes"]))
+    run(*tight, "--memory", str(limit), "--simulate", "megatron:1,8,1,2,zero-2,recompute=light,recompute=3", "--report",
+        "r.json")
+    hand = json.loads(read("r.json"))["predicted_us"]
+    for more in ([], ["--reserve", "0"]):
+        p = run(*tight, "--memory", str(limit), *more, "--proposals", "100", "-o", "free.json", "--report", "r.json")
+        report = conforms("r.json", "search-report")
+        assert report["predicted_us"] <= 1.01 * hand, report["predicted_us"] / hand
+        assert report["data_parallel_us"] <= 1.0001 * hand, "of data parallelism that fits"
+        assert report["reserve_used"] == ("that leaves 5 % of memory free" in p.stdout) == (not more)
+    run(*tight, "--memory", str(limit), "--reserve", "5", "--proposals", "100", "-o", "free.json", "--report", "r.json")
+    report = conforms("r.json", "search-report")
+    assert max(report["memory_bytes"]) <= 0.95 * limit and not report["reserve_used"]
     # a walk that finds nothing leaves the best of what it is compared with
     run("alexnet.json", *BASE, "--proposals", "1", "--init", "single", "--memory", str(need), "--reserve", "0", "-o",
         "free.json", "--report", "r.json")
