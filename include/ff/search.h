@@ -49,9 +49,9 @@ extern const char *const ff_starts[];
  * over such groups of devices, and all else by sample. */
 /* Whether `name` is pipeline-N; or tables-N, perhaps with ",replicas" behind it, what would be cut
  * by row is the same in all groups, and ",apart", tables are on the second half of the devices and
- * what waits for none on the first. */
+ * what waits for none on the first, and ",devices=N", which are the first N. */
 struct ff_tables {
-	uint32_t columns;
+	uint32_t columns, devices; /* devices 0: all */
 	bool replicas, apart;
 	bool stages; /* what waits for tables is a stage of its own: its gradients are sent first */
 };

@@ -188,6 +188,9 @@ bool ff_is_tables(const char *name, struct ff_tables *ret)
 		*said[i] = !strncmp(rest, words[i], length);
 		rest += *said[i] ? length : 0;
 	}
+	ret->devices = 0;
+	if (rest && *rest)
+		rest = parse_numbered(",devices=", rest, &ret->devices);
 	return rest && !*rest;
 }
 

@@ -192,20 +192,28 @@ static struct rows rows_of(const struct ff_tables *t, uint32_t n_devices)
 	return t->apart ? (struct rows){last, first, all} : (struct rows){all, all, all};
 }
 
+static uint32_t devices_of(const struct ff_tables *t, const struct ff_machine *m)
+{
+	return t->devices ? t->devices : m->n_devices;
+}
+
 /* Whether `t` can be, `most` being the columns of the widest table. */
 static int check(const struct ff_graph *g, const struct ff_machine *m, const struct ff_tables *t,
 		int32_t most, struct ff_error *err)
 {
-	uint32_t n = rows_of(t, m->n_devices).tables.n;
+	uint32_t all = devices_of(t, m), n = rows_of(t, all).tables.n;
 
+	if (all > m->n_devices)
+		return ff_fail(err, FF_E_INPUT, "tables-%u,devices=%u: there are %u devices",
+				t->columns, all, m->n_devices);
 	if (!most)
 		return ff_fail(err, FF_E_INPUT,
 				"tables-%u: graph %s looks up no tables: expected one that does",
 				t->columns, g->name);
-	if (t->apart && m->n_devices % 2)
+	if (t->apart && all % 2)
 		return ff_fail(err, FF_E_INPUT,
 				"tables-%u,apart: expected an even number of devices, there are %u",
-				t->columns, m->n_devices);
+				t->columns, all);
 	if (n % t->columns || t->columns > (uint32_t)most)
 		return ff_fail(err, FF_E_INPUT,
 				"tables-%u: expected a divisor of the %u devices, and at most the "
@@ -224,7 +232,7 @@ int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, const 
 {
 	uint32_t *column = ff_arena_array(a, g->n_nodes, sizeof(*column));
 	bool *waits = ff_arena_array(a, g->n_nodes, sizeof(*waits));
-	struct rows on = rows_of(t, m->n_devices);
+	struct rows on = rows_of(t, devices_of(t, m));
 	struct ff_strategy s;
 	int code = column && waits ? ff_strategy_create(g, a, &s, err) : ff_fail_memory(err);
 

@@ -76,15 +76,17 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
 }
 
 /* Starts of which there is one for each number of stages, or of columns: the best of least, twice
- * that, and so on, each with these words behind it. */
+ * that, and so on, each with these words behind it; on all devices, or on the first few of a node
+ * as well: small batches are launches and latency. */
 #define MOST_WORDS 3
 static const struct family {
 	const char *name;
 	uint32_t least, most;
 	bool micro; /* there have to be micro-batches */
+	bool few;   /* ",devices=N" may follow; any number that divides them may be cut into */
 	const char *words[MOST_WORDS];
-} families[] = {{"pipeline", 2, MOST_STAGES, true, {""}},
-		{"tables", 1, FF_MAX_DEVICES, false, {"", ",replicas", ",apart"}}};
+} families[] = {{"pipeline", 2, MOST_STAGES, true, false, {""}},
+		{"tables", 1, FF_MAX_DEVICES, false, true, {"", ",replicas", ",apart"}}};
 
 static const struct family *find_family(const char *called)
 {
@@ -120,20 +122,39 @@ static int try_member(struct ff_chain *c, const char *called, struct ff_arena *a
 	return code;
 }
 
+/* The best of those on the first `devices`. */
+static int find_best_on(struct ff_chain *c, const struct family *of, uint32_t devices,
+		struct ff_arena *a, struct member *best, struct ff_error *err)
+{
+	bool all = devices == c->machine->n_devices;
+	int code = FF_OK;
+
+	for (uint32_t n = of->least; n <= devices && n <= of->most; n = of->few ? n + 1 : 2 * n)
+		for (uint32_t i = 0; i < MOST_WORDS && of->words[i] && code == FF_OK; i++) {
+			char text[48], on[24] = "";
+
+			if ((of->micro && c->space->n_micro < 2) || ff_chain_in_hurry(c))
+				break;
+			if (of->few && devices % n)
+				break;
+			if (!all)
+				snprintf(on, sizeof(on), ",devices=%u", devices);
+			snprintf(text, sizeof(text), "%s-%u%s%s", of->name, n, of->words[i], on);
+			code = try_member(c, text, a, best, err);
+		}
+	return code;
+}
+
 static int find_best(struct ff_chain *c, const struct family *of, struct ff_arena *a,
 		struct ff_strategy *ret, bool *found, struct ff_error *err)
 {
+	uint32_t all = c->machine->n_devices, node = c->machine->nodes[0].count;
 	struct member best = {.found = false};
-	char text[32];
-	int code = FF_OK;
+	int code = find_best_on(c, of, all, a, &best, err);
 
-	for (uint32_t n = of->least; n <= c->machine->n_devices && n <= of->most; n *= 2)
-		for (uint32_t i = 0; i < MOST_WORDS && of->words[i] && code == FF_OK; i++) {
-			if ((of->micro && c->space->n_micro < 2) || ff_chain_in_hurry(c))
-				break;
-			snprintf(text, sizeof(text), "%s-%u%s", of->name, n, of->words[i]);
-			code = try_member(c, text, a, &best, err);
-		}
+	for (uint32_t n = node; n > 1 && of->few && code == FF_OK; n = n % 2 ? 1 : n / 2)
+		if (n < all)
+			code = find_best_on(c, of, n, a, &best, err);
 	*found = best.found;
 	*ret = best.strategy;
 	return code;

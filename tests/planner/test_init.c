@@ -213,6 +213,11 @@ START_TEST(test_tables)
 	check_apart(&g, &s, "products", 0, 16);
 	ck_assert_uint_eq(only_degree(&g, &s, "bottom0", "sample"), 8);
 	ck_assert_uint_eq(stages_used(&g, &s), 2);
+	s = init("tables-1,apart,devices=2", &g, &m, 0);
+	check_apart(&g, &s, "table2", 1, 1);
+	check_apart(&g, &s, "bottom0", 0, 1);
+	check_apart(&g, &s, "products", 0, 2);
+	s = init("tables-8,apart", &g, &m, 0);
 	ck_assert_uint_eq(s.stage[ff_graph_find(&g, "table2")], 0);
 	ck_assert_uint_eq(s.stage[ff_graph_find(&g, "vectors")], 1);
 	ck_assert(ff_tables_matter(&g));
@@ -243,6 +248,8 @@ START_TEST(test_tables_that_are_none)
 	} cases[] = {{"dlrm", "tables-32", "divisor of the 48 devices"},
 			{"dlrm", "tables-48", "at most the 16 columns"},
 			{"dlrm", "tables-2,copies", "unknown starting strategy"},
+			{"dlrm", "tables-2,devices=64", "there are 48 devices"},
+			{"dlrm", "tables-2,devices=0", "unknown starting strategy"},
 			{"dlrm", "tables-16,apart", "divisor of the 24 devices"},
 			{"dlrm", "tables-2,apart,replicas", "unknown starting strategy"},
 			{"lenet", "tables-2", "looks up no tables"}};
