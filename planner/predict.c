@@ -233,6 +233,21 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
+/* A plan that might have needed the reserve may leave it free all the same. */
+void ff_job_note_reserve(struct ff_job *j)
+{
+	struct ff_found *f = &j->summary.found;
+	bool needs = false;
+
+	for (uint32_t i = 0; i < j->in.machine.n_devices; i++) {
+		double all = (double)ff_job_whole_memory(j, i);
+
+		needs = needs || (double)j->summary.plan.schedule.memory_bytes[i] >
+						 all * (1 - f->reserve / 100);
+	}
+	f->used_reserve = f->used_reserve && needs;
+}
+
 int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err)
 {
 	const struct ff_grid grid = {.evaluator = j->tools.evaluator,
