@@ -171,9 +171,9 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err);
 int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err);
 /* Whether the plan fits, by ff_job_memory, and if not where. */
 void ff_job_check_memory(const struct ff_job *j, struct ff_plan *p);
-/* `bytes` less what stays free. */
 /* Whether the plan needs what was to stay free. */
 void ff_job_note_reserve(struct ff_job *j);
+/* `bytes` less what stays free. */
 int64_t ff_job_without_reserve(const struct ff_job *j, int64_t bytes);
 /* What a device has, by --memory or by the machine; */
 int64_t ff_job_whole_memory(const struct ff_job *j, uint32_t device);
