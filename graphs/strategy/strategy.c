@@ -123,6 +123,20 @@ static int check_stages(const struct ff_graph *g, const struct ff_strategy *s, s
 	return FF_OK;
 }
 
+bool ff_strategy_settle(const struct ff_graph *g, struct ff_strategy *s)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		bool vain = s->recompute[i] && ff_node_is_parameter(g, i) &&
+			    !s->config[i].n_parts && !s->config[i].flat;
+
+		s->recompute[i] = s->recompute[i] && !vain;
+		any = any || vain;
+	}
+	return any;
+}
+
 static int check_recompute(
 		const struct ff_graph *g, const struct ff_strategy *s, struct ff_error *err)
 {

@@ -121,6 +121,9 @@ int ff_strategy_data_parallel(const struct ff_graph *g, uint32_t n_devices, stru
 		struct ff_strategy *ret, struct ff_error *err);
 /* Copies everything from `s` to `ret`, made for the same graph.  Lists are shared. */
 void ff_strategy_copy(struct ff_strategy *ret, const struct ff_strategy *s);
+/* A parameter without a config of its own is gathered nowhere, and files do not say that it is
+ * gathered again: that is forgotten.  Returns whether there was any. */
+bool ff_strategy_settle(const struct ff_graph *g, struct ff_strategy *s);
 /* Every config legal on `n_devices` devices, and none missing; stages ascend.  `g` is
  * the graph of one micro-batch. */
 int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uint32_t n_devices,

@@ -292,8 +292,15 @@ static int collect(const struct ff_chain *chain, uint32_t n, struct ff_arena *a,
 	}
 	r.shape = shapes.plan;
 	r.n_shapes = shapes.n;
+	for (uint32_t k = 0; k < r.n_shapes; k++)
+		ff_strategy_settle(chain->graph, &r.shape[k]);
 	ff_strategy_copy(&r.best, &best->best.strategy);
 	r.evaluation = best->best.at;
+	/* as a file will have it */
+	if (ff_strategy_settle(chain->graph, &r.best))
+		code = ff_evaluator_set(best->evaluator, &r.best, &r.evaluation, err);
+	if (code < 0)
+		return code;
 	r.seconds = ff_clock_us() / 1e6 - chain->clock.from;
 	*ret = r;
 	if (r.evaluation.fits)

@@ -90,6 +90,23 @@ def test_simulate_repeats_the_prediction():
     assert report["proposals"] == 0 and report["starts"] == []
 
 
+def test_parameters_that_are_gathered_no_more():
+    """A search begins where all of them are gathered again; some end with no config of their own."""
+    zoo("lenet", "--batch", "9", "--set", "conv1=6", "--set", "conv2=5", "--set", "fc1=13", "--set", "fc2=12", "--set",
+        "pool=avg", "--set", "classes=7", "-o", "gathered.json")
+    with open("gathered.machine.json", "w", encoding="utf-8") as f:
+        json.dump({"format": "ffsoap-machine", "version": 1, "name": "three", "overlap": True, "message_lane": False,
+                   "kinds": [{"name": "cpu", "flops_per_s": 1e12, "memory_bytes_per_s": 1e9, "memory_bytes": 8 << 30}],
+                   "nodes": [{"devices": 3, "kind": "cpu", "inside": {"latency_us": 0.1, "bytes_per_s": 1e8},
+                              "network": {"latency_us": 50, "bytes_per_s": 1e10}}]}, f)
+    at = ["gathered.json", "--machine", "./gathered.machine.json", "--costs", "peak", "--optimizer", "nesterov"]
+    run(*at, "--proposals", "3000", "--seed", "450", "--init", "zero-3-hybrid", "-o", "gathered.plan.json",
+        "--report", "searched.json")
+    run(*at, "--simulate", "gathered.plan.json", "--report", "again.json")
+    searched, again = (json.loads(read(f))["predicted_us"] for f in ("searched.json", "again.json"))
+    assert searched == again, (searched, again)
+
+
 def test_simulate_names():
     for name in "data-parallel", "single", "expert", "random":
         run("alexnet.json", *BASE, "--simulate", name, "--report", "r.json", "-o", "o.json")
