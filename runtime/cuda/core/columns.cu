@@ -39,9 +39,13 @@ FF_KERNEL void add_share(int64_t rows, int64_t columns, int64_t share, const T *
 		pack<T, V> p[AT_ONCE];
 		read_rows(x, place{columns, column}, row, end, p);
 		FF_UNROLL_ALL
-		for (int k = 0; k < AT_ONCE; k++)
+		for (int k = 0; k < AT_ONCE; k++) {
+			float one[V];
+
+			get_pack(p[k], one);
 			for (int v = 0; v < V; v++)
-				sum[v] += real_get(p[k].x[v]);
+				sum[v] += one[v];
+		}
 	}
 	all = join_strip<V>(sum);
 	if (threadIdx.x < strip<V>::columns && own < columns)
@@ -75,9 +79,14 @@ FF_KERNEL void add_bias(int64_t rows, int64_t columns, int64_t share, const T *b
 		int n = read_rows((const T *)image, place{columns, column}, row, end, p);
 
 		FF_UNROLL_ALL
-		for (int k = 0; k < AT_ONCE; k++)
+		for (int k = 0; k < AT_ONCE; k++) {
+			float one[V];
+
+			get_pack(p[k], one);
 			for (int v = 0; v < V; v++)
-				real_put(&p[k].x[v], real_get(p[k].x[v]) + add[v]);
+				one[v] += add[v];
+			put_pack(&p[k], one);
+		}
 		write_rows(p, n, image, place{columns, column}, row);
 	}
 }

@@ -4,6 +4,8 @@
 #ifndef FF_CUDA_STRIPS_CUH
 #define FF_CUDA_STRIPS_CUH
 
+#include <cuda_bf16.h>
+
 #include "real.cuh"
 
 /* A row of a strip is 128 bytes where an access is 16. */
@@ -78,22 +80,86 @@ FF_DEVICE S join_shares(const S *shares, int64_t n, int64_t columns, bool some)
 	return join_strip<V>(own);
 }
 
-/* Of a thread's columns up to N rows, `down` apart from `first` on, and zeros behind them: how many
- * there are.  Row i is at x[place(i)].  All are in flight at once. */
+/* The numbers of a pack, and back: of bfloat16 two at once, as they lie in a register. */
+template <class T, int V> FF_DEVICE void get_pack(const pack<T, V> &p, float (&ret)[V])
+{
+	FF_UNROLL_ALL
+	for (int e = 0; e < V; e++) {
+		if constexpr (sizeof(T) == 2 && V % 2 == 0) {
+			uint32_t two;
+
+			memcpy(&two, &p.x[e / 2 * 2], sizeof(two));
+			ret[e] = real_get((uint16_t)(e % 2 ? two >> 16 : two));
+		} else {
+			ret[e] = real_get(p.x[e]);
+		}
+	}
+}
+
+template <class T, int V> FF_DEVICE void put_pack(pack<T, V> *p, const float (&x)[V])
+{
+	FF_UNROLL_ALL
+	for (int e = 0; e < V; e++) {
+		if constexpr (sizeof(T) == 2 && V % 2 == 0) {
+			__nv_bfloat162 two;
+			uint32_t bits;
+
+			if (e % 2)
+				continue;
+			two = __floats2bfloat162_rn(x[e], x[e + 1]);
+			memcpy(&bits, &two, sizeof(bits));
+			memcpy(&p->x[e], &bits, sizeof(bits));
+		} else {
+			real_put(&p->x[e], x[e]);
+		}
+	}
+}
+
+/* One access: nvcc may take apart the copy of a struct, down to a store for each element, which the
+ * cache does not put together again. */
+template <class T, int V> FF_DEVICE void read_pack(const T *x, pack<T, V> *p)
+{
+	if constexpr (sizeof(*p) == sizeof(uint4)) {
+		uint4 words = *(const uint4 *)x;
+
+		memcpy(p, &words, sizeof(words));
+	} else {
+		*p = *(const pack<T, V> *)x;
+	}
+}
+
+template <class T, int V> FF_DEVICE void write_pack(T *x, const pack<T, V> &p)
+{
+	if constexpr (sizeof(p) == sizeof(uint4)) {
+		uint32_t w[4];
+
+		memcpy(w, &p, sizeof(w));
+		__stwb((uint4 *)x, uint4{w[0], w[1], w[2], w[3]});
+	} else {
+		*(pack<T, V> *)x = p;
+	}
+}
+
+/* Of a thread's columns up to N rows, `down` apart from `first` on, which there must be, and zeros
+ * behind them: how many there are.  Row i is at x[place(i)].  All are in flight at once: behind the
+ * last row the first is read again, for a branch round an access would wait for what it reads. */
 template <int V, int N, class T, class P>
 FF_DEVICE int read_rows(const T *x, P place, int64_t first, int64_t end, pack<T, V> (&ret)[N])
 {
-	int n = 0;
+	int n = 1;
 
 	FF_UNROLL_ALL
 	for (int k = 0; k < N; k++) {
 		int64_t row = first + k * strip<V>::down;
 
-		ret[k] = {};
-		if (row < end) {
-			ret[k] = *(const pack<T, V> *)(x + place(row));
+		read_pack(x + place(row < end ? row : first), &ret[k]);
+	}
+	FF_UNROLL_ALL
+	for (int k = 1; k < N; k++) {
+		if (first + k * strip<V>::down < end)
 			n = k + 1;
-		}
+		else
+			ret[k] = {};
 	}
 	return n;
 }
@@ -104,7 +170,7 @@ FF_DEVICE void write_rows(const pack<T, V> (&p)[N], int n, T *x, P place, int64_
 	FF_UNROLL_ALL
 	for (int k = 0; k < N; k++)
 		if (k < n)
-			*(pack<T, V> *)(x + place(first + k * strip<V>::down)) = p[k];
+			write_pack(x + place(first + k * strip<V>::down), p[k]);
 }
 
 /* Whether a thread can have a pack of columns. */

@@ -175,6 +175,12 @@ static inline void __threadfence_system()
 {
 }
 
+/* a store of one access, which the compiler does not take apart */
+template <typename T> void __stwb(T *to, T value)
+{
+	*to = value;
+}
+
 /* ---- atomics: threads of a device take turns ---- */
 
 #define TWIN_ATOMIC(name, expression)                                                              \

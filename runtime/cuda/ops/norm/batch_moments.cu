@@ -4,8 +4,8 @@
 #include "batch_moments.h"
 #include "ticket.cuh"
 
-#define CHUNK 4 /* elements of a channel that a thread reads at once */
-#define BOTH 2  /* of two values */
+#define CHUNK 8 /* elements of a channel that a thread reads at once */
+#define BOTH 4  /* of two values */
 
 /* Of as many elements of V channels each. */
 template <int V> struct moments {
@@ -43,16 +43,24 @@ FF_DEVICE struct moments<V> read_chunk(
 
 	m.count = (float)n;
 	FF_UNROLL_ALL
-	for (int k = 0; k < CHUNK; k++)
-		for (int v = 0; v < V && k < n; v++)
-			m.mean[v] += real_get(p[k].x[v]) * each;
+	for (int k = 0; k < CHUNK; k++) { /* behind the last there are zeros */
+		float one[V];
+
+		get_pack(p[k], one);
+		for (int v = 0; v < V; v++)
+			m.mean[v] += one[v] * each;
+	}
 	FF_UNROLL_ALL
-	for (int k = 0; k < CHUNK; k++)
-		for (int v = 0; v < V && k < n; v++) {
-			float d = real_get(p[k].x[v]) - m.mean[v];
+	for (int k = 0; k < CHUNK; k++) {
+		float one[V];
+
+		get_pack(p[k], one);
+		for (int v = 0; v < V; v++) {
+			float d = k < n ? one[v] - m.mean[v] : 0;
 
 			m.squares[v] += d * d;
 		}
+	}
 	return m;
 }
 
@@ -140,12 +148,16 @@ void moments_gradient(struct ff_batch b, int64_t share, const T *x, const float 
 
 		read_rows((const T *)g, place<V>{b, c}, i, r.end, d);
 		FF_UNROLL_ALL
-		for (int k = 0; k < BOTH; k++)
+		for (int k = 0; k < BOTH; k++) {
+			float one[V], dy[V];
+
+			get_pack(p[k], one);
+			get_pack(d[k], dy);
 			for (int v = 0; v < V; v++)
-				real_put(&d[k].x[v],
-						s[v].x[3] * real_get(d[k].x[v]) + s[v].x[1] +
-								s[v].x[2] * (real_get(p[k].x[v]) -
-											    s[v].x[0]));
+				dy[v] = s[v].x[3] * dy[v] + s[v].x[1] +
+					s[v].x[2] * (one[v] - s[v].x[0]);
+			put_pack(&d[k], dy);
+		}
 		write_rows(d, n, g, place<V>{b, c}, i);
 	}
 }

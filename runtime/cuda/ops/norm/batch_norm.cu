@@ -6,7 +6,7 @@
 #include "cuda/core/functions.cuh"
 #include "ticket.cuh"
 
-#define LESS 2  /* elements of a channel that a thread reads at once, of each value */
+#define LESS 4  /* elements of a channel that a thread reads at once, of each value */
 #define FINAL 4 /* channels that a thread of the last block reads at once */
 
 FF_DEVICE float rate_of(const struct ff_batch &b, float variance)
@@ -42,11 +42,35 @@ FF_DEVICE struct line line_of(
 	return l;
 }
 
+/* Of one pack; `low`: the least that an output may be. */
 template <class T, int V>
+FF_DEVICE void follow(const struct line (&l)[V], const pack<T, V> *beside, float low, pack<T, V> *x)
+{
+	float one[V], other[V];
+
+	get_pack(*x, one);
+	for (int e = 0; e < V; e++)
+		one[e] = (one[e] - l[e].mean) * l[e].scale + l[e].bias;
+	if (beside) {
+		put_pack(x, one); /* as it is rounded where it is written */
+		get_pack(*x, one);
+		get_pack(*beside, other);
+		for (int e = 0; e < V; e++)
+			one[e] = ff_plus(one[e], other[e]);
+	}
+	for (int e = 0; e < V; e++)
+		one[e] = one[e] <= low ? low : one[e];
+	put_pack(x, one);
+}
+
+/* What is the same for all elements is known to the compiler: a branch for each element costs as
+ * much as the element. */
+template <class T, int V, bool beside>
 FF_KERNEL_BESIDE(3)
 void forward(struct ff_batch b, int64_t share, struct ff_batch_values v, T *y)
 {
 	FF_SHARED struct line lines[strip<V>::columns];
+	float low = v.relu ? 0 : -INFINITY;
 	struct run r = run_of<V>(b, share);
 	int64_t c = r.c + strip<V>::column();
 	struct line l[V];
@@ -62,19 +86,11 @@ void forward(struct ff_batch b, int64_t share, struct ff_batch_values v, T *y)
 		pack<T, V> p[LESS], q[LESS];
 		int n = read_rows((const T *)v.x, place<V>{b, c}, i, r.end, p);
 
-		if (v.beside)
+		if (beside)
 			read_rows((const T *)v.beside, place<V>{b, c}, i, r.end, q);
 		FF_UNROLL_ALL
-		for (int k = 0; k < LESS; k++) {
-			for (int e = 0; e < V; e++) {
-				float x = (real_get(p[k].x[e]) - l[e].mean) * l[e].scale +
-					  l[e].bias;
-
-				if (v.beside)
-					x = ff_plus(real_rounded<T>(x), real_get(q[k].x[e]));
-				real_put(&p[k].x[e], v.relu ? rectify(x) : x);
-			}
-		}
+		for (int k = 0; k < LESS; k++)
+			follow(l, beside ? &q[k] : NULL, low, &p[k]);
 		write_rows(p, n, y, place<V>{b, c}, i);
 	}
 }
@@ -132,32 +148,41 @@ FF_DEVICE void write_channel(const struct ff_batch &b, const struct ff_batch_val
 		write_parameters(b, v, c, sum, {l.mean, l.squares / (l.count - 1)}, l.kept);
 }
 
+/* Where the gradients of the output come from: they are there, or made of those behind, of a sum
+ * or a relu. */
+enum way { THERE, SUM, RELU };
+
 /* The gradients of the output, of V channels' elements; from behind, for who reads it later,
  * rounded.  They may take the place of what they are made of. */
-template <int V, class T>
+template <enum way way, int V, class T>
 FF_DEVICE void read_gradients(const struct ff_batch &b, const struct ff_batch_values &v, int64_t c,
 		int64_t first, int64_t end, pack<T, V> (&ret)[LESS])
 {
 	pack<T, V> y[LESS];
-	int n = read_rows(v.behind ? (const T *)v.behind : (const T *)v.dy, place<V>{b, c}, first,
-			end, ret);
+	int n = read_rows(way == THERE ? (const T *)v.dy : (const T *)v.behind, place<V>{b, c},
+			first, end, ret);
 
-	if (!v.behind)
+	if (way == THERE)
 		return;
-	if (v.relu_y)
+	if (way == RELU)
 		read_rows((const T *)v.relu_y, place<V>{b, c}, first, end, y);
 	FF_UNROLL_ALL
-	for (int k = 0; k < LESS; k++)
-		for (int e = 0; e < V && v.relu_y; e++)
-			real_put(&ret[k].x[e],
-					real_get(ret[k].x[e]) * rectify_slope(real_get(y[k].x[e])));
+	for (int k = 0; k < LESS && way == RELU; k++) {
+		float dy[V], made[V];
+
+		get_pack(ret[k], dy);
+		get_pack(y[k], made);
+		for (int e = 0; e < V; e++)
+			dy[e] *= rectify_slope(made[e]);
+		put_pack(&ret[k], dy);
+	}
 	write_rows(ret, n, (T *)v.dy, place<V>{b, c}, first);
 	if (v.dbeside)
 		write_rows(ret, n, (T *)v.dbeside, place<V>{b, c}, first);
 }
 
 /* Of dy and dy (x - mean), of a share. */
-template <class T, int V>
+template <class T, int V, enum way way>
 FF_DEVICE struct sums add_share(
 		const struct ff_batch &b, const struct ff_batch_values &v, const struct run &r)
 {
@@ -171,15 +196,18 @@ FF_DEVICE struct sums add_share(
 			i += LESS * strip<V>::down) {
 		pack<T, V> p[LESS], d[LESS];
 		read_rows((const T *)v.x, place<V>{b, c}, i, r.end, p);
-		read_gradients<V>(b, v, c, i, r.end, d);
+		read_gradients<way>(b, v, c, i, r.end, d);
 		FF_UNROLL_ALL
-		for (int k = 0; k < LESS; k++)
-			for (int e = 0; e < V; e++) {
-				float dy = real_get(d[k].x[e]);
+		for (int k = 0; k < LESS; k++) {
+			float one[V], dy[V];
 
-				sum[e].a += dy;
-				sum[e].b += dy * (real_get(p[k].x[e]) - mean[e]);
+			get_pack(p[k], one);
+			get_pack(d[k], dy);
+			for (int e = 0; e < V; e++) {
+				sum[e].a += dy[e];
+				sum[e].b += dy[e] * (one[e] - mean[e]);
 			}
+		}
 	}
 	return join_strip<V>(sum);
 }
@@ -211,7 +239,7 @@ FF_DEVICE void write_all(
 	}
 }
 
-template <class T, int V>
+template <class T, int V, enum way way>
 FF_KERNEL_BESIDE(2)
 void sums_of(struct ff_batch b, int64_t share, struct ff_batch_values v, struct sums *all,
 		uint32_t *tickets)
@@ -219,7 +247,7 @@ void sums_of(struct ff_batch b, int64_t share, struct ff_batch_values v, struct 
 	struct run r = run_of<V>(b, share);
 	int64_t c = r.c + strip<V>::column(), own = r.c + threadIdx.x;
 	bool has = threadIdx.x < strip<V>::columns && own < b.channels;
-	struct sums sum = add_share<T, V>(b, v, r);
+	struct sums sum = add_share<T, V, way>(b, v, r);
 
 	if (gridDim.y > 1) {
 		if (has)
@@ -229,7 +257,7 @@ void sums_of(struct ff_batch b, int64_t share, struct ff_batch_values v, struct 
 		sum = join_shares<V>(all + share_at(b, r.group, 0, c), gridDim.y, b.channels,
 				c < b.channels);
 	}
-	if (!v.behind) {
+	if (way == THERE) {
 		if (has)
 			write_channel(b, v, r.group, own, read_channel<T>(b, v, r.group, own, sum),
 					all);
@@ -280,8 +308,8 @@ static cudaError_t launch_norm(
 {
 	int64_t share = share_of<T>(b, 4 * FF_STRIP_BLOCKS);
 
-	return ff_launch(
-			forward<T, V>, grid_of<V>(b, share), dim3(BLOCK), s, *b, share, *v, (T *)y);
+	return ff_launch(v->beside ? forward<T, V, true> : forward<T, V, false>,
+			grid_of<V>(b, share), dim3(BLOCK), s, *b, share, *v, (T *)y);
 }
 
 cudaError_t ff_launch_batch_norm(enum ff_dtype type, const struct ff_batch *b,
@@ -296,8 +324,10 @@ static cudaError_t launch_gradient(const struct ff_batch *b, const struct ff_bat
 {
 	struct sums *all = (struct sums *)scratch;
 	int64_t share = share_of<T>(b, FF_STRIP_BLOCKS);
-	cudaError_t code = ff_launch(sums_of<T, V>, grid_of<V>(b, share), dim3(BLOCK), s, *b, share,
-			*v, all, tickets);
+	cudaError_t code = ff_launch(v->relu_y   ? sums_of<T, V, RELU>
+				     : v->behind ? sums_of<T, V, SUM>
+						 : sums_of<T, V, THERE>,
+			grid_of<V>(b, share), dim3(BLOCK), s, *b, share, *v, all, tickets);
 
 	if (code != cudaSuccess || b->groups == 1)
 		return code;

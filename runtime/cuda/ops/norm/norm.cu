@@ -142,11 +142,13 @@ template <class T> FF_DEVICE bool is_held(const struct ff_norm &n, int k)
 template <class T> FF_DEVICE void hold(const struct ff_norm &n, const T *x, pack<T> (&ret)[HELD])
 {
 	FF_UNROLL_ALL
-	for (int k = 0; k < HELD; k++) {
-		ret[k] = {};
-		if (is_held<T>(n, k))
-			ret[k] = *(const pack<T> *)(x + row_of() * n.features + held_at<T>(k));
-	}
+	for (int k = 0; k < HELD; k++) /* all in flight at once, as read_rows() has it */
+		read_pack(x + (is_held<T>(n, k) ? row_of() * n.features + held_at<T>(k) : 0),
+				&ret[k]);
+	FF_UNROLL_ALL
+	for (int k = 0; k < HELD; k++)
+		if (!is_held<T>(n, k))
+			ret[k] = {};
 }
 
 /* Parameters, which need not lie as packs do. */
@@ -167,9 +169,13 @@ FF_DEVICE float find_mean(const struct ff_norm &n, struct sums *shared, const pa
 	struct sums sum = {0, 0};
 
 	FF_UNROLL_ALL
-	for (int k = 0; k < HELD; k++)
+	for (int k = 0; k < HELD; k++) {
+		float one[pack<T>::n];
+
+		get_pack(x[k], one);
 		for (int i = 0; i < pack<T>::n; i++)
-			sum.a += real_get(x[k].x[i]);
+			sum.a += one[i];
+	}
 	return add_team(shared, sum).a / (float)n.features;
 }
 
@@ -180,12 +186,16 @@ FF_DEVICE float find_rate(
 	struct sums sum = {0, 0};
 
 	FF_UNROLL_ALL
-	for (int k = 0; k < HELD; k++)
-		for (int i = 0; i < pack<T>::n && is_held<T>(n, k); i++) {
-			float d = real_get(x[k].x[i]) - mean;
+	for (int k = 0; k < HELD; k++) {
+		float one[pack<T>::n];
+
+		get_pack(x[k], one);
+		for (int i = 0; i < pack<T>::n; i++) {
+			float d = is_held<T>(n, k) ? one[i] - mean : 0;
 
 			sum.a += d * d;
 		}
+	}
 	return 1 / sqrtf(add_team(shared, sum).a / (float)n.features + n.epsilon);
 }
 
@@ -204,29 +214,45 @@ FF_KERNEL void forward_held(
 	FF_UNROLL_ALL
 	for (int k = 0; k < HELD; k++) {
 		int64_t at = held_at<T>(k);
-		pack<T> w, b;
+		float one[pack<T>::n], of[pack<T>::n];
 
 		if (!is_held<T>(n, k))
 			break;
-		if (n.weight)
-			w = parameters(weight, at);
-		if (n.bias)
-			b = parameters(bias, at);
-		for (int i = 0; i < pack<T>::n; i++) {
-			float v = (real_get(x[k].x[i]) - mean) * rate;
-
-			if (n.weight)
-				v *= real_get(w.x[i]);
-			if (n.bias)
-				v += real_get(b.x[i]);
-			real_put(&x[k].x[i], v);
+		get_pack(x[k], one);
+		for (int i = 0; i < pack<T>::n; i++)
+			one[i] = (one[i] - mean) * rate;
+		if (n.weight) {
+			get_pack(parameters(weight, at), of);
+			for (int i = 0; i < pack<T>::n; i++)
+				one[i] *= of[i];
 		}
-		*(pack<T> *)(y + row_of() * n.features + at) = x[k];
+		if (n.bias) {
+			get_pack(parameters(bias, at), of);
+			for (int i = 0; i < pack<T>::n; i++)
+				one[i] += of[i];
+		}
+		put_pack(&x[k], one);
+		write_pack(y + row_of() * n.features + at, x[k]);
 	}
 	if (threadIdx.x > 0 || row_of() >= n.rows)
 		return;
 	saved[2 * row_of()] = mean;
 	saved[2 * row_of() + 1] = rate;
+}
+
+/* The numbers of a pack of a row's gradient, by their weights. */
+template <class T>
+FF_DEVICE void weigh(const struct ff_norm &n, const T *weight, const pack<T> &dy, int k,
+		float (&ret)[pack<T>::n])
+{
+	float w[pack<T>::n];
+
+	get_pack(dy, ret);
+	if (!n.weight || !is_held<T>(n, k))
+		return;
+	get_pack(parameters(weight, held_at<T>(k)), w);
+	for (int i = 0; i < pack<T>::n; i++)
+		ret[i] *= w[i];
 }
 
 template <class T>
@@ -246,15 +272,13 @@ FF_KERNEL void gradient_held(struct ff_norm n, const T *in, const T *dy, const T
 	hold(n, dy, g);
 	FF_UNROLL_ALL
 	for (int k = 0; k < HELD; k++) {
-		pack<T> w = {};
+		float one[pack<T>::n], d[pack<T>::n];
 
-		if (n.weight && is_held<T>(n, k))
-			w = parameters(weight, held_at<T>(k));
+		get_pack(x[k], one);
+		weigh(n, weight, g[k], k, d);
 		for (int i = 0; i < pack<T>::n; i++) {
-			float d = real_get(g[k].x[i]) * (n.weight ? real_get(w.x[i]) : 1);
-
-			sum.a += d;
-			sum.b += d * (real_get(x[k].x[i]) - mean) * rate;
+			sum.a += d[i];
+			sum.b += d[i] * (one[i] - mean) * rate;
 		}
 	}
 	sum = add_team(shared, sum);
@@ -262,22 +286,23 @@ FF_KERNEL void gradient_held(struct ff_norm n, const T *in, const T *dy, const T
 	sum.b /= (float)n.features;
 	FF_UNROLL_ALL
 	for (int k = 0; k < HELD; k++) {
-		pack<T> w = {}, old = {};
-		pack<T> *to = (pack<T> *)(dx + row_of() * n.features + held_at<T>(k));
+		float one[pack<T>::n], d[pack<T>::n];
+		T *to = dx + row_of() * n.features + held_at<T>(k);
 
 		if (!is_held<T>(n, k))
 			break;
-		if (n.weight)
-			w = parameters(weight, held_at<T>(k));
-		if (adds)
-			old = *to;
-		for (int i = 0; i < pack<T>::n; i++) {
-			float d = real_get(g[k].x[i]) * (n.weight ? real_get(w.x[i]) : 1);
-
-			d = rate * (d - sum.a - (real_get(x[k].x[i]) - mean) * rate * sum.b);
-			real_put(&g[k].x[i], adds ? d + real_get(old.x[i]) : d);
+		get_pack(x[k], one);
+		weigh(n, weight, g[k], k, d);
+		for (int i = 0; i < pack<T>::n; i++)
+			d[i] = rate * (d[i] - sum.a - (one[i] - mean) * rate * sum.b);
+		if (adds) {
+			read_pack(to, &x[k]);
+			get_pack(x[k], one);
+			for (int i = 0; i < pack<T>::n; i++)
+				d[i] += one[i];
 		}
-		*to = g[k];
+		put_pack(&g[k], d);
+		write_pack(to, g[k]);
 	}
 }
 
@@ -295,29 +320,32 @@ FF_DEVICE struct sums add_share(const struct ff_norm &n, const struct places &re
 	if (own)
 		loops_at(n.param, param - n.first, &row0, &x0);
 	for (int64_t i = first + strip<V>::row(); own && i < end; i += AT_ONCE * strip<V>::down) {
-		pack<T, V> p[AT_ONCE] = {}, d[AT_ONCE] = {};
-		pack<float, 2> pair[AT_ONCE] = {};
+		pack<T, V> p[AT_ONCE], d[AT_ONCE];
+		pack<float, 2> pair[AT_ONCE];
 
 		FF_UNROLL_ALL
-		for (int k = 0; k < AT_ONCE; k++) {
-			int64_t rest = i + k * strip<V>::down, row = rest, at = rest * n.features;
+		for (int k = 0; k < AT_ONCE; k++) { /* as read_rows() has it */
+			int64_t own_rest = i + k * strip<V>::down,
+				rest = own_rest < end ? own_rest : i;
+			int64_t row = rest, at = rest * n.features;
 
-			if (rest >= end)
-				break;
 			if (V == 1)
 				places_at(rests, rest, &row, &at);
-			p[k] = *(const pack<T, V> *)(x + x0 + at);
-			d[k] = *(const pack<T, V> *)(dy + x0 + at);
+			read_pack(x + x0 + at, &p[k]);
+			read_pack(dy + x0 + at, &d[k]);
 			pair[k] = *(const pack<float, 2> *)(saved + 2 * (row0 + row));
 		}
 		FF_UNROLL_ALL
-		for (int k = 0; k < AT_ONCE; k++)
-			for (int v = 0; v < V; v++) {
-				float g = real_get(d[k].x[v]);
+		for (int k = 0; k < AT_ONCE; k++) {
+			float one[V], g[V];
 
-				sum[v].b += g;
-				sum[v].a += g * (real_get(p[k].x[v]) - pair[k].x[0]) * pair[k].x[1];
+			get_pack(p[k], one);
+			get_pack(d[k], g);
+			for (int v = 0; v < V && i + k * strip<V>::down < end; v++) {
+				sum[v].b += g[v];
+				sum[v].a += g[v] * (one[v] - pair[k].x[0]) * pair[k].x[1];
 			}
+		}
 	}
 	return join_strip<V>(sum);
 }
