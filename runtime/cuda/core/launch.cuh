@@ -1,7 +1,7 @@
 /* The one way in which kernels are declared and launched.  The tests have another file of this
  * name, with which the same kernels run on the host; so kernels use threadIdx, blockIdx,
  * blockDim, gridDim, FF_SHARED arrays, __syncthreads(), shuffles, ticket.cuh, report() of real.cuh,
- * ff_meet(), ff_plus() and mathematics, and nothing else.
+ * ff_meet(), ff_plus(), __stwb() and mathematics, and nothing else.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_LAUNCH_CUH
 #define FF_CUDA_LAUNCH_CUH
