@@ -23,14 +23,16 @@ struct tables {
 
 static int read_word(const char *word, struct ff_kernel_shape *s, struct ff_error *err)
 {
-	double flags[5] = {s->back, s->winograd, s->pass, s->type == FF_BF16, s->steps};
+	double flags[6] = {s->back, s->winograd, s->pass, s->type == FF_BF16, s->steps,
+			s->a_transposed};
 	const struct {
 		const char *key;
 		double *at;
 	} fields[] = {{"bytes", &s->bytes}, {"m", &s->m}, {"n", &s->n}, {"k", &s->k},
 			{"count", &s->count}, {"share", &s->share}, {"taps", &s->taps},
 			{"stride", &s->stride}, {"back", &flags[0]}, {"winograd", &flags[1]},
-			{"pass", &flags[2]}, {"bfloat16", &flags[3]}, {"steps", &flags[4]}};
+			{"pass", &flags[2]}, {"bfloat16", &flags[3]}, {"steps", &flags[4]},
+			{"a_transposed", &flags[5]}};
 	size_t n = strcspn(word, "="), i = 0;
 
 	while (i < sizeof(fields) / sizeof(*fields) &&
@@ -44,6 +46,7 @@ static int read_word(const char *word, struct ff_kernel_shape *s, struct ff_erro
 	s->pass = (enum ff_conv_pass)flags[2];
 	s->type = flags[3] > 0 ? FF_BF16 : FF_F32;
 	s->steps = (enum ff_steps)flags[4];
+	s->a_transposed = flags[5] > 0;
 	return FF_OK;
 }
 
@@ -76,7 +79,8 @@ static void write_shape(const struct ff_kernel_shape *s, char line[LINE])
 	} fields[] = {{"bytes", s->bytes}, {"m", s->m}, {"n", s->n}, {"k", s->k},
 			{"count", s->count}, {"share", s->share}, {"taps", s->taps},
 			{"stride", s->stride}, {"back", s->back}, {"winograd", s->winograd},
-			{"pass", s->pass}, {"bfloat16", s->type == FF_BF16}, {"steps", s->steps}};
+			{"pass", s->pass}, {"bfloat16", s->type == FF_BF16}, {"steps", s->steps},
+			{"a_transposed", s->a_transposed}};
 	size_t at = (size_t)snprintf(line, LINE, "%s", ff_kernel_class_name(s->class));
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)

@@ -101,6 +101,12 @@ ASSUMED_BACK = {
     "attention": "forward: 2.5 times the products, at four fifths of the rate",
 }
 
+# Products of rows that are no whole vectors were timed on H100 alone.  Those of other kinds of the same kernels, which
+# know no wide loads, are as much slower as multiprocessors and clock say, GHz (the datasheets above).
+UNALIGNED = "rows that are no whole vectors: "
+CLOCKS = {"V100-16GB": 1.53, "V100-32GB": 1.53, "T4": 1.59, "L4": 2.04, "A100-PCIE-40GB": 1.41, "A100-40GB": 1.41,
+          "A100-80GB": 1.41, "H100-80GB": 1.755}
+
 PASSES = ["forward", "image", "filter"]
 PRODUCT = {"floor_us": 4, "memory": .8, "startup": 50, "waves": .7, "split_us": 3, "unaligned": .8, "batched": .7,
            "tile_256x128": .9, "tile_128x128": .9, "tile_128x64": .8, "tile_64x64": .7, "tile_128x32": .6,
@@ -134,10 +140,10 @@ def number(row, *keys):
     return [float(row[k]) for k in keys]
 
 
-def product(m, n, k, count=1, bf16=False):
+def product(m, n, k, count=1, bf16=False, a_transposed=False):
     size = 2 if bf16 else 4
     return (f"product m={m:.0f} n={n:.0f} k={k:.0f} count={count:.0f} bfloat16={int(bf16)} "
-            f"bytes={size * count * (m * k + k * n + m * n):.0f}")
+            f"a_transposed={int(a_transposed)} bytes={size * count * (m * k + k * n + m * n):.0f}")
 
 
 def convolution(r, which, bf16=False):
@@ -223,6 +229,28 @@ def attention_pass(sizes, back):
     share = (places + 1) / 2 / places if causal else 1
     return (f"attention count={batch * heads:.0f} m={places:.0f} n={places:.0f} k={size:.0f} share={share:.17g} "
             f"back={back} bfloat16=1 bytes={2 * batch * places * size * (2 + 2 * back) * (heads + kv):.0f}")
+
+
+def torch_product(r):
+    """Of bench/torch_kernels.py's sizes, which are those of the layer's forward."""
+    m, n, k = map(float, r["sizes"].split())
+    sizes = {"forward": (m, n, k), "backward data": (m, k, n), "backward weights": (n, k, m)}[r["direction"]]
+    return product(*sizes, bf16=r["type"] == "bfloat16", a_transposed=r["direction"] == "backward weights")
+
+
+def flops_of(shape):
+    """Of a product."""
+    size = dict(word.split("=") for word in shape.split()[1:])
+    return 2 * float(size["m"]) * float(size["n"]) * float(size["k"])
+
+
+def unaligned_products(name):
+    """Of a table in bench/, those in bfloat16 of rows that are multiples of 2 bytes, and those of 8."""
+    with open(ROOT / "bench" / name, encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
+    rows = [r for r in rows if r["class"] == "product" and r["type"] == "bfloat16"]
+    return [[(torch_product(r), float(r["us"])) for r in rows
+             if math.gcd(8, *(int(x) for x in r["sizes"].split()[1:])) == elements] for elements in (1, 4)]
 
 
 def cudnn_attention(name):
@@ -538,6 +566,47 @@ def slow_down(models):
             c["parameters"][name] = float(f"{c['parameters'][name] * times:.4g}")
 
 
+def tell_unaligned(c, low, high, source):
+    """Shares of rows that begin at multiples of their elements, and of 8 bytes, and where they are from."""
+    shares = {"unaligned": float(f"{low:.4g}"), "half_vectors": float(f"{high / low:.4g}")}
+    rest = {name: v for name, v in c["parameters"].items() if name not in shares}
+    c["parameters"] = {}
+    for name, v in rest.items():
+        c["parameters"].update(shares if name == "batched" else {})
+        c["parameters"][name] = v
+    old = c.get("source", "").split(UNALIGNED)[0]
+    c["source"] = (old if old.endswith("; ") or not old else f"{old}; ") + UNALIGNED + source
+
+
+def fit_unaligned(tool, model):
+    """The rest as it is.  By geometric means, so that the passes of a layer together are right."""
+    c = model["classes"]["product.bfloat16"]
+    groups = unaligned_products("h100_kernels.csv")
+    shares = [1, 1]
+    for _ in range(4):
+        tell_unaligned(c, *shares, "bench/h100_kernels.csv")
+        f = Fit(tool, model, "product.bfloat16")
+        shares = [share * math.exp(mean([math.log(us / have) for us, (_, have) in zip(f.predict([r[0] for r in rows]),
+                                                                                     rows)]))
+                  for share, rows in zip(shares, groups)]
+    for rows, share in zip(groups, shares):
+        print(f"{len(rows)} products of rows that are no whole vectors: share {share:.3f}, "
+              f"{mean(f.absolute(rows)):.3f} off")
+
+
+def infer_unaligned(models):
+    """Of older kinds: at as many FLOP/s as on H100, but for multiprocessors and clock."""
+    units = {kind: KINDS[kind][0] * clock for kind, clock in CLOCKS.items()}
+    there = [math.exp(mean([math.log(flops_of(shape) / us * 1e6) for shape, us in rows])) for rows in
+             unaligned_products("h100_kernels.csv")]
+    for kind in (kind for kind in CLOCKS if kind != "H100-80GB"):
+        c = models[kind]["classes"]["product.bfloat16"]
+        best = models[kind]["bfloat16_flops_per_s"] * max(
+            v for name, v in c["parameters"].items() if name.startswith("tile"))
+        tell_unaligned(c, *(min(1, flops * units[kind] / units["H100-80GB"] / best) for flops in there),
+                       "inferred from H100-80GB, by multiprocessors and clock")
+
+
 def is_known(c):
     """Whether it was fitted on that kind."""
     return c["basis"] == "measured" and not c["source"].startswith("on ") or "but for" in c["basis"]
@@ -564,7 +633,8 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--only", help="KIND: fit that alone, and infer nothing")
     parser.add_argument("--refit", action="append", metavar="KIND:CLASS",
-                        help="fit that alone, keep what else was fitted, and infer anew what rests on it")
+                        help="fit that alone, keep what else was fitted, and infer anew what rests on it; of what no "
+                        "table has, as H100-80GB:unaligned, none but the shares of rows that are no whole vectors")
     parser.add_argument("--json", type=Path, help="where --check's figures go")
     parser.add_argument("--svg", type=Path, help="a scatter plot of what was fitted goes there, some rows of each table")
     options = parser.parse_args()
@@ -602,8 +672,10 @@ def main():
     if not options.check and not options.only:
         for kind, (there, _) in MEASURED_ON.items():
             models[kind].update({name: skeleton(kind)[name] for name in there})
+        fit_unaligned(tool, models["H100-80GB"])
         complete(models)
         slow_down(models)
+        infer_unaligned(models)
         for model in models.values():
             write(model)
 

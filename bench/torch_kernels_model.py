@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fit_devices import MODELS, ROOT, attention_pass, convolution, product
+from fit_devices import MODELS, ROOT, attention_pass, convolution, product, torch_product
 
 PASSES = {"forward": "forward", "backward data": "image", "backward weights": "filter"}
 # arrays of the operand's size that are read and written
@@ -31,8 +31,7 @@ def shape_of(row):
     sizes = [float(x.strip("(),")) for x in row["sizes"].split()]
     of = row["class"], way
     if row["class"] == "product":
-        m, n, k = sizes
-        return product(*{"forward": (m, n, k), "backward data": (m, k, n), "backward weights": (n, k, m)}[way], bf16=bf16)
+        return torch_product(row)
     if row["class"] == "batched":
         b, m, n, k = sizes
         return product(m, n, k, b, bf16)

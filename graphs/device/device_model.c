@@ -123,12 +123,23 @@ static double fitted(const struct ff_kernel_shape *s, double tile[2])
 	return tile[0] * tile[1] / (tile[0] + tile[1]) / whole;
 }
 
-/* Whether rows of what is read and written begin at whole vectors. */
-static bool is_aligned(const struct ff_kernel_shape *s)
+/* Whether rows of what is read and written begin at a multiple of so many bytes. */
+static bool is_aligned(const struct ff_kernel_shape *s, int bytes)
 {
-	double size = type_bytes(s);
+	double size = type_bytes(s), first = s->a_transposed ? s->m : s->k;
 
-	return fmod(s->n * size, VECTOR_BYTES) == 0 && fmod(s->k * size, VECTOR_BYTES) == 0;
+	return fmod(s->n * size, bytes) == 0 && fmod(first * size, bytes) == 0;
+}
+
+/* Of what aligned rows are multiplied at.  A quarter of a vector lies, in proportion, between
+ * nothing and half of one: assumed. */
+static double odd_share(const double *v, const struct ff_kernel_shape *s)
+{
+	if (is_aligned(s, VECTOR_BYTES))
+		return 1;
+	if (is_aligned(s, VECTOR_BYTES / 2))
+		return least_of(1, v[FF_OF_ODD] * v[FF_OF_HALF]);
+	return v[FF_OF_ODD] * (is_aligned(s, VECTOR_BYTES / 4) ? sqrt(v[FF_OF_HALF]) : 1);
 }
 
 /* The best of all tiles, either way round, and splits; without the floor.  `share` of what tiles
@@ -136,7 +147,7 @@ static bool is_aligned(const struct ff_kernel_shape *s)
 static double product_us(const struct ff_device_model *m, const double *v,
 		const struct ff_kernel_shape *s, double share)
 {
-	double best = INFINITY, odd = is_aligned(s) ? 1 : v[FF_OF_ODD];
+	double best = INFINITY, odd = odd_share(v, s);
 
 	for (int i = 0; i < 2 * FF_MODEL_TILES; i++) {
 		double tile[2] = {tiles[i / 2][i % 2], tiles[i / 2][1 - i % 2]};
@@ -210,7 +221,8 @@ static double any_convolution_us(const struct ff_device_model *m, const struct f
 	double us = convolution_us(m, c[type_of(m, s)].v, s) + reordered_us(m, s);
 	struct ff_kernel_shape wide = *s;
 
-	if (type_of(m, s) == 0 || (s->type == FF_BF16 && s->count <= 1 && is_aligned(s)))
+	if (type_of(m, s) == 0 ||
+			(s->type == FF_BF16 && s->count <= 1 && is_aligned(s, VECTOR_BYTES)))
 		return us;
 	wide.type = FF_F32;
 	wide.tf32 = false;

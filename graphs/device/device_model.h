@@ -15,6 +15,7 @@ enum {
 	FF_OF_WAVES,
 	FF_OF_SPLIT,
 	FF_OF_ODD,
+	FF_OF_HALF,
 	FF_OF_BATCHED,
 	FF_OF_TILE,                                    /* as many as there are tiles */
 	FF_OF_SUSTAINED = FF_OF_TILE + FF_MODEL_TILES, /* a product's */

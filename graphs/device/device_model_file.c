@@ -28,7 +28,8 @@
 
 #define PRODUCT                                                                                    \
 	FLOOR, {"memory", 1e-3, 1}, {"startup", 0, 1e5}, {"waves", 0, 1}, {"split_us", 0, 1000},   \
-			{"unaligned", 1e-3, 1}, {"batched", 1e-3, 1}, {"tile_256x128", 1e-3, 4},   \
+			{"unaligned", 1e-3, 1}, {"half_vectors", 1, 10, .preset = 1},              \
+			{"batched", 1e-3, 1}, {"tile_256x128", 1e-3, 4},                           \
 			{"tile_128x128", 1e-3, 4}, {"tile_128x64", 1e-3, 4},                       \
 			{"tile_64x64", 1e-3, 4}, {"tile_128x32", 1e-3, 4},                         \
 	{                                                                                          \

@@ -108,15 +108,26 @@ static const struct ff_node *reader_of(const struct ff_graph *g, const struct ff
 	return reader->in == edge ? reader : NULL;
 }
 
-/* Whether a library reads rows of what a transposition makes fast: otherwise it is not asked. */
-static bool has_fast_rows(const struct ff_work *w)
+/* Whether a library reads rows of what a transposition makes of `r` fast: otherwise it is not
+ * asked. */
+static bool has_fast_rows(const struct ff_region *r, enum ff_dtype type)
 {
-	const struct ff_region *in = &w->in[0];
-	int64_t bytes = ff_dtype_bytes((enum ff_dtype)w->node->in_map[0].dtype);
+	int64_t bytes = ff_dtype_bytes(type);
 
-	for (uint32_t i = 1; i + 1 < in->rank; i++)
-		bytes *= ff_region_size(in, i);
+	for (uint32_t i = 1; i + 1 < r->rank; i++)
+		bytes *= ff_region_size(r, i);
 	return bytes % ACCESS == 0;
+}
+
+bool ff_is_written_transposed(const struct ff_work *w)
+{
+	const struct ff_node *n = w->node, *reader;
+
+	if (n->op != FF_OP_LINEAR)
+		return false;
+	reader = reader_of(w->graph, n);
+	return reader && reader->op == FF_OP_TRANSPOSE && ff_fusions(n, reader) &&
+	       has_fast_rows(&w->out[0], (enum ff_dtype)n->out_map[0].dtype);
 }
 
 /* How, and whether what lies between is kept, as it is read later. */
@@ -130,7 +141,9 @@ static bool is_fused(const struct ff_work *w, bool *keeps)
 		*keeps = maker && ((ff_op_row(maker->op)->flags & FF_OP_BACKWARD_OUT) ||
 						  (ff_op_row(n->op)->flags & FF_OP_BACKWARD_IN));
 		return ways & (*keeps ? FF_FUSION_KEEPS : FF_FUSION_FORWARD) &&
-		       (!*keeps || is_kept(w)) && (n->op != FF_OP_TRANSPOSE || has_fast_rows(w));
+		       (!*keeps || is_kept(w)) &&
+		       (n->op != FF_OP_TRANSPOSE ||
+				       has_fast_rows(&w->in[0], (enum ff_dtype)n->in_map[0].dtype));
 	}
 	if (n->op == FF_OP_TRANSPOSE)
 		return false; /* it is moved all the same */

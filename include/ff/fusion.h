@@ -20,4 +20,8 @@ uint32_t ff_fusions(const struct ff_node *n, const struct ff_node *next);
  * kernel of its own.  By the graph alone, as if the neighbour were cut alike. */
 int64_t ff_fused_bytes(const struct ff_work *w);
 
+/* Whether a linear layer is computed transposed, as its only reader wants it: rows of products are
+ * places in place of features.  By the graph alone, likewise. */
+bool ff_is_written_transposed(const struct ff_work *w);
+
 #endif

@@ -45,6 +45,7 @@ struct ff_kernel_shape {
 	bool brief;          /* product: timed alone, before the device clocks down */
 	bool channels_first; /* convolution: operands lie so, tensor cores take channels last */
 	bool winograd;       /* convolution: windows of 3 x 3 side by side, one group */
+	bool a_transposed;   /* product: the first factor lies k x m, as for weights' gradients */
 	double bytes;        /* read and written, each operand once */
 	double m, n, k;      /* of a product; of attention as above */
 	double count;        /* products, heads or steps */

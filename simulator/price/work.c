@@ -60,20 +60,47 @@ static double roofline_us(const struct ff_device_kind *kind, const struct ff_wor
 	return FF_LAUNCH_US + fmax(flops_us, bytes_us);
 }
 
+/* Products of what is written transposed: the same, but for how their rows lie.  Gradients arrive
+ * as features x places. */
+static void transpose(const struct ff_work *w, struct ff_kernel_shape *s)
+{
+	double m = s->m;
+
+	if (s->class != FF_KERNEL_PRODUCT)
+		return;
+	if (w->pass == FF_BACKWARD) {
+		s->a_transposed = !s->a_transposed;
+		return;
+	}
+	s->m = s->n;
+	s->n = m;
+}
+
 /* The kernels of `w` that its runtime launches: a framework, or our CUDA backend. */
 static uint32_t kernels_of(const struct ff_pricer *p, const struct ff_work *w,
 		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS])
 {
 	int64_t fused = p->framework ? -1 : ff_fused_bytes(w);
+	uint32_t n;
 
 	if (p->framework)
 		return ff_framework_kernels(p->framework, w, ret);
-	if (fused < 0)
-		return ff_work_kernels(w, ret);
+	if (fused < 0) {
+		n = ff_work_kernels(w, ret);
+		for (uint32_t i = 0; i < n && ff_is_written_transposed(w); i++)
+			transpose(w, &ret[i]);
+		return n;
+	}
 	ret[0] = ff_kernel_of_bytes(w, FF_KERNEL_STREAM);
 	ret[0].bytes = (double)fused;
 	ret[0].fused = true;
 	return fused > 0;
+}
+
+/* What a price has from nodes beside its own, as a number. */
+static uint64_t neighbours(const struct ff_work *w)
+{
+	return ff_is_written_transposed(w) ? 1 : (uint64_t)ff_fused_bytes(w) << 1;
 }
 
 /* By a model: kernels are worth the memo. */
@@ -88,8 +115,8 @@ static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t
 	uint32_t n;
 	int code;
 
-	hash = ff_hash_mix(hash, p->framework ? ff_framework_place(p->framework, w)
-					      : (uint64_t)ff_fused_bytes(w));
+	hash = ff_hash_mix(
+			hash, p->framework ? ff_framework_place(p->framework, w) : neighbours(w));
 	found = memo_find(p, hash);
 	if (found) {
 		*ret = *found;
@@ -263,7 +290,7 @@ uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node)
 		struct ff_work w;
 
 		fill_whole(p->graph, node, (enum ff_pass)pass, &w);
-		hash = ff_hash_mix(hash, (uint64_t)ff_fused_bytes(&w));
+		hash = ff_hash_mix(hash, neighbours(&w));
 	}
 	for (uint32_t m = 1; m <= FF_MAX_MICRO_BATCHES && p->costs; m++)
 		for (int pass = 0; pass < 2 && p->graph->batch % (int32_t)m == 0; pass++)

@@ -1,5 +1,8 @@
-/* Prices by measured rates, of copies, loads and codecs, against hand numbers.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Prices by measured rates, of copies, loads and codecs, against hand numbers; and of rows that
+ * libraries read fast or not.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/framework.h"
+#include "ff/zoo.h"
+
 #include "priced.h"
 
 static void set_rate(struct ff_costs *c, uint32_t kind, struct ff_rate rate)
@@ -200,6 +203,56 @@ START_TEST(short_runs_take_longer)
 }
 END_TEST
 
+/* Of both passes of the logits, on one device. */
+static double logits_us(int32_t words, int32_t places, const char *framework)
+{
+	char sets[2][40];
+	const char *set[] = {sets[0], sets[1], "layers=1", "dtype=bfloat16"};
+	double us[2] = {0, 0};
+	struct ff_framework f;
+	struct ff_error err;
+	struct ff_graph g;
+	struct ff_pricer *p;
+	struct world w;
+
+	snprintf(sets[0], sizeof(sets[0]), "vocabulary=%d", words);
+	snprintf(sets[1], sizeof(sets[1]), "sequence=%d", places);
+	setup(&w, 1, 1, NULL);
+	w.h.kind[0].model = "H100-80GB";
+	ck_assert_msg(ff_zoo_build("gpt2", 4, set, 4, &w.arena, &g, &err) == FF_OK, "%s", err.text);
+	ck_assert_int_eq(
+			ff_pricer_create(&g, &w.h.m, FF_ESTIMATE_MODEL, NULL, NULL, NULL, &p, &err),
+			FF_OK);
+	if (framework) {
+		ck_assert_int_eq(ff_framework_find(framework, &f, &err), FF_OK);
+		ff_pricer_set_framework(p, &f);
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		struct ff_work work = part_of(&g, "logits", 1, 0, (enum ff_pass)pass);
+
+		ck_assert_int_eq(ff_price_work(p, &work, 0, &us[pass], NULL), FF_OK);
+	}
+	ff_pricer_destroy(p);
+	teardown(&w);
+	return us[0] + us[1];
+}
+
+/* As our backend writes logits, with places in a row, words may be as many as they like, but no
+ * number of places; frameworks have words in a row. */
+START_TEST(uneven_words_are_slow_where_they_are_rows)
+{
+	double even = logits_us(50264, 1024, NULL);
+
+	ck_assert_double_eq_tol(logits_us(50257, 1024, NULL), even, 0.01 * even);
+	ck_assert_double_gt(logits_us(50257, 1021, NULL), 4 * even);
+	ck_assert_double_gt(logits_us(50257, 1024, "pytorch"), 4 * even);
+	ck_assert_double_eq_tol(logits_us(50264, 1024, "pytorch"), even, 0.01 * even);
+	/* of half a vector less so */
+	ck_assert_double_lt(logits_us(50260, 1024, "pytorch"), 4 * even);
+	ck_assert_double_gt(logits_us(50260, 1024, "pytorch"), 2 * even);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("price_rates");
@@ -211,6 +264,7 @@ static Suite *suite(void)
 	tcase_add_test(t, codecs_are_priced_as_measured);
 	tcase_add_test(t, compressed_moves_are_priced_as_measured);
 	tcase_add_test(t, short_runs_take_longer);
+	tcase_add_test(t, uneven_words_are_slow_where_they_are_rows);
 	suite_add_tcase(s, t);
 	return s;
 }

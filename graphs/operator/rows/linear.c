@@ -80,8 +80,10 @@ static uint32_t kernels(const struct ff_work *w, struct ff_kernel_shape *ret)
 		ret[n++] = ff_kernel_product(type, 1, rows, p, r);
 	if (w->need_din[0])
 		ret[n++] = ff_kernel_product(type, 1, rows, r, p);
-	if (w->node->n_in > 1 && w->need_din[1])
-		ret[n++] = ff_kernel_product(type, 1, p, r, rows);
+	if (w->node->n_in > 1 && w->need_din[1]) {
+		ret[n] = ff_kernel_product(type, 1, p, r, rows);
+		ret[n++].a_transposed = true;
+	}
 	if (w->node->n_in > 2 && w->need_din[2])
 		ret[n++] = (struct ff_kernel_shape){
 				.type = type, .bytes = rows * p * (double)ff_dtype_bytes(type)};
