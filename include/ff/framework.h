@@ -28,6 +28,7 @@ struct ff_framework {
 	bool blocks;    /* a batch norm's kernels are those of rows' norms: a block a channel */
 	bool fuses;     /* of 16 bits, a batch norm adds and cuts off below 0 what it has made */
 	bool interacts; /* products of each sample's vectors, and picking of them, are one kernel */
+	bool pads;      /* features that a linear layer reads are padded to a multiple of eight */
 	bool tf32_convolutions, tf32_products; /* of float32, where a device can */
 	bool channels_first[2];                /* operands of convolutions in float32, in 16 bits */
 	const double *attention; /* numbers of its own kernel for 16 bits; NULL: the model's */

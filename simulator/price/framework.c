@@ -11,6 +11,7 @@
 #include "ff/nearest.h"
 
 #define MOST 1e6
+#define PAD 8
 
 /* Attention by Triton, numbers in the order of a model's: 1.8 % off of its tutorial's times on A100
  * forward (triton-lang.org, 06-fused-attention: heads of 64, 1,024 to 16,384 places, causal or
@@ -18,7 +19,8 @@
 static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 0};
 
 /* Of DeepLearningExamples, DLRM's products of every two vectors are an operation of its own
- * (tensorflow_dot_based_interact, TensorFlow2/Recommendation/DLRM).
+ * (tensorflow_dot_based_interact, TensorFlow2/Recommendation/DLRM), and what its layers read is
+ * padded (_get_bottom_mlp_padding, _get_top_mlp_padding, model.py @ 95b1079).
  * Of Megatron-LM, scaled, masked and softmax are one kernel (megatron/fused_kernels), dropout and
  * the sum that reads it another (bias_dropout_add_fused_train, megatron/model/transformer.py), and
  * hosts synchronize behind each message (p2p_communication.py), and with their devices when a timer
@@ -84,6 +86,7 @@ static const struct ff_framework rows[] = {
 				.sums = true,
 				.hands_on = true,
 				.interacts = true,
+				.pads = true,
 				.tf32_convolutions = true,
 				.channels_first = {true, false},
 				.tf32_products = true,
@@ -97,6 +100,7 @@ static const struct ff_framework rows[] = {
 				.sums = true,
 				.hands_on = true,
 				.interacts = true,
+				.pads = true,
 				.tf32_convolutions = true,
 				.tf32_products = true,
 				.channels_first = {true, true},
@@ -110,6 +114,7 @@ static const struct ff_framework rows[] = {
 				.sums = true,
 				.hands_on = true,
 				.interacts = true,
+				.pads = true,
 				.fuses = true,
 				.tf32_convolutions = true,
 				.channels_first = {true, false},
@@ -425,6 +430,15 @@ static void lay_out(
 	}
 }
 
+/* Rows of what a linear layer reads, of its weights and of their gradients. */
+static void pad(const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *k)
+{
+	double *inner = w->pass == FF_FORWARD ? &k->k : &k->n;
+
+	if (f->pads && w->node->op == FF_OP_LINEAR && k->class == FF_KERNEL_PRODUCT)
+		*inner = PAD * ceil(*inner / PAD);
+}
+
 uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work *w,
 		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS])
 {
@@ -454,8 +468,10 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 			(own[0].class == FF_KERNEL_PRODUCT ||
 					own[0].class == FF_KERNEL_CONVOLUTION))
 		n += sums(w, ret + n);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
+		pad(f, w, &ret[i]);
 		lay_out(f, w, &ret[i]);
+	}
 	return n;
 }
 

@@ -253,6 +253,29 @@ START_TEST(uneven_words_are_slow_where_they_are_rows)
 }
 END_TEST
 
+/* Of 13 features NVIDIA's examples make 16, those of PyTorch stay as they are; both passes. */
+START_TEST(examples_pad_what_layers_read)
+{
+	static const char *const names[] = {"pytorch", "examples"};
+	struct ff_graph g;
+	struct world w;
+
+	setup(&w, 1, 1, NULL);
+	hand_graph(&w.arena, 8, 13, 12, &g);
+	for (int i = 0; i < 4; i++) {
+		struct ff_work work = part_of(&g, "fc", 1, 0, (enum ff_pass)(i % 2));
+		struct ff_kernel_shape s[FF_FRAMEWORK_KERNELS];
+		struct ff_framework f;
+		struct ff_error err;
+
+		ck_assert_int_eq(ff_framework_find(names[i / 2], &f, &err), FF_OK);
+		ck_assert_uint_ge(ff_framework_kernels(&f, &work, s), 1);
+		ck_assert_double_eq(i % 2 ? s[0].n : s[0].k, i / 2 ? 16 : 13);
+	}
+	teardown(&w);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("price_rates");
@@ -265,6 +288,7 @@ static Suite *suite(void)
 	tcase_add_test(t, compressed_moves_are_priced_as_measured);
 	tcase_add_test(t, short_runs_take_longer);
 	tcase_add_test(t, uneven_words_are_slow_where_they_are_rows);
+	tcase_add_test(t, examples_pad_what_layers_read);
 	suite_add_tcase(s, t);
 	return s;
 }
