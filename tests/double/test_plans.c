@@ -26,11 +26,25 @@ static char folder[] = "/tmp/ff-plans-XXXXXX";
 
 /* ---- one process ---- */
 
+/* A layer of three features, and a loss of `batch` labels. */
+static void end_graph(struct ff_builder *b, int32_t batch, uint32_t node, struct ff_graph *ret)
+{
+	union ff_attrs y = {.input = {.rank = 1, .shape = {batch}, .dtype = FF_I32, .classes = 3}};
+	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+	struct ff_error err;
+	uint32_t in[2];
+
+	fc.linear.out_features = 3;
+	in[0] = ff_builder_add(b, FF_OP_LINEAR, "last", &fc, &node, 1);
+	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+	RIG_OK(ff_builder_finish(b, ret, &err));
+}
+
 /* Rows of heads, each its own query, key and value. */
 static void make_attention(struct ff_arena *a, struct ff_graph *ret)
 {
 	union ff_attrs x = {.input = {.rank = 3, .shape = {4, 5, 3}}};
-	union ff_attrs y = {.input = {.rank = 1, .shape = {4}, .dtype = FF_I32, .classes = 3}};
 	union ff_attrs heads = ff_attrs_preset(FF_OP_ATTENTION);
 	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
 	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};
@@ -47,70 +61,50 @@ static void make_attention(struct ff_arena *a, struct ff_graph *ret)
 	heads.attention.causal = true;
 	in[0] = ff_builder_add(b, FF_OP_ATTENTION, "heads", &heads, in, 3);
 	in[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, in, 1);
-	fc.linear.out_features = 3;
-	in[0] = ff_builder_add(b, FF_OP_LINEAR, "last", &fc, in, 1);
-	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
-	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
-	RIG_OK(ff_builder_finish(b, ret, &err));
+	end_graph(b, 4, in[0], ret);
 }
 
 static enum ff_dtype type = FF_F32; /* another for one test */
 
-static void make_graph(struct ff_arena *a, struct ff_graph *ret)
+/* A convolution; behind it (`deeper`) another one, whose filters' gradients can be had by unfolded
+ * images, else a layer. */
+static void make_images(struct ff_arena *a, bool deeper, struct ff_graph *ret)
 {
 	union ff_attrs x = {.input = {.rank = 4, .shape = {6, 3, 5, 5}}};
-	union ff_attrs y = {.input = {.rank = 1, .shape = {6}, .dtype = FF_I32, .classes = 3}};
 	union ff_attrs conv = ff_attrs_preset(FF_OP_CONV2D), fc = ff_attrs_preset(FF_OP_LINEAR);
 	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};
 	struct ff_builder *b;
 	struct ff_error err;
-	uint32_t in[2];
+	uint32_t in;
 
 	RIG_OK(ff_builder_create("plans", a, &b, &err));
 	ff_builder_set_dtype(b, type);
-	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
-	conv.conv.out_channels = 6;
+	in = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+	conv.conv.out_channels = deeper ? 8 : 6;
 	conv.conv.kernel[0] = conv.conv.kernel[1] = 3;
-	in[0] = ff_builder_add(b, FF_OP_CONV2D, "conv", &conv, in, 1);
-	in[0] = ff_builder_add(b, FF_OP_RELU, "relu", NULL, in, 1);
-	in[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, in, 1);
-	fc.linear.out_features = 7;
-	in[0] = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, in, 1);
-	in[0] = ff_builder_add(b, FF_OP_TANH, "tanh", NULL, in, 1);
-	fc.linear.out_features = 3;
-	in[0] = ff_builder_add(b, FF_OP_LINEAR, "last", &fc, in, 1);
-	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
-	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
-	RIG_OK(ff_builder_finish(b, ret, &err));
-}
-
-/* Behind a convolution another one, whose filters can be had by unfolded images. */
-static void make_deeper(struct ff_arena *a, struct ff_graph *ret)
-{
-	union ff_attrs x = {.input = {.rank = 4, .shape = {6, 3, 5, 5}}};
-	union ff_attrs y = {.input = {.rank = 1, .shape = {6}, .dtype = FF_I32, .classes = 3}};
-	union ff_attrs conv = ff_attrs_preset(FF_OP_CONV2D), fc = ff_attrs_preset(FF_OP_LINEAR);
-	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};
-	struct ff_builder *b;
-	struct ff_error err;
-	uint32_t in[2];
-
-	RIG_OK(ff_builder_create("plans", a, &b, &err));
-	ff_builder_set_dtype(b, type);
-	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
-	conv.conv.out_channels = 8;
-	conv.conv.kernel[0] = conv.conv.kernel[1] = 3;
-	in[0] = ff_builder_add(b, FF_OP_CONV2D, "conv", &conv, in, 1);
-	in[0] = ff_builder_add(b, FF_OP_RELU, "relu", NULL, in, 1);
+	in = ff_builder_add(b, FF_OP_CONV2D, "conv", &conv, &in, 1);
+	in = ff_builder_add(b, FF_OP_RELU, "relu", NULL, &in, 1);
 	for (int i = 0; i < 2; i++)
 		conv.conv.pad[0][i] = conv.conv.pad[1][i] = 1;
-	in[0] = ff_builder_add(b, FF_OP_CONV2D, "deeper", &conv, in, 1);
-	in[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, in, 1);
-	fc.linear.out_features = 3;
-	in[0] = ff_builder_add(b, FF_OP_LINEAR, "last", &fc, in, 1);
-	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
-	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
-	RIG_OK(ff_builder_finish(b, ret, &err));
+	if (deeper)
+		in = ff_builder_add(b, FF_OP_CONV2D, "deeper", &conv, &in, 1);
+	in = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, &in, 1);
+	fc.linear.out_features = 7;
+	if (!deeper) {
+		in = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, &in, 1);
+		in = ff_builder_add(b, FF_OP_TANH, "tanh", NULL, &in, 1);
+	}
+	end_graph(b, 6, in, ret);
+}
+
+static void make_graph(struct ff_arena *a, struct ff_graph *ret)
+{
+	make_images(a, false, ret);
+}
+
+static void make_deeper(struct ff_arena *a, struct ff_graph *ret)
+{
+	make_images(a, true, ret);
 }
 
 static uint64_t count_asked(void)
