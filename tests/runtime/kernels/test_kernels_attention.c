@@ -13,6 +13,7 @@
 
 #define ROUNDS 120
 #define INPUTS 5
+#define CROWDS 4
 #define CROWD 1370     /* samples */
 #define TOLERANCE 1e-4 /* of the largest magnitude */
 
@@ -426,7 +427,9 @@ START_TEST(crowds)
 
 	check(backend->device.open(0, &dev, &err), &err);
 	check(backend->stream.open(dev, false, &stream, &err), &err);
-	for (uint32_t i = 0; i < 2 && backend->device.computes(dev, FF_BF16, &err) == FF_OK; i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(CROWDS) &&
+			     backend->device.computes(dev, FF_BF16, &err) == FF_OK;
+			i++) {
 		struct trial t = {.r = {ff_test_seed(96), i, 0},
 				.dev = dev,
 				.stream = stream,
