@@ -435,7 +435,7 @@ static void warn_of_models(const struct ff_job *j)
 			"devices (",
 			ff_job_command.name, 100 * ff_inferred_share(&s->plan));
 	for (uint32_t c = 0; c < FF_KERNEL_CLASS_COUNT; c++)
-		if (s->plan.inferred.classes >> c & 1) {
+		if (s->plan.simulation.inferred.classes >> c & 1) {
 			fprintf(stderr, "%s%s", before,
 					ff_kernel_class_name((enum ff_kernel_class)c));
 			before = ", ";

@@ -62,9 +62,6 @@ int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_aren
 	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, a, &ret->schedule, err);
 	if (code == FF_OK)
 		code = ff_simulate(&ret->schedule, j->tools.pricer, a, &ret->simulation, err);
-	if (code == FF_OK)
-		code = ff_simulation_inferred(
-				&ret->schedule, j->tools.pricer, a, &ret->inferred, err);
 	if (code < 0)
 		return code;
 	ret->peak_flops_per_s = ff_price_peak_flops_per_s(j->tools.pricer);
@@ -110,7 +107,8 @@ static int keep_figures(struct ff_job *j, struct ff_plan *p, struct ff_error *er
 			.plain_bytes = s->plain_bytes,
 			.travel = s->travel,
 			.averaged_bytes = s->averaged_bytes};
-	p->simulation = (struct ff_simulation){.step_us = p->simulation.step_us};
+	p->simulation = (struct ff_simulation){
+			.step_us = p->simulation.step_us, .inferred = p->simulation.inferred};
 	return FF_OK;
 }
 

@@ -51,7 +51,7 @@ static void write_basis(const struct ff_summary *s, struct ff_out *o)
 	ff_out_real(o, "inferred_share", ff_inferred_share(&s->plan));
 	ff_out_array(o, "inferred");
 	for (uint32_t c = 0; c < FF_KERNEL_CLASS_COUNT; c++)
-		if (s->plan.inferred.classes >> c & 1)
+		if (s->plan.simulation.inferred.classes >> c & 1)
 			ff_out_string(o, NULL, ff_kernel_class_name((enum ff_kernel_class)c));
 	ff_out_close(o);
 }

@@ -218,7 +218,7 @@ static void print_bound(const struct ff_summary *s, double us, FILE *to)
 
 double ff_inferred_share(const struct ff_plan *p)
 {
-	return p->simulation.step_us > 0 ? p->inferred.us / p->simulation.step_us : 0;
+	return p->simulation.step_us > 0 ? p->simulation.inferred.us / p->simulation.step_us : 0;
 }
 
 static void print_speedup(const struct ff_summary *s, FILE *to)

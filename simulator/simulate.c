@@ -8,37 +8,7 @@
 #include "ff/block.h"
 #include "ff/instance.h"
 #include "ff/task_class.h"
-
-/* A backward pass that adds to gradients writes its own aside and adds them. */
-static int64_t added_bytes(const struct ff_schedule *s, const struct ff_task *t,
-		const struct ff_work *w, const struct ff_framework *f)
-{
-	int64_t bytes = 0;
-
-	for (uint32_t i = 0; i < w->node->n_in; i++) {
-		enum ff_dtype type = (enum ff_dtype)w->node->in_map[i].gradient;
-
-		if (w->need_din[i] && (ff_task_adds(s, t, i) || ff_task_sum(s, t, i)))
-			bytes += (int64_t)((double)(ff_region_volume(&w->in[i]) *
-							   ff_dtype_bytes(type)) *
-					   ff_framework_narrowed(f, s->graph, type));
-	}
-	return bytes;
-}
-
-static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p,
-		double *us, struct ff_error *err)
-{
-	struct ff_work work;
-	int code;
-
-	ff_task_work(s, t, &work);
-	code = ff_price_part(p, &work, t->node, s->config[t->node].n_parts, t->device, us, err);
-	if (code == FF_OK)
-		*us += ff_price_add(p, s->graph, t->device,
-				added_bytes(s, t, &work, ff_price_framework(p)));
-	return code;
-}
+#include "parts.h"
 
 /* Gradients that a delay copies to where they are due, and as many as wait move up. */
 static int64_t due_bytes(const struct ff_schedule *s, const struct ff_task *t)
@@ -68,10 +38,9 @@ static double sync_us(const struct ff_schedule *s, const struct ff_task *t, stru
 	return ff_price_bucket(p, b->n_devices, b->device, b->bytes);
 }
 
-static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer *p, double *us,
-		struct ff_error *err)
+static int task_us(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p,
+		struct ff_parts *parts, double *us, struct ff_error *err)
 {
-	const struct ff_task *t = &s->tasks[task];
 	const struct ff_bucket *b;
 
 	if (t->move) {
@@ -81,7 +50,7 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 	}
 	switch (t->compute) {
 	case FF_COMPUTE_PART:
-		return work_us(s, t, p, us, err);
+		return ff_parts_us(parts, t, us, err);
 	case FF_COMPUTE_UPDATE:
 		b = &s->buckets[t->bucket];
 		*us = ff_price_update(p, t->device,
@@ -161,11 +130,13 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 	};
 
 	struct ff_execution by;
+	struct ff_parts parts;
 	int code;
 
 	if (!free_us || !sim.start || !sim.finish || !sim.compute_us || !sim.comm_us)
 		return ff_fail_memory(err);
-	if ((code = ff_execution_init(&by, s, p, a, err)) < 0)
+	if ((code = ff_execution_init(&by, s, p, a, err)) < 0 ||
+			(code = ff_parts_init(&parts, s, p, a, err)) < 0)
 		return code;
 	if (s->optimizer != ff_price_optimizer(p))
 		return ff_fail(err, FF_E_RUN, "the schedule is for optimizer %s, prices are for %s",
@@ -174,7 +145,7 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 		const struct ff_task *t = &s->tasks[i];
 		double us, recomputed;
 
-		if ((code = task_us(s, i, p, &us, err)) < 0)
+		if ((code = task_us(s, t, p, &parts, &us, err)) < 0)
 			return code;
 		if ((code = ff_execution_again_us(&by, t, &recomputed, err)) < 0)
 			return code;
@@ -190,6 +161,7 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 		slow_down(s, t, p, us, free_us, &sim);
 		add_busy(t, us, &sim);
 	}
+	sim.inferred = ff_parts_inferred(&parts);
 	*ret = sim;
 	return FF_OK;
 }

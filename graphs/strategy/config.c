@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ff/intervals.h"
 #include "ff/machine.h"
 
 void ff_config_coords(
@@ -58,6 +59,24 @@ uint16_t ff_config_device(const struct ff_node *n, const struct ff_config *c, ui
 	for (uint32_t d = 0; d < n->n_dims; d++)
 		device += coord[d] * c->stride[d];
 	return (uint16_t)device;
+}
+
+void ff_config_alike(
+		const struct ff_node *n, const struct ff_config *c, uint16_t *like, uint16_t *first)
+{
+	uint32_t cells = ff_config_cells(c), step = 1;
+
+	memset(first, 0, cells * sizeof(*first));
+	for (uint32_t d = n->n_dims; d-- > 0; step *= c->degree[d]) {
+		if (c->degree[d] == 1)
+			continue;
+		ff_intervals_alike(n, d, c->degree[d], like);
+		for (uint32_t at = 0, i = 0; i < cells; i += step) {
+			for (uint32_t k = i; k < i + step; k++)
+				first[k] = (uint16_t)(first[k] + like[at] * step);
+			at = at + 1 < c->degree[d] ? at + 1 : 0;
+		}
+	}
 }
 
 /* Strides of what is not split say nothing. */

@@ -44,6 +44,10 @@ void ff_config_coords(
 		const struct ff_node *n, const struct ff_config *c, uint32_t part, uint32_t *coord);
 void ff_config_box(const struct ff_node *n, const struct ff_config *c, uint32_t part,
 		struct ff_region *box);
+/* Of each cell the first that costs alike (ff/intervals.h), as are all its replicas.  `like` is
+ * scratch; both have room for the cells. */
+void ff_config_alike(const struct ff_node *n, const struct ff_config *c, uint16_t *like,
+		uint16_t *first);
 /* The same cells on the same devices; without any, both flat or neither. */
 bool ff_config_equal(const struct ff_node *n, const struct ff_config *a, const struct ff_config *b);
 /* Sentence and FF_E_INPUT if `c` is not legal for node `n` on `n_devices`. */

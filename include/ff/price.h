@@ -52,12 +52,11 @@ const struct ff_framework *ff_price_framework(const struct ff_pricer *p);
 int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
 		struct ff_error *err);
 /* Of the only part of `n_parts` == 1, or of one of several, of operator `node`: a part that
- * nothing runs beside (ff/alone.h) takes what was measured alone, where that was. */
+ * nothing runs beside (ff/alone.h) takes what was measured alone, where that was.  `inferred`, if
+ * it is not NULL, becomes what of ff_price_work's rests on no measurement of such a device: by a
+ * model. */
 int ff_price_part(struct ff_pricer *p, const struct ff_work *w, uint32_t node, uint32_t n_parts,
-		uint32_t device, double *us, struct ff_error *err);
-/* Of what ff_price_work says, what rests on no measurement of such a device: by a model. */
-int ff_price_inferred(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
-		struct ff_inferred *ret, struct ff_error *err);
+		uint32_t device, double *us, struct ff_inferred *inferred, struct ff_error *err);
 /* A kind of devices that has no model, where those were asked for, and so costs what its peak
  * rates say; NULL: there is none. */
 const struct ff_device_kind *ff_price_unmodelled(const struct ff_pricer *p);

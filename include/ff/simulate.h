@@ -12,17 +12,15 @@ struct ff_simulation {
 	double *start, *finish; /* by task */
 	double *compute_us;     /* by device: forward, backward and update */
 	double *comm_us;        /* by device: moves and syncs it takes part in */
+	/* What of the step rests on no measurement of such devices: of the device that computes so
+	 * for longest. */
+	struct ff_inferred inferred;
 };
 
 /* A task starts when all it depends on and all its lanes are free:
  * start = max(finish of deps, free of lanes), finish = start + price. */
 int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_arena *a,
 		struct ff_simulation *ret, struct ff_error *err);
-
-/* What of the step rests on no measurement of such devices: of the device that computes so for
- * longest. */
-int ff_simulation_inferred(const struct ff_schedule *s, struct ff_pricer *p, struct ff_arena *a,
-		struct ff_inferred *ret, struct ff_error *err);
 
 /* One span for each task and device that it occupies; for ff_trace_write. */
 int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation *sim,

@@ -9,10 +9,9 @@ struct ff_plan {
 	struct ff_strategy strategy;
 	struct ff_schedule schedule;
 	struct ff_simulation simulation;
-	struct ff_inferred inferred; /* of the step */
-	double peak_flops_per_s;     /* of all devices together, as prices know them */
-	uint32_t short_device;       /* first whose memory does not do; FF_NONE: it fits */
-	int64_t short_limit;         /* what that device has */
+	double peak_flops_per_s; /* of all devices together, as prices know them */
+	uint32_t short_device;   /* first whose memory does not do; FF_NONE: it fits */
+	int64_t short_limit;     /* what that device has */
 };
 
 static inline bool ff_plan_fits(const struct ff_plan *p)

@@ -235,17 +235,6 @@ int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 	return code;
 }
 
-int ff_price_inferred(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
-		struct ff_inferred *ret, struct ff_error *err)
-{
-	struct ff_priced memo;
-	int code = price(p, w, device, &memo, err);
-
-	if (code == FF_OK)
-		*ret = memo.inferred;
-	return code;
-}
-
 const struct ff_device_kind *ff_price_unmodelled(const struct ff_pricer *p)
 {
 	const struct ff_machine *m = p->machine;
@@ -300,16 +289,19 @@ uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node)
 }
 
 int ff_price_part(struct ff_pricer *p, const struct ff_work *w, uint32_t node, uint32_t n_parts,
-		uint32_t device, double *us, struct ff_error *err)
+		uint32_t device, double *us, struct ff_inferred *inferred, struct ff_error *err)
 {
 	/* of several micro-batches others may be under way */
 	bool alone = n_parts == 1 && p->alone[node] && w->graph->batch == p->graph->batch;
 	struct ff_priced memo;
 	int code = price(p, w, device, &memo, err);
 
-	if (code == FF_OK)
-		*us = alone ? memo.alone_us : memo.us;
-	return code;
+	if (code < 0)
+		return code;
+	*us = alone ? memo.alone_us : memo.us;
+	if (inferred)
+		*inferred = memo.inferred;
+	return FF_OK;
 }
 
 int ff_price_least(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,

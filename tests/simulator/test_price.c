@@ -63,9 +63,9 @@ START_TEST(what_runs_alone_has_a_time_of_its_own)
 		work = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
 		ff_work_key(&work, key);
 		ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
-		ck_assert_int_eq(ff_price_part(w.p, &work, fc, 1, 0, &us, NULL), FF_OK);
+		ck_assert_int_eq(ff_price_part(w.p, &work, fc, 1, 0, &us, NULL, NULL), FF_OK);
 		ck_assert_double_eq(us, 4);
-		ck_assert_int_eq(ff_price_part(w.p, &work, fc, 2, 0, &us, NULL), FF_OK);
+		ck_assert_int_eq(ff_price_part(w.p, &work, fc, 2, 0, &us, NULL, NULL), FF_OK);
 		ck_assert_double_eq(us, 9);
 		ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
 		ck_assert_double_eq(us, 9);
@@ -76,7 +76,8 @@ START_TEST(what_runs_alone_has_a_time_of_its_own)
 	work = part_of(&micro, "fc", 1, 0, FF_FORWARD);
 	ff_work_key(&work, key);
 	ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
-	ck_assert_int_eq(ff_price_part(w.p, &work, ff_graph_find(&w.g, "fc"), 1, 0, &us, NULL),
+	ck_assert_int_eq(
+			ff_price_part(w.p, &work, ff_graph_find(&w.g, "fc"), 1, 0, &us, NULL, NULL),
 			FF_OK);
 	ck_assert_double_eq(us, 9);
 	teardown(&w);
@@ -409,7 +410,7 @@ START_TEST(by_models)
 		ck_assert_double_eq(again, peak);
 		ck_assert_double_ne(us, peak);
 	}
-	ck_assert_int_eq(ff_price_inferred(models, &fc, 0, &inferred, NULL), FF_OK);
+	ck_assert_int_eq(ff_price_part(models, &fc, 0, 2, 0, &us, &inferred, NULL), FF_OK);
 	ck_assert_uint_eq(inferred.classes, 1u << FF_KERNEL_PRODUCT);
 	ck_assert_double_eq_tol(inferred.us, us, FF_PRICE_STEP_US);
 	ck_assert_double_eq_tol(ff_price_update(models, 0, 1 << 20),

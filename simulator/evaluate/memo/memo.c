@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "ff/grow.h"
-#include "ff/intervals.h"
 #include "ff/node_class.h"
 
 /* ---- the memo ---- */
@@ -108,30 +107,6 @@ static int build_places(struct ff_memo *t, const struct ff_node *n, const struct
 	return code;
 }
 
-/* By cell: the first cell that costs alike. */
-static int find_alike(struct ff_memo *t, const struct ff_node *n, const struct ff_config *c,
-		uint16_t **ret, struct ff_error *err)
-{
-	uint32_t cells = ff_config_cells(c), step = 1;
-	uint16_t *first = ff_arena_array(&t->scratch, cells, sizeof(*first));
-	uint16_t *like = ff_arena_array(&t->scratch, cells, sizeof(*like));
-
-	if (!first || !like)
-		return ff_fail_memory(err);
-	for (uint32_t d = n->n_dims; d-- > 0; step *= c->degree[d]) {
-		if (c->degree[d] == 1)
-			continue;
-		ff_intervals_alike(n, d, c->degree[d], like);
-		for (uint32_t at = 0, i = 0; i < cells; i += step) {
-			for (uint32_t k = i; k < i + step; k++)
-				first[k] = (uint16_t)(first[k] + like[at] * step);
-			at = at + 1 < c->degree[d] ? at + 1 : 0;
-		}
-	}
-	*ret = first;
-	return FF_OK;
-}
-
 static int price_part(struct ff_memo *t, uint32_t node, const struct ff_config *c, uint32_t device,
 		uint32_t p, double *const us[2], int64_t *const workspace[2], struct ff_error *err)
 {
@@ -144,7 +119,7 @@ static int price_part(struct ff_memo *t, uint32_t node, const struct ff_config *
 
 		ff_config_box(&t->g->nodes[node], c, p, &box);
 		ff_work_fill(t->g, node, &box, (enum ff_pass)pass, &w);
-		code = ff_price_part(t->p, &w, node, c->n_parts, device, &us[pass][p], err);
+		code = ff_price_part(t->p, &w, node, c->n_parts, device, &us[pass][p], NULL, err);
 		if (code < 0)
 			break;
 		workspace[pass][p] = ff_align64(ff_price_workspace(t->p, &w));
@@ -159,9 +134,12 @@ static int price_parts(struct ff_memo *t, uint32_t node, const struct ff_config 
 {
 	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
 	uint32_t cells = ff_config_cells(c);
-	uint16_t *first;
-	int code = find_alike(t, &t->g->nodes[node], c, &first, err);
+	uint16_t *like_in = ff_arena_array(&t->scratch, cells, sizeof(*like_in));
+	uint16_t *first = ff_arena_array(&t->scratch, cells, sizeof(*first));
+	int code = like_in && first ? FF_OK : ff_fail_memory(err);
 
+	if (code == FF_OK)
+		ff_config_alike(&t->g->nodes[node], c, like_in, first);
 	for (uint32_t p = 0; p < c->n_parts && code == FF_OK; p++) {
 		uint32_t like = p < cells ? first[p] : p - cells;
 
@@ -458,7 +436,7 @@ static int price_half(struct ff_memo *t, uint32_t node, const struct ff_memo_nod
 		ff_config_box(&t->g->nodes[node], c, p, &box);
 		ff_work_fill(t->g, node, &box, FF_BACKWARD, &w);
 		ff_work_keep(&w, grads);
-		code = ff_price_part(t->p, &w, node, c->n_parts, e->device[p], &us[p], err);
+		code = ff_price_part(t->p, &w, node, c->n_parts, e->device[p], &us[p], NULL, err);
 	}
 	return code;
 }
