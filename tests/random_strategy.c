@@ -205,7 +205,7 @@ void random_order(struct ff_random *r, struct ff_strategy *s)
 		s->ticks[k] = (uint8_t)(1 + ff_random_below(r, 4));
 }
 
-/* By one axis over the devices of the first reader. */
+/* By one axis over the devices of the first reader, now and then with copies. */
 static void random_cut(struct ff_random *r, const struct ff_graph *g, uint32_t param,
 		struct ff_arena *a, struct ff_strategy *s)
 {
@@ -215,12 +215,17 @@ static void random_cut(struct ff_random *r, const struct ff_graph *g, uint32_t p
 	uint32_t axis = ff_random_below(r, n->n_dims);
 	struct ff_config c = {.n_parts = reader->n_parts, .replicas = 1};
 	uint16_t *list = ff_arena_array(a, reader->n_parts, sizeof(*list));
+	uint32_t cut = reader->n_parts;
 
-	if (!list || reader->n_parts < 2 || n->dim[axis].extent < (int32_t)reader->n_parts)
+	while (ff_random_below(r, 2) && cut > 1)
+		for (cut--; reader->n_parts % cut;)
+			cut--;
+	if (!list || reader->n_parts < 2 || n->dim[axis].extent < (int32_t)cut)
 		return;
 	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
 		c.degree[d] = 1;
-	c.degree[axis] = (uint16_t)reader->n_parts;
+	c.degree[axis] = (uint16_t)cut;
+	c.replicas = (uint16_t)(reader->n_parts / cut);
 	ff_config_devices(&g->nodes[node], reader, list);
 	c.list = list;
 	s->config[param] = c;

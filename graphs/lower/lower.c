@@ -197,7 +197,8 @@ static struct ff_update_way update_way(const struct ff_lowering *l, uint32_t par
 		return (struct ff_update_way){.synced = true,
 				.flat = l->param[param].flat && !l->r.travel.codec,
 				.runs = l->s->shards};
-	return ff_param_way(l->g, l->s, &l->program, param, l->param[param].flat);
+	return ff_param_way(
+			l->g, l->s, &l->program, param, &l->s->config[param], l->param[param].flat);
 }
 
 static int gather_buckets(struct ff_lowering *l, struct ff_error *err)

@@ -10,10 +10,11 @@
 enum ff_flat { FF_FLAT_NOT, FF_FLAT, FF_FLAT_APART, FF_FLAT_CUT };
 
 /* Whether the gradients of a parameter are summed where backward puts them: its readers are alike
- * or apart, and it has no config of its own; or they are alike, and it has one that cuts what each
- * device reads among all that read the same.  An update is elementwise, so who updates which of
- * these elements is the bucket's to say: it is flat (FF_FLAT_CUT).
- * `together`: parameters with configs may be so. */
+ * or apart, and it has no config of its own; or they are alike, and its config has a part on each
+ * device that reads it.  An update is elementwise, so who updates which of the elements that it
+ * reads is the bucket's to say: it is flat (FF_FLAT_CUT), with as many copies of each run as the
+ * config has of each element; where each device has all that it reads it is as without a config.
+ * `together`: parameters that are cut may be so. */
 bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
 		const struct ff_node_block *const *block, bool together, enum ff_flat *flat);
 
@@ -34,6 +35,7 @@ struct ff_update_way {
 	/* Of a flat one, as ff_bucket has them; asked for: 0, or as many as devices do not have
 	 * groups of: one each. */
 	uint32_t runs;
+	uint32_t copies; /* asked for: so many of each run, replicas together; 0: `runs` says */
 };
 struct ff_bucket_build {
 	struct ff_update_way way;
@@ -93,9 +95,10 @@ void ff_bucketing_keep(struct ff_bucketing *b, const bool *device);
  * scattered ones first. */
 void ff_bucketing_open(
 		struct ff_bucketing *b, const struct ff_graph *g, const struct ff_program *p);
-/* How `param`, which is synchronised, is updated; `flat` unless FF_FLAT_NOT. */
+/* How `param`, which is synchronised and has config `c`, is updated; `flat` unless FF_FLAT_NOT. */
 struct ff_update_way ff_param_way(const struct ff_graph *g, const struct ff_strategy *s,
-		const struct ff_program *p, uint32_t param, enum ff_flat flat);
+		const struct ff_program *p, uint32_t param, const struct ff_config *c,
+		enum ff_flat flat);
 #define FF_BUCKET_BYTES ((int64_t)25 << 20) /* as PyTorch's DistributedDataParallel */
 /* The preset.  Where communication overlaps compute, buckets are a quarter of all parameters at
  * most, so that those which backward finishes first are synchronised while it goes on. */

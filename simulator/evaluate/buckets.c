@@ -1,6 +1,6 @@
 /* The evaluator's buckets: parameters gathered as ff_lower gathers them, for the current
  * strategy and, where it touches some, for a proposal.  SPDX-License-Identifier: Apache-2.0 */
-#include "trial.h"
+#include "place.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct 
 		if (code == FF_OK)
 			code = ff_bucketing_add(b, use->node, use->param, group, n,
 					ff_param_way(e->g, &e->strategy, &e->order.program,
-							use->param,
+							use->param, ff_place_config(e, use->param),
 							(enum ff_flat)e->placed.flat[use->param]),
 					err);
 	}

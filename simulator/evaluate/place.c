@@ -24,8 +24,7 @@ static uint32_t change_of(const struct ff_trial *e, uint32_t node)
 	return k < e->proposal.n_changes && e->proposal.changes[k].node == node ? k : FF_NONE;
 }
 
-/* The config of node `i` under the proposal; a prelude has its leader's. */
-static const struct ff_config *config_of(const struct ff_trial *e, uint32_t i)
+const struct ff_config *ff_place_config(const struct ff_trial *e, uint32_t i)
 {
 	uint32_t k;
 
@@ -38,7 +37,7 @@ static int place_node(struct ff_trial *e, uint32_t node, const struct ff_memo_wi
 		struct ff_error *err)
 {
 	struct ff_memo_node *new;
-	int code = ff_memo_find(e->memo, node, config_of(e, node), w, &new, err);
+	int code = ff_memo_find(e->memo, node, ff_place_config(e, node), w, &new, err);
 
 	return code == FF_OK ? ff_swap_node(e, node, new, err) : code;
 }
@@ -51,7 +50,7 @@ static void wish_changes(struct ff_trial *e)
 
 	for (uint32_t i = 0; i < e->proposal.n_changes; i++, w += 2) {
 		uint32_t node = e->proposal.changes[i].node, prelude = ff_node_prelude(e->g, node);
-		const struct ff_config *c = config_of(e, node);
+		const struct ff_config *c = ff_place_config(e, node);
 
 		if (c->n_parts)
 			ff_memo_wish(e->memo, node, c, &w[0]);
@@ -62,7 +61,7 @@ static void wish_changes(struct ff_trial *e)
 	for (uint32_t i = 0; i < e->proposal.n_changes; i++, w += 2) {
 		uint32_t node = e->proposal.changes[i].node;
 
-		if (config_of(e, node)->n_parts)
+		if (ff_place_config(e, node)->n_parts)
 			ff_memo_fetch(e->memo, &w[0]);
 		if (ff_node_prelude(e->g, node) != FF_NONE)
 			ff_memo_fetch(e->memo, &w[1]);
@@ -245,7 +244,7 @@ static void set_flat(struct ff_trial *e, uint32_t param, enum ff_flat flat)
 static int place_param(struct ff_trial *e, uint32_t param, struct ff_error *err)
 {
 	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
-	const struct ff_config *c = config_of(e, param);
+	const struct ff_config *c = ff_place_config(e, param);
 	struct ff_memo_node *new = NULL;
 	uint16_t list[FF_MAX_DEVICES];
 	struct ff_config follow;
@@ -333,7 +332,7 @@ int ff_place_all(struct ff_trial *e, struct ff_error *err)
 		ff_swap_put_node(e, i, NULL);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
 		if (ff_node_is_computed(g, i)) {
-			ff_memo_wish(e->memo, i, config_of(e, i), e->proposal.wish);
+			ff_memo_wish(e->memo, i, ff_place_config(e, i), e->proposal.wish);
 			code = place_node(e, i, e->proposal.wish, err);
 		}
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)

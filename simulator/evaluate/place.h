@@ -5,6 +5,8 @@
 
 #include "trial.h"
 
+/* The config of node `i` under the proposal; a prelude has its leader's. */
+const struct ff_config *ff_place_config(const struct ff_trial *e, uint32_t i);
 /* Those of all nodes anew; all that moves is found. */
 int ff_place_all(struct ff_trial *e, struct ff_error *err);
 /* For another program: which of its steps move something. */

@@ -35,12 +35,6 @@ static void check_update(const struct ff_schedule *s, enum kind kind, uint32_t p
 		return;
 	}
 	ck_assert_ptr_nonnull(back);
-	if (kind == REPLICATED) {
-		ck_assert_ptr_null(there);
-		ck_assert_int_eq(back->kind, FF_MOVE_ALL_REDUCE);
-		ck_assert_int_eq(back->network_bytes, 2 * (p - 1) * n);
-		return;
-	}
 	ck_assert_ptr_nonnull(there);
 	ck_assert_int_eq(there->network_bytes, (int64_t)(p - 1) * read);
 	ck_assert_int_eq(there->type, v->dtype);
@@ -60,7 +54,7 @@ static int64_t sent_bytes(const struct ff_value *v, enum kind kind)
 		n *= v->shape[i];
 	if (kind == FOLLOWING)
 		return 2 * array_bytes(v, FOLLOWING, 1, 0);
-	return kind == REPLICATED ? 2 * n : n + n / FF_F32_BYTES * ff_dtype_bytes(v->dtype);
+	return n + n / FF_F32_BYTES * ff_dtype_bytes(v->dtype);
 }
 
 /* `arrays` of each parameter: weights, gradients and as many states as `o` has; and half of
@@ -481,9 +475,9 @@ END_TEST
 
 START_TEST(closed_forms)
 {
-	static const enum kind kinds[] = {FOLLOWING, REPLICATED, SERVER};
+	static const enum kind kinds[] = {FOLLOWING, SERVER};
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		for (uint32_t p = 2; p <= 8; p++)
 			for (int k = 0; k < 2; k++) {
 				enum ff_dtype type = k ? FF_BF16 : FF_F32;
@@ -496,6 +490,56 @@ START_TEST(closed_forms)
 				check_closed_forms(kinds[i], type, p,
 						ff_optimizer(FF_OPTIMIZER_ADAMW), 4);
 			}
+}
+END_TEST
+
+static void check_alike(enum kind one, enum kind other, enum ff_dtype type, uint32_t p)
+{
+	struct ff_schedule s, as;
+	struct ff_graph g[2];
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	lower_updates(one, type, p, NULL, &a, &g[0], &s);
+	lower_updates(other, type, p, NULL, &a, &g[1], &as);
+	ck_assert_uint_eq(ff_schedule_hash(&s), ff_schedule_hash(&as));
+	ff_arena_finish(&a);
+}
+
+/* Where each device that reads a parameter has all that it reads, a config changes nothing, in
+ * whatever way gradients travel. */
+START_TEST(copies_are_as_without_a_config)
+{
+	for (uint32_t p = 1; p <= 4; p++)
+		for (uint32_t i = 0; i < 2 * 2 * 2 * 2; i++) {
+			replicas = 1 + i % 2;
+			staleness = i / 4 % 2;
+			codec = NULL;
+			if (i / 8)
+				ck_assert_int_eq(ff_codec_find("bfloat16", &codec, NULL), FF_OK);
+			check_alike(REPLICATED, FOLLOWING, i / 2 % 2 ? FF_BF16 : FF_F32, p);
+		}
+	replicas = 1;
+	staleness = 0;
+	codec = NULL;
+}
+END_TEST
+
+/* Each element on several of the devices that read it: as a flat bucket of so many groups. */
+START_TEST(cut_with_copies)
+{
+	static const uint32_t of[][2] = {{2, 2}, {4, 2}, {6, 2}, {6, 3}, {8, 2}, {8, 4}};
+
+	for (uint32_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		copies = of[i][1];
+		check_alike(SHARDED, of[i][0] == copies ? FOLLOWING : SCATTERED, FF_F32, of[i][0]);
+		check_alike(SHARDED, of[i][0] == copies ? FOLLOWING : SCATTERED, FF_BF16, of[i][0]);
+	}
+	/* that two replicas read */
+	replicas = 2;
+	copies = 2;
+	check_alike(SHARDED, SCATTERED, FF_F32, 4);
+	copies = replicas = 1;
 }
 END_TEST
 
@@ -702,13 +746,15 @@ static int64_t waiting_bytes(const struct ff_schedule *s, uint32_t d)
 START_TEST(late_gradients)
 {
 	for (uint32_t i = 0; i < 4 * 4 * 3; i++) {
-		enum kind kind = (enum kind)(i % 4);
+		static const enum kind kinds[] = {FOLLOWING, SHARDED, REPLICATED, SERVER};
+		enum kind kind = kinds[i % 4];
 		uint32_t p = 1 + i / 4 % 4, late = 1 + i / 16, parameters = 0;
 		struct ff_schedule with, plain;
 		struct ff_graph g[2];
 		struct ff_arena a;
 		/* on time those that are cut by their axes are not moved one by one */
-		bool moved = kind != FOLLOWING && p > 1, alike = !moved || kind != SHARDED;
+		bool moved = (kind == SHARDED || kind == SERVER) && p > 1;
+		bool alike = !moved || kind != SHARDED;
 		int64_t gradients = 0;
 
 		ff_arena_init(&a);
@@ -758,6 +804,8 @@ static Suite *suite(void)
 	tcase_add_loop_test(c, summed_in_micro_batches, 0, 12);
 	tcase_add_test(c, late_gradients_are_kept);
 	tcase_add_test(c, flat_means_nothing);
+	tcase_add_test(c, copies_are_as_without_a_config);
+	tcase_add_test(c, cut_with_copies);
 	tcase_add_test(c, states_alone_differ);
 	tcase_add_test(c, norm_of_all_gradients);
 	tcase_add_loop_test(c, replicas_are_synchronised_in_buckets, 0, 8); /* in both types */

@@ -9,9 +9,10 @@
 #include "ff/zoo.h"
 
 enum kind {
-	FOLLOWING, /* no config of their own: summed in buckets */
-	SHARDED,   /* along the first axis, as ZeRO does */
-	REPLICATED,
+	FOLLOWING,   /* no config of their own: summed in buckets */
+	SHARDED,     /* along the first axis, as ZeRO does */
+	REPLICATED,  /* on all who read them */
+	ONE_REPLICA, /* on those of one of the replicas that read them */
 	SERVER,
 	FLAT,      /* each device a run of the bucket */
 	DROPPED,   /* likewise, and of weights and gradients no more is there for good */
@@ -20,9 +21,10 @@ enum kind {
 };
 
 /* What gradients are compressed by meanwhile, how late they are, and in how many micro-batches they
- * are made (0: one); and how many replicas compute everything. */
+ * are made (0: one); how many replicas compute everything; how many devices have each element of
+ * what is sharded, or scattered. */
 static const struct ff_codec *codec;
-static uint32_t staleness, micro_batches, replicas = 1;
+static uint32_t staleness, micro_batches, replicas = 1, copies = 1;
 
 /* Data parallelism over `p` devices with an update of the given kind. */
 static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
@@ -56,15 +58,16 @@ static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 		if (!ff_node_is_parameter(g, i) || kind == FOLLOWING)
 			continue;
 		s.scatter = kind == SCATTERED;
-		s.shards = kind == GROUPED ? 2 : 0;
+		s.shards = kind == GROUPED ? 2 : kind == SCATTERED && copies > 1 ? p / copies : 0;
 		c->flat = kind >= FLAT;
 		s.recompute[i] = kind == DROPPED;
 		if (c->flat)
 			continue;
-		c->n_parts = kind == SERVER ? 1 : p;
-		c->degree[0] = (uint16_t)(kind == SHARDED ? p : 1);
-		c->replicas = (uint16_t)(kind == REPLICATED ? p : 1);
-		c->stride[0] = c->replica_stride = 1;
+		c->n_parts = kind == SERVER ? 1 : kind == ONE_REPLICA ? p : p * replicas;
+		c->degree[0] = (uint16_t)(kind == SHARDED ? p / copies : 1);
+		c->replicas = (uint16_t)(c->n_parts / c->degree[0]);
+		c->stride[0] = 1;
+		c->replica_stride = (uint16_t)c->degree[0];
 	}
 	ck_assert_msg(ff_lower(g, &m, &s, &opt, a, ret, &err) == FF_OK, "%s", err.text);
 	ck_assert_ptr_eq(ret->optimizer, o ? o : ff_optimizer_preset());

@@ -43,8 +43,8 @@ static int parse(int argc, char **argv, struct words *w, struct ff_error *err)
 			{"--simulate", FF_OPTION_TEXT, &w->start, "NAME", ""},
 			/* a machine whose communication waits for its compute */
 			{"--no-overlap", FF_OPTION_FLAG, &w->no_overlap, NULL, ""},
-			/* parameters are updated: cut, served, copied, mixed or flat; else where
-			 * they are read first */
+			/* parameters are updated: cut, served, copied, mixed, flat or in pairs;
+			 * else where they are read first */
 			{"--update", FF_OPTION_TEXT, &w->update, "HOW", ""},
 			/* and gathered again for backward */
 			{"--again", FF_OPTION_FLAG, &w->recomputed, NULL, ""},
@@ -167,13 +167,14 @@ enum update {
 	UPDATE_MIXED, /* any of those before */
 	UPDATE_FLAT,
 	UPDATE_SCATTERED,
+	UPDATE_PAIRS, /* cut, each part on two devices */
 	UPDATES
 };
 
 static int find_update(const char *name, enum update *ret, struct ff_error *err)
 {
-	static const char *const names[UPDATES] = {
-			"cut", "served", "copied", "follows", "mixed", "flat", "scattered"};
+	static const char *const names[UPDATES] = {"cut", "served", "copied", "follows", "mixed",
+			"flat", "scattered", "pairs"};
 	int i = 0;
 
 	while (i < UPDATES && name && strcmp(name, names[i]) != 0)
@@ -197,11 +198,15 @@ static void set_update(const struct ff_node *n, enum update how, uint32_t i, uin
 			longest = d;
 	switch (how) {
 	case UPDATE_CUT:
-		c->n_parts = n->dim[longest].extent < (int32_t)n_devices
-					     ? (uint32_t)n->dim[longest].extent
-					     : n_devices;
+	case UPDATE_PAIRS:
+		c->replicas = how == UPDATE_PAIRS && n_devices > 1 ? 2 : 1;
+		c->replica_stride = c->replicas > 1;
+		c->n_parts = n_devices / c->replicas;
+		if (n->dim[longest].extent < (int32_t)c->n_parts)
+			c->n_parts = (uint32_t)n->dim[longest].extent;
 		c->degree[longest] = (uint16_t)c->n_parts;
-		c->stride[longest] = c->n_parts > 1;
+		c->stride[longest] = (uint16_t)(c->n_parts > 1 ? c->replicas : 0);
+		c->n_parts *= c->replicas;
 		break;
 	case UPDATE_SERVED:
 		c->start = (uint16_t)(i % n_devices);
@@ -213,7 +218,7 @@ static void set_update(const struct ff_node *n, enum update how, uint32_t i, uin
 		break;
 	default:
 		c->n_parts = 0;
-		c->flat = how >= UPDATE_FLAT;
+		c->flat = how == UPDATE_FLAT || how == UPDATE_SCATTERED;
 	}
 }
 

@@ -183,11 +183,16 @@ static void append(struct ff_bucketing *b, struct ff_bucket_build *k, struct ff_
 	k->open = k->bytes < b->bucket_bytes;
 }
 
-/* A way for so many devices. */
-static struct ff_update_way resolved(struct ff_update_way w, uint32_t n_devices)
+/* A way for the devices of `g`. */
+static struct ff_update_way resolved(struct ff_update_way w, const struct ff_weight_group *g)
 {
-	if (!w.runs || w.runs > n_devices || n_devices % w.runs)
-		w.runs = n_devices;
+	uint32_t n = g->n_devices;
+
+	if (w.copies)
+		w.runs = n * g->replicas / w.copies;
+	else if (!w.runs || w.runs > n || n % w.runs)
+		w.runs = n;
+	w.copies = 0;
 	return w;
 }
 
@@ -203,7 +208,7 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 		uint32_t at;
 
 		if (way.flat && way.synced && g->n_devices > 1)
-			w = resolved(way, g->n_devices);
+			w = resolved(way, g);
 		at = !w.synced && g->n_devices == 1 ? open_single(b, g) : open_bucket(b, g, w);
 		if (at == FF_NONE)
 			return ff_fail_memory(err);
@@ -259,35 +264,34 @@ void ff_bucketing_keep(struct ff_bucketing *b, const bool *device)
 
 /* ---- how parameters are updated ---- */
 
-/* Whether the devices of each of the groups, several of which there are in any, have by `c` a part
- * each of what they read. */
-static bool cuts_groups(const struct ff_node *n, const struct ff_config *c,
+/* How many of a group's devices have each element by `c`, if each device of all groups, which are
+ * equally large, has one part; else 0. */
+static uint32_t find_copies(const struct ff_node *n, const struct ff_config *c,
 		const struct ff_weight_group *group, uint32_t n_groups)
 {
-	uint16_t of[FF_MAX_DEVICES], device[FF_MAX_DEVICES];
-	uint32_t readers = 0;
-	struct ff_region box, common;
+	uint16_t device[FF_MAX_DEVICES];
+	bool reads[FF_MAX_DEVICES];
+	uint32_t copies;
 
+	if (!n_groups || n_groups * group->n_devices != c->n_parts || c->replicas % group->replicas)
+		return 0;
+	copies = c->replicas / group->replicas;
+	if (group->n_devices % copies)
+		return 0;
+	memset(reads, 0, sizeof(reads));
 	for (uint32_t i = 0; i < n_groups; i++) {
-		if (group[i].replicas > 1 || group[i].n_devices < 2)
-			return false;
-		readers += group[i].n_devices;
-	}
-	if (readers != c->n_parts)
-		return false;
-	memset(of, 0xff, sizeof(of));
-	for (uint32_t i = 0; i < n_groups; i++)
+		if (group[i].n_devices != group->n_devices)
+			return 0;
 		for (uint32_t d = 0; d < group[i].n_devices; d++)
-			of[group[i].device[d]] = (uint16_t)i;
+			reads[group[i].device[d]] = true;
+	}
 	ff_config_devices(n, c, device);
 	for (uint32_t p = 0; p < c->n_parts; p++) {
-		ff_config_box(n, c, p, &box);
-		if (of[device[p]] == UINT16_MAX ||
-				ff_region_intersect(&box, &group[of[device[p]]].region, &common) !=
-						ff_region_volume(&box))
-			return false;
+		if (!reads[device[p]])
+			return 0;
+		reads[device[p]] = false;
 	}
-	return true;
+	return copies;
 }
 
 bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
@@ -296,10 +300,10 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 	const struct ff_edge *e = &g->edges[g->uses[g->values[g->nodes[param].out].first_use]];
 	const struct ff_weight_group *group;
 	enum ff_readers readers;
-	uint32_t n;
+	uint32_t n, copies;
 
 	*flat = FF_FLAT_NOT;
-	if (config->n_parts && (!together || config->replicas > 1 || config->n_parts < 2))
+	if (config->n_parts == 1)
 		return false;
 	readers = ff_readers_find(g, param, block);
 	if (readers == FF_READERS_MIXED || (config->n_parts && readers == FF_READERS_APART))
@@ -310,10 +314,10 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 		return true;
 	}
 	group = ff_node_block_groups(block[e->node], e->slot, &n);
-	if (!cuts_groups(&g->nodes[param], config, group, n))
-		return false;
-	*flat = FF_FLAT_CUT;
-	return true;
+	copies = find_copies(&g->nodes[param], config, group, n);
+	if (copies && copies < group->n_devices)
+		*flat = FF_FLAT_CUT;
+	return copies && (together || *flat == FF_FLAT_NOT);
 }
 
 /* ---- scattered and dropped buckets ---- */
@@ -342,12 +346,14 @@ static bool is_made_later(const struct ff_graph *g, const struct ff_program *p, 
  * is cut by its axes stay where they are summed up.  Readers that are apart write theirs at
  * different times, into what is there for good. */
 struct ff_update_way ff_param_way(const struct ff_graph *g, const struct ff_strategy *s,
-		const struct ff_program *p, uint32_t param, enum ff_flat flat)
+		const struct ff_program *p, uint32_t param, const struct ff_config *c,
+		enum ff_flat flat)
 {
 	struct ff_update_way w = {.synced = true, .flat = flat != FF_FLAT_NOT};
 	uint32_t stage = w.flat ? stage_of(g, s, param) : 0;
 
-	w.runs = flat == FF_FLAT_CUT ? 0 : s->shards;
+	w.runs = s->shards;
+	w.copies = flat == FF_FLAT_CUT ? c->replicas : 0;
 	if (!w.flat || flat == FF_FLAT_APART)
 		return w;
 	w.dropped = stage && p->recomputed[param];
