@@ -77,7 +77,7 @@ static int try_strategy(struct elimination *e, const struct ff_strategy *s, bool
 	return FF_OK;
 }
 
-/* The same with parameters of so many bytes and more cut over all devices. */
+/* The same with parameters of so many bytes and more cut over all devices of the space. */
 static int cut_params(struct elimination *e, const struct ff_strategy *s, int64_t least_bytes,
 		struct ff_strategy *ret, struct ff_error *err)
 {
@@ -163,7 +163,7 @@ int ff_search_eliminate(const struct ff_space *s, struct ff_evaluator *e, const 
 {
 	struct elimination l = {.evaluator = e,
 			.graph = g,
-			.n_devices = m->n_devices,
+			.n_devices = s->n_devices,
 			.cuts = s->what & FF_SPACE_UPDATES,
 			.stop = stop,
 			.ctx = ctx,

@@ -5,11 +5,11 @@
 
 #include "best.h"
 #include "chain.h"
+#include "fewer.h"
 #include "ff/clock.h"
 #include "hand/buckets.h"
 #include "hand/grid.h"
 #include "hand/tables.h"
-#include "space/limits.h"
 
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
 #define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
@@ -73,6 +73,25 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
 
 	s->bucket_bytes = c->opt->bucket_bytes < most ? c->opt->bucket_bytes : most;
 	return ff_chain_go_to(c, s, err);
+}
+
+/* Makes a start current, with the buckets that are best for it. */
+static int go_to_tuned(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
+{
+	int64_t most = ff_buckets_most(s);
+	struct ff_evaluation at;
+	double from_us;
+	int code;
+
+	s->bucket_bytes = c->opt->bucket_bytes < most ? c->opt->bucket_bytes : most;
+	code = ff_evaluator_set(c->evaluator, s, &at, err);
+	if (code == FF_OK && s->bucket_bytes)
+		code = ff_buckets_tune(c->evaluator, s, s->bucket_bytes, &at, err);
+	from_us = ff_clock_us();
+	if (code == FF_OK)
+		code = ff_chain_go_to(c, s, err);
+	c->notes.go_to_s = (ff_clock_us() - from_us) / 1e6;
+	return code;
 }
 
 /* Starts of which there is one for each number of stages, or of columns: the best of least, twice
@@ -195,13 +214,14 @@ static bool grid_ends(void *ctx, double part)
 	       (most_s > 0 && c->clock.seconds - c->notes.grid_from > most_s);
 }
 
-/* One that limits of the space rule out is no start. */
-static int start_named(struct ff_chain *c, const char *called, struct ff_arena *a, bool *found,
+/* One that limits of the space rule out is no start.  What was looked at has the buckets that were
+ * best then. */
+static int start_named(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool *found,
 		struct ff_error *err)
 {
 	struct ff_strategy start;
 	struct ff_error why;
-	int code = ff_init_strategy(called, c->space, c->graph, c->machine,
+	int code = ff_init_strategy(name(c, i), c->space, c->graph, c->machine,
 			c->opt->seed + c->run.n - 1, a, &start, &why);
 
 	*found = code == FF_OK;
@@ -209,7 +229,10 @@ static int start_named(struct ff_chain *c, const char *called, struct ff_arena *
 		return FF_OK;
 	if (code < 0)
 		*err = why;
-	return code == FF_OK ? go_to(c, &start, err) : code;
+	if (code < 0 || !c->notes.tuned_bytes[i])
+		return code == FF_OK ? go_to(c, &start, err) : code;
+	start.bucket_bytes = c->notes.tuned_bytes[i];
+	return ff_chain_go_to(c, &start, err);
 }
 
 static bool grid_lays_out(void *ctx, const struct ff_strategy *s)
@@ -250,24 +273,33 @@ static int start_grid(struct ff_chain *c, struct ff_arena *a, bool *found, struc
 	return code == FF_OK ? ff_chain_go_to(c, &s, err) : code;
 }
 
-static int start_elimination(
-		struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
+int ff_chain_eliminate(struct ff_chain *c, const struct ff_space *space, struct ff_arena *a,
+		struct ff_strategy *ret, bool *found, struct ff_error *err)
 {
-	double from = ff_chain_budget_done(c);
-	struct ff_strategy start;
 	int code;
 
 	*found = false;
 	if (!c->opt->pricer)
 		return FF_OK;
 	c->clock.elimination_from = c->clock.seconds;
+	c->clock.elimination_calls = 0;
 	code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 	if (code == FF_OK)
-		code = ff_search_eliminate(c->space, c->evaluator, c->graph, c->machine,
-				c->opt->pricer, elimination_ends, c, a, &start, found, err);
+		code = ff_search_eliminate(space, c->evaluator, c->graph, c->machine,
+				c->opt->pricer, elimination_ends, c, a, ret, found, err);
 	ff_chain_look(c);
+	return code;
+}
+
+static int start_elimination(
+		struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
+{
+	double from = ff_chain_budget_done(c);
+	struct ff_strategy start;
+	int code = ff_chain_eliminate(c, c->space, a, &start, found, err);
+
 	c->run.done += ff_chain_budget_done(c) - from; /* it is for all runs */
-	return code == FF_OK && *found ? go_to(c, &start, err) : code;
+	return code == FF_OK && *found ? go_to_tuned(c, &start, err) : code;
 }
 
 /* Makes start number `i` current; not *found: there is none. */
@@ -288,7 +320,7 @@ static int start_from(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool *
 		return FF_OK; /* nobody needs to */
 	if (!strcmp(called, "elimination"))
 		return start_elimination(c, a, found, err);
-	return start_named(c, called, a, found, err);
+	return start_named(c, i, a, found, err);
 }
 
 /* ---- whose turn it is ---- */
@@ -320,25 +352,6 @@ static bool is_plain(const char *called)
 	       strcmp(called, "elimination") != 0 && strcmp(called, "random") != 0;
 }
 
-/* Makes a start current, with the buckets that are best for it. */
-static int go_to_tuned(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
-{
-	int64_t most = ff_buckets_most(s);
-	struct ff_evaluation at;
-	double from_us;
-	int code;
-
-	s->bucket_bytes = c->opt->bucket_bytes < most ? c->opt->bucket_bytes : most;
-	code = ff_evaluator_set(c->evaluator, s, &at, err);
-	if (code == FF_OK && s->bucket_bytes)
-		code = ff_buckets_tune(c->evaluator, s, s->bucket_bytes, &at, err);
-	from_us = ff_clock_us();
-	if (code == FF_OK)
-		code = ff_chain_go_to(c, s, err);
-	c->notes.go_to_s = (ff_clock_us() - from_us) / 1e6;
-	return code;
-}
-
 /* Whether the budget is too short, by what it took to make the last start current, for walks from
  * starts to become better than the best start: on 1,024 devices.  Not where starts were named. */
 static bool is_slow(const struct ff_chain *c)
@@ -349,9 +362,7 @@ static bool is_slow(const struct ff_chain *c)
 	       most * c->notes.go_to_s > c->opt->seconds;
 }
 
-/* The same of what was made with `code`, where `why` says what is wrong; a start that is not for
- * this space is left out. */
-static int go_to_made(struct ff_chain *c, int code, struct ff_strategy *s,
+int ff_chain_go_to_made(struct ff_chain *c, int code, struct ff_strategy *s,
 		const struct ff_error *why, struct ff_error *err)
 {
 	if (code == FF_E_INPUT)
@@ -368,6 +379,7 @@ static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff
 {
 	struct ff_strategy start;
 	struct ff_error why;
+	bool made;
 	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 
 	if (code == FF_OK && given(c, i))
@@ -376,24 +388,13 @@ static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff
 		return code;
 	code = ff_init_strategy(
 			name(c, i), c->space, c->graph, c->machine, c->opt->seed, a, &start, &why);
-	return go_to_made(c, code, &start, &why, err);
-}
-
-/* The same of data parallelism on the first node alone: over a slow network little is faster, and
- * from all devices no change of a few operators leads there. */
-static int look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
-{
-	struct ff_strategy start;
-	struct ff_error why;
-	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
-
-	if (code == FF_OK)
-		code = ff_strategy_data_parallel(
-				c->graph, c->machine->nodes[0].count, a, &start, err);
-	if (code < 0)
-		return code;
-	code = ff_space_fit_strategy(c->space, &start, false, "one node", &why);
-	return go_to_made(c, code, &start, &why, err);
+	made = code == FF_OK;
+	code = ff_chain_go_to_made(c, code, &start, &why, err);
+	if (made && code == FF_OK)
+		c->notes.tuned_bytes[i] = c->current.bucket_bytes;
+	if (made && code == FF_OK && c->at.fits && !strcmp(name(c, i), ff_starts[0]))
+		c->notes.all_us = c->at.step_us;
+	return code;
 }
 
 /* The same of tables, with the number of columns that is best. */
@@ -416,14 +417,15 @@ static uint32_t most_by_hand(const struct ff_chain *c, bool scarce)
 	return n > GRID_LEAST ? (uint32_t)n : GRID_LEAST;
 }
 
-/* A look at the grid of strategies by hand; it is all of the space that they use. */
-static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+int ff_chain_find_by_hand(struct ff_chain *c, const struct ff_space *space,
+		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
+		char name[FF_GRID_NAME], bool *found, struct ff_error *err)
 {
 	const bool scarce = !c->best.at.fits || c->opt->known;
 	const struct ff_grid grid = {.evaluator = c->evaluator,
-			.space = c->space,
+			.space = space,
 			.graph = c->graph,
-			.machine = c->machine,
+			.machine = m,
 			.fill = scarce,
 			.most = most_by_hand(c, scarce),
 			.stop = grid_ends,
@@ -431,16 +433,24 @@ static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 			.begins = grid_begins,
 			.visit = c->notes.shapes.most ? grid_visits : NULL,
 			.ctx = c};
+	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
+
+	c->notes.grid_from = c->clock.seconds;
+	return code == FF_OK ? ff_grid_find(&grid, a, ret, name, found, err) : code;
+}
+
+/* A look at the grid of strategies by hand; it is all of the space that they use. */
+static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+{
 	struct ff_evaluation before;
 	struct ff_strategy s;
 	bool found;
-	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
+	int code = FF_OK;
 
-	if (code < 0 || c->space->what != FF_SPACE_ALL)
-		return code;
+	if (c->space->what != FF_SPACE_ALL)
+		return FF_OK;
 	before = c->best.at;
-	c->notes.grid_from = c->clock.seconds;
-	code = ff_grid_find(&grid, a, &s, c->notes.grid, &found, err);
+	code = ff_chain_find_by_hand(c, c->space, c->machine, a, &s, c->notes.grid, &found, err);
 	if (code == FF_OK && found)
 		code = go_to_tuned(c, &s, err);
 	if (code == FF_OK && found) {
@@ -450,18 +460,17 @@ static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 	}
 	return code;
 }
-
 /* A look at each of this chain's plain starts, before any is walked: on large graphs the budget may
  * end within the first, and what comes of it is to be no worse than any. */
 static int look_at_starts(struct ff_chain *c, uint32_t n, struct ff_arena *a, struct ff_error *err)
 {
+	bool fewer = c->number == 0 && names(c) == ff_starts;
 	int code = FF_OK;
 
 	if (c->opt->known)
 		code = ff_chain_go_to(c, c->opt->known, err);
-	if (code == FF_OK && c->number == 0 && names(c) == ff_starts && c->machine->n_nodes > 1 &&
-			!ff_chain_in_hurry(c))
-		code = look_at_node(c, a, err);
+	if (code == FF_OK && fewer && c->machine->n_nodes > 1 && !ff_chain_in_hurry(c))
+		code = ff_chain_look_at_node(c, a, err);
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
 		if (is_due(c, i, n) && is_plain(name(c, i)))
 			code = look_at(c, i, a, err);
@@ -472,6 +481,8 @@ static int look_at_starts(struct ff_chain *c, uint32_t n, struct ff_arena *a, st
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
 		if (is_due(c, i, n) && !strcmp(name(c, i), "megatron"))
 			code = look_at_grid(c, a, err);
+	if (code == FF_OK && fewer && !c->notes.slow && !ff_chain_in_hurry(c))
+		code = ff_chain_look_at_fewer(c, a, err);
 	return code;
 }
 
@@ -549,6 +560,11 @@ int ff_chain_walk_starts(struct ff_chain *c, struct ff_error *err)
 	struct ff_arena starts;
 	int code;
 
+	if (!c->notes.tuned_bytes)
+		c->notes.tuned_bytes =
+				ff_arena_array(c->arena, count(c), sizeof(*c->notes.tuned_bytes));
+	if (!c->notes.tuned_bytes)
+		return ff_fail_memory(err);
 	ff_arena_init(&starts);
 	code = walk_starts(c, &starts, err);
 	ff_arena_finish(&starts);

@@ -1,0 +1,115 @@
+/* Starts on the first devices alone.  SPDX-License-Identifier: Apache-2.0 */
+#include "fewer.h"
+
+#include <math.h>
+
+#include "best.h"
+#include "space/limits.h"
+
+/* A start of that name for the first `n` devices becomes the current strategy; *us: its step,
+ * INFINITY where there is none that fits. */
+static int look_at(struct ff_chain *c, const char *name, uint32_t n, struct ff_arena *a, double *us,
+		struct ff_error *err)
+{
+	struct ff_machine first;
+	struct ff_strategy s;
+	struct ff_error why;
+	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
+	bool made;
+
+	*us = INFINITY;
+	if (code == FF_OK)
+		code = ff_machine_subset(c->machine, n, a, &first, err);
+	if (code < 0)
+		return code;
+	code = ff_init_strategy(name, c->space, c->graph, &first, c->opt->seed, a, &s, &why);
+	made = code == FF_OK;
+	code = ff_chain_go_to_made(c, code, &s, &why, err);
+	if (made && code == FF_OK && c->at.fits)
+		*us = c->at.step_us;
+	return code;
+}
+
+int ff_chain_look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+{
+	return look_at(c, ff_starts[0], c->machine->nodes[0].count, a, &c->notes.node_us, err);
+}
+
+/* The same of what elimination finds in `space`. */
+static int look_at_elimination(struct ff_chain *c, const struct ff_space *space, struct ff_arena *a,
+		struct ff_error *err)
+{
+	struct ff_strategy s;
+	struct ff_error why;
+	bool found;
+	int code = ff_chain_eliminate(c, space, a, &s, &found, err);
+
+	if (code < 0 || !found)
+		return code;
+	code = ff_space_fit_strategy(c->space, &s, false, "elimination", &why);
+	return ff_chain_go_to_made(c, code, &s, &why, err);
+}
+
+/* The same of the grid on `m`. */
+static int look_at_grid(struct ff_chain *c, const struct ff_space *space,
+		const struct ff_machine *m, struct ff_arena *a, struct ff_error *err)
+{
+	char name[FF_GRID_NAME];
+	struct ff_strategy s;
+	struct ff_error why;
+	bool found;
+	int code = ff_chain_find_by_hand(c, space, m, a, &s, name, &found, err);
+
+	if (code < 0 || !found)
+		return code;
+	code = ff_space_fit_strategy(c->space, &s, true, name, &why);
+	return ff_chain_go_to_made(c, code, &s, &why, err);
+}
+
+/* What is sought on the first `n` devices. */
+static int seek(struct ff_chain *c, uint32_t n, bool eliminates, struct ff_arena *a,
+		struct ff_error *err)
+{
+	struct ff_space *space = NULL;
+	struct ff_machine first;
+	int code = ff_machine_subset(c->machine, n, a, &first, err);
+
+	if (code == FF_OK)
+		code = ff_space_create(c->graph, &first, &space, err);
+	if (code < 0)
+		return code;
+	ff_space_allow(space, c->space->what);
+	if (eliminates)
+		code = look_at_elimination(c, space, a, err);
+	if (code == FF_OK && c->space->what == FF_SPACE_ALL)
+		code = look_at_grid(c, space, &first, a, err);
+	ff_space_destroy(space);
+	return code;
+}
+
+/* Data parallelism on `n`, if that was not looked at yet. */
+static int look_at_data_parallel(struct ff_chain *c, uint32_t n, struct ff_arena *a, double *us,
+		struct ff_error *err)
+{
+	*us = c->notes.node_us;
+	return n == c->machine->nodes[0].count ? FF_OK : look_at(c, ff_starts[0], n, a, us, err);
+}
+
+int ff_chain_look_at_fewer(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+{
+	uint32_t all = c->machine->n_devices;
+	uint32_t first = c->machine->n_nodes > 1 ? c->machine->nodes[0].count : all / 2;
+	double least = c->notes.all_us, us, expert;
+	int code = FF_OK;
+
+	for (uint32_t n = first; n > 1 && code == FF_OK && !ff_chain_in_hurry(c); n /= 2) {
+		code = look_at_data_parallel(c, n, a, &us, err);
+		if (code < 0 || !(us < least))
+			return code;
+		least = us;
+		code = look_at(c, "expert", n, a, &expert, err);
+		if (code == FF_OK)
+			code = seek(c, n, n == first, a, err);
+	}
+	return code;
+}
