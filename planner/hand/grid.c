@@ -14,9 +14,12 @@
 #define WALK_SHARE 0.75 /* of the time, before it is asked how few blocks are recomputed, */
 #define MOST_FEWER 8    /* of so many that recompute all, the fastest */
 
-/* Axes: stages, devices that share a product, and micro-batches are powers of two. */
+/* Axes: stages and devices that share a product are divisors of the devices, which need not be a
+ * power of two: three nodes suggest three stages; micro-batches are powers of two. */
 enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, ORDER, AXES };
-static const uint8_t sizes[AXES] = {5, 4, 4, 5, 3, 11, 6};
+static const uint8_t sizes[AXES] = {0, 0, 4, 5, 3, 11, 6}; /* 0: as many divisors as there are */
+static const uint32_t largest[] = {[STAGES] = 16, [TENSOR] = 8};
+enum { DIVISORS = 16 };
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
 static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3", ",zero-3,hybrid"};
 static const char *const recomputed[] = {"", ",recompute=light", ",recompute"};
@@ -53,6 +56,8 @@ struct list {
 struct walk {
 	const struct ff_grid *grid;
 	struct ff_arena *a;
+	uint32_t divisor[2][DIVISORS]; /* of STAGES and TENSOR, ascending from 1 */
+	uint8_t sizes[AXES];
 	struct ff_strategy best;
 	struct ff_evaluation at_best; /* step_us INFINITY: nothing fits yet */
 	char name[FF_GRID_NAME];
@@ -174,22 +179,32 @@ static bool has_micro(const struct walk *x, uint32_t m, uint32_t share)
 
 /* ---- places ---- */
 
-static uint32_t number_of(const struct place *p)
+static uint32_t number_of(const struct walk *x, const struct place *p)
 {
 	uint32_t number = 0;
 
 	for (uint32_t i = 0; i < AXES; i++)
-		number = number * sizes[i] + p->at[i];
+		number = number * x->sizes[i] + p->at[i];
 	return number;
 }
 
-static uint32_t places(void)
+static uint32_t places(const struct walk *x)
 {
 	uint32_t n = 1;
 
 	for (uint32_t i = 0; i < AXES; i++)
-		n *= sizes[i];
+		n *= x->sizes[i];
 	return n;
+}
+
+static uint32_t stages_of(const struct walk *x, const struct place *p)
+{
+	return x->divisor[STAGES][p->at[STAGES]];
+}
+
+static uint32_t tensor_of(const struct walk *x, const struct place *p)
+{
+	return x->divisor[TENSOR][p->at[TENSOR]];
 }
 
 /* Whether the grid has it: devices and samples are shared out evenly, and only what is shared by
@@ -197,22 +212,24 @@ static uint32_t places(void)
 static bool is_there(const struct walk *x, const struct place *p)
 {
 	const struct ff_grid *on = x->grid;
-	uint32_t n = on->machine->n_devices, each = 1u << (p->at[TENSOR] + p->at[STAGES]);
+	uint32_t n = on->machine->n_devices, each = tensor_of(x, p) * stages_of(x, p);
 
 	if (on->samples && (each > 1 || p->at[SPLIT]))
 		return false;
 	if (n % each || (!p->at[TENSOR] && (p->at[SPLIT] & 1)))
 		return false;
-	if (p->at[UPDATES] == HYBRID && !ff_machine_shards(on->machine, 1u << p->at[TENSOR]))
+	if (p->at[UPDATES] == HYBRID &&
+			(!ff_machine_shards(on->machine, tensor_of(x, p)) ||
+					on->machine->nodes[0].count % tensor_of(x, p)))
 		return false;
-	if (p->at[ORDER] != PLAIN && (!p->at[STAGES] || p->at[MICRO] < p->at[STAGES]))
+	if (p->at[ORDER] != PLAIN && (!p->at[STAGES] || 1u << p->at[MICRO] < stages_of(x, p)))
 		return false;
 	return has_micro(x, 1u << p->at[MICRO], (uint32_t)on->graph->batch / (n / each));
 }
 
 static void make_due(struct walk *x, const struct place *p, double key, bool fits)
 {
-	uint32_t number = number_of(p);
+	uint32_t number = number_of(x, p);
 
 	if (x->seen[number] || !is_there(x, p))
 		return;
@@ -232,13 +249,13 @@ static bool is_promising(
 
 /* One step along an axis; of two ways to split further either is a step by itself.  False: there is
  * none. */
-static bool step(struct place *p, uint32_t axis, bool up)
+static bool step(const struct walk *x, struct place *p, uint32_t axis, bool up)
 {
 	uint8_t *at = &p->at[axis];
 
 	if (axis == SPLIT)
 		*at ^= up ? 1 : 2;
-	else if (up ? *at + 1 == sizes[axis] : !*at)
+	else if (up ? *at + 1 == x->sizes[axis] : !*at)
 		return false;
 	else
 		*at = (uint8_t)(up ? *at + 1 : *at - 1);
@@ -253,7 +270,7 @@ static void make_neighbours_due(
 		bool up = i % 2 == 0;
 		struct place next = *p;
 
-		if (step(&next, axis, up) && is_promising(p, axis, up, at))
+		if (step(x, &next, axis, up) && is_promising(p, axis, up, at))
 			make_due(x, &next, key, at->fits);
 	}
 }
@@ -263,7 +280,7 @@ static void make_neighbours_due(
 static double room_taken(const struct walk *x, const struct place *p)
 {
 	const struct ff_grid *on = x->grid;
-	uint32_t shares = 1u << (p->at[TENSOR] + p->at[STAGES]);
+	uint32_t shares = tensor_of(x, p) * stages_of(x, p);
 	int64_t bytes = ff_graph_parameters(on->graph) *
 			(ff_dtype_bytes(on->graph->dtype) + FF_F32_BYTES);
 
@@ -276,26 +293,43 @@ static struct place frugal(void)
 	return (struct place){.at = {[UPDATES] = 3, [AGAIN] = WHOLE, [ORDER] = PLAIN}};
 }
 
-/* Where a walk begins: with all stages and shared products, updates cut flat, which are hardly ever
- * worse, and micro-batches enough to fill the stages; first those whose weights take no more than
- * half of the memory, which are likely to fit; where it is to be filled, with what is frugal before
- * them.  `roomy`: but for those that cannot fit. */
+static bool is_power_of_two(uint32_t n)
+{
+	return (n & (n - 1)) == 0;
+}
+
+/* Micro-batches enough to fill the stages, or as many as there may be. */
+static void fill_stages(const struct walk *x, struct place *p)
+{
+	p->at[MICRO] = 0;
+	while (p->at[STAGES] && 1u << p->at[MICRO] < 2 * stages_of(x, p))
+		p->at[MICRO]++;
+	for (; !is_there(x, p) && p->at[MICRO]; p->at[MICRO]--)
+		continue;
+}
+
+/* Where a walk begins: with all stages and shared products that are powers of two, and a stage a
+ * node, updates cut flat, which are hardly ever worse, and micro-batches enough to fill the stages;
+ * first those whose weights take no more than half of the memory, which are likely to fit; where it
+ * is to be filled, with what is frugal before them.  `roomy`: but for those that cannot fit. */
 static void make_first_due(struct walk *x, bool roomy)
 {
 	struct place least = frugal();
 
 	if (x->grid->fill)
 		make_due(x, &least, -3, true);
-	for (uint8_t p = 0; p < sizes[STAGES]; p++)
-		for (uint8_t t = 0; t < sizes[TENSOR]; t++)
+	for (uint8_t p = 0; p < x->sizes[STAGES]; p++)
+		for (uint8_t t = 0; t < x->sizes[TENSOR]; t++)
 			for (uint8_t split = 0; split < 2; split++) {
-				struct place at = {{p, t, split, 1, 0, (uint8_t)(p ? p + 1 : 0),
-						PLAIN}};
-
+				struct place at = {{p, t, split, 1, 0, 0, PLAIN}};
 				double taken = room_taken(x, &at);
 
-				for (; !is_there(x, &at) && at.at[MICRO]; at.at[MICRO]--)
+				if (!is_power_of_two(tensor_of(x, &at)) ||
+						(!is_power_of_two(stages_of(x, &at)) &&
+								stages_of(x, &at) !=
+										x->grid->machine->n_nodes))
 					continue;
+				fill_stages(x, &at);
 				if (!roomy || taken <= 1)
 					make_due(x, &at, taken <= 0.5 ? -2 : -1, true);
 			}
@@ -303,12 +337,12 @@ static void make_first_due(struct walk *x, bool roomy)
 
 static void make_all_due(struct walk *x)
 {
-	for (uint32_t number = 0, n = places(); number < n; number++) {
+	for (uint32_t number = 0, n = places(x); number < n; number++) {
 		uint32_t rest = number;
 		struct place p;
 
-		for (uint32_t i = AXES; i-- > 0; rest /= sizes[i])
-			p.at[i] = (uint8_t)(rest % sizes[i]);
+		for (uint32_t i = AXES; i-- > 0; rest /= x->sizes[i])
+			p.at[i] = (uint8_t)(rest % x->sizes[i]);
 		make_due(x, &p, -1, true);
 	}
 }
@@ -353,7 +387,7 @@ static double key_of(const struct walk *x, const struct ff_evaluation *at)
 
 static void name_place(const struct walk *x, const struct place *p, char name[FF_GRID_NAME])
 {
-	uint32_t tensor = 1u << p->at[TENSOR], stages = 1u << p->at[STAGES];
+	uint32_t tensor = tensor_of(x, p), stages = stages_of(x, p);
 
 	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s", tensor,
 			x->grid->machine->n_devices / tensor / stages, stages, 1u << p->at[MICRO],
@@ -437,7 +471,7 @@ static int try_blocks(struct walk *x, const struct place *p, uint32_t n, struct 
  * faster than the best is looked for. */
 static int find_fewest(struct walk *x, struct place p, uint8_t others, struct ff_error *err)
 {
-	uint32_t stages = (1u << p.at[STAGES]) * (p.at[ORDER] > PLAIN ? p.at[ORDER] : 1u);
+	uint32_t stages = stages_of(x, &p) * (p.at[ORDER] > PLAIN ? p.at[ORDER] : 1u);
 	uint32_t least = 1, most = (x->n_blocks + stages - 1) / stages;
 	struct ff_evaluation at;
 	int code;
@@ -495,7 +529,7 @@ static int try_frugal(struct walk *x, struct ff_error *err)
 	struct place p = frugal();
 	int code = try_place(x, &p, err);
 
-	for (uint8_t i = 0; i < sizes[MICRO]; i++)
+	for (uint8_t i = 0; i < x->sizes[MICRO]; i++)
 		if (has_micro(x, 1u << i, share))
 			p.at[MICRO] = i;
 	if (code == FF_OK && !isfinite(x->at_best.step_us))
@@ -505,11 +539,23 @@ static int try_frugal(struct walk *x, struct ff_error *err)
 	return code;
 }
 
+static void list_divisors(struct walk *x)
+{
+	memcpy(x->sizes, sizes, sizeof(sizes));
+	for (uint32_t axis = STAGES; axis <= TENSOR; axis++)
+		for (uint32_t i = 1; i <= largest[axis]; i++)
+			if (x->grid->machine->n_devices % i == 0)
+				x->divisor[axis][x->sizes[axis]++] = i;
+}
+
 static int create(struct walk *x, struct ff_error *err)
 {
 	struct ff_repeats repeats;
-	uint32_t n = places();
+	uint32_t n;
 	int code;
+
+	list_divisors(x);
+	n = places(x);
 
 	x->at_best = (struct ff_evaluation){.step_us = INFINITY};
 	x->seen = ff_arena_array(x->a, n, sizeof(*x->seen));

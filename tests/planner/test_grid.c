@@ -125,6 +125,33 @@ START_TEST(test_has_zero_bubbles)
 }
 END_TEST
 
+/* Three hosts suggest three stages, and that is seen early. */
+START_TEST(test_has_a_stage_a_node)
+{
+	static const char *const sets[] = {
+			"layers=6", "width=512", "heads=8", "sequence=128", "vocabulary=101"};
+	static const struct ff_grid grids[] = {{.whole = true}, {.most = 8}};
+	struct ff_machine m = fixture_machine(
+			&(struct fixture_machine){3, 1, true, (int64_t)1 << 34, 1e4, 1e3}, &arena);
+	struct ff_error err = {0};
+	struct looking l;
+	struct ff_graph g;
+	double step_us;
+
+	CHECK_OK(ff_zoo_build("gpt2", 24, sets, 5, &arena, &g, &err));
+	l = open_looking(&g, &m, 0);
+	step_us = named(&l, "megatron:1,1,3,8").step_us;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct looked x = look(&l, grids[i]);
+
+		ck_assert(x.found);
+		ck_assert_msg(x.step_us <= step_us, "%s takes %g us, three stages %g", x.name,
+				x.step_us, step_us);
+	}
+	close_looking(&l);
+}
+END_TEST
+
 /* The least memory of which `name` is said to need nothing more. */
 static int64_t least_bytes(const struct ff_graph *g, const struct ff_machine *m, const char *name)
 {
@@ -260,6 +287,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_has_zero_bubbles);
+	tcase_add_test(c, test_has_a_stage_a_node);
 	tcase_add_test(c, test_has_some_blocks);
 	tcase_add_test(c, test_in_a_hurry);
 	tcase_add_test(c, test_lays_out_late);
