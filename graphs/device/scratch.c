@@ -41,7 +41,10 @@
 #define CUDA_FILTERS_NARROW 128 /* in bfloat16 */
 #define CUDA_PRODUCT (32 * MIB)
 #define CUDA_OTHER (4 * MIB)
+/* runtime/cuda/ops/dense/unfold.c */
 #define CUDA_UNFOLD (32 * MIB)
+#define CUDA_UNIT 16      /* bytes of channels */
+#define CUDA_ALIGNMENT 64 /* of what is multiplied */
 
 /* Bytes of scratch, for each thread, and for each but the first. */
 struct need {
@@ -384,21 +387,39 @@ static const estimate cpu[FF_OP_COUNT] = {
 		[FF_OP_ROUTE] = of_route,
 };
 
-/* Images that are unfolded for gradients of filters in bfloat16: a row for each window, of some
- * samples; and zeros around images. */
-static int64_t unfolded(const struct ff_work *w)
-{
-	int64_t samples = ff_region_size(&w->out[0], 0), channels = ff_region_size(&w->out[0], 1);
-	int64_t filter = ff_region_volume(&w->in[w->node->n_data]) / channels;
-	int64_t rows = result(w, 2) / channels * filter;
-
-	return smaller(rows, larger(rows / samples, CUDA_UNFOLD)) + 2 * operand(w, 0, 2);
-}
-
-/* Whether images are, or widened: rows of channels are units of 16 bytes. */
+/* Whether gradients of filters may be made of unfolded images: rows of channels are units of 16
+ * bytes. */
 static bool unfolds(const struct ff_work *w)
 {
-	return w->node->attrs.conv.groups == 1 && ff_region_size(&w->in[0], 1) % 8 == 0;
+	return w->node->attrs.conv.groups == 1 &&
+	       ff_region_size(&w->in[0], 1) * type_bytes(w) % CUDA_UNIT == 0;
+}
+
+/* The fewest samples that are unfolded at once: their results are followed by the next ones' where
+ * cuBLASLt takes them. */
+static int64_t fewest_unfolded(const struct ff_work *w)
+{
+	int64_t samples = extent(&w->out[0], 0);
+	int64_t bytes = ff_region_volume(&w->out[0]) / samples * type_bytes(w), fewest = 1;
+
+	while (fewest * bytes % CUDA_ALIGNMENT)
+		fewest *= 2;
+	return samples % fewest ? samples : fewest;
+}
+
+/* Of some samples a row for each window, and images with zeros around them (unfold.c). */
+static int64_t unfolded(const struct ff_work *w)
+{
+	const struct ff_conv_attrs *a = &w->node->attrs.conv;
+	int64_t samples = extent(&w->out[0], 0), each = extent(&w->out[0], 1), share;
+	int64_t filter = ff_region_volume(&w->in[w->node->n_data]) / each * type_bytes(w);
+	int64_t row = larger(1, ff_region_volume(&w->out[0]) / samples / each * filter);
+	int64_t image = ff_region_size(&w->in[0], 1) * type_bytes(w);
+
+	for (uint32_t i = 0; i + 2 < w->in[0].rank; i++)
+		image *= ff_region_size(&w->in[0], 2 + i) + a->pad[0][i] + a->pad[1][i];
+	share = smaller(samples, larger(fewest_unfolded(w), CUDA_UNFOLD / row));
+	return share * row > CUDA_PLAN ? 0 : up(share * row, 64) + up(share * image, 64);
 }
 
 /* Of one tap: a product, and pixels that are gathered for it.  Forward in bfloat16 it is a plan. */
@@ -412,26 +433,41 @@ static bool is_product(const struct ff_work *w)
 	return is;
 }
 
-/* A plan of cuDNN, at most; for gradients of filters in bfloat16, images are unfolded or widened
- * besides, of volumes (packed_images) as on a CPU. */
-static int64_t cuda_convolution(const struct ff_work *w)
+static int64_t cuda_plan(const struct ff_work *w)
 {
 	int64_t images = operand(w, 0, FF_F32_BYTES) + result(w, FF_F32_BYTES);
 	int64_t filters = ff_region_volume(&w->in[w->node->n_data]) * FF_F32_BYTES;
-	bool narrow = ff_work_type(w) != FF_F32;
-	int64_t plan = images + images / 4 + CUDA_OTHER;
+	bool many = ff_work_type(w) != FF_F32 && is_back(w) && !unfolds(w);
+
+	return smaller(images + images / 4 + CUDA_OTHER +
+					(many ? CUDA_FILTERS_NARROW : CUDA_FILTERS) * filters,
+			CUDA_PLAN);
+}
+
+/* A plan of cuDNN, at most; for gradients of filters from bfloat16, images are widened besides, of
+ * volumes (packed_images) as on a CPU. */
+static int64_t cuda_transposed(const struct ff_work *w)
+{
+	int64_t image = operand(w, 0, FF_F32_BYTES);
+
+	if (!is_back(w) || is_wide(w))
+		return cuda_plan(w);
+	/* of a part whose padding is uneven images are copied, with zeros around them */
+	return cuda_plan(w) +
+	       (ff_work_type(w) == FF_F32 ? image / 4 * 5 : image + result(w, FF_F32_BYTES));
+}
+
+/* Or images are unfolded for a product, whichever is faster. */
+static int64_t cuda_convolution(const struct ff_work *w)
+{
+	int64_t bytes;
 
 	if (is_product(w))
-		return CUDA_PRODUCT + operand(w, 0, ff_dtype_bytes(ff_work_type(w)));
-	plan += (narrow && is_back(w) && !unfolds(w) ? CUDA_FILTERS_NARROW : CUDA_FILTERS) *
-		filters;
-	plan = smaller(plan, CUDA_PLAN);
-	if (!is_back(w))
-		return plan;
-	/* of a part whose padding is uneven images are copied, with zeros around them */
-	if (!narrow)
-		return plan + operand(w, 0, FF_F32_BYTES) / 4 * 5;
-	return is_wide(w) ? plan : plan + (unfolds(w) ? unfolded(w) : images);
+		return CUDA_PRODUCT + operand(w, 0, type_bytes(w));
+	bytes = cuda_transposed(w);
+	return is_back(w) && unfolds(w)
+			       ? larger(bytes, larger(cuda_plan(w), CUDA_PRODUCT) + unfolded(w))
+			       : bytes;
 }
 
 /* What the libraries' part of a kernel may take; what else it needs is as on a CPU, but for a
@@ -439,9 +475,11 @@ static int64_t cuda_convolution(const struct ff_work *w)
 static int64_t cuda_library(const struct ff_work *w)
 {
 	static const estimate_bytes convolution[FF_OP_COUNT] = {
-#define PLAN(e, row) [e] = cuda_convolution,
-			FF_CONV_OPS(PLAN) FF_CONV_TRANSPOSE_OPS(PLAN)
-#undef PLAN
+#define CONV(e, row) [e] = cuda_convolution,
+#define CONV_TRANSPOSE(e, row) [e] = cuda_transposed,
+			FF_CONV_OPS(CONV) FF_CONV_TRANSPOSE_OPS(CONV_TRANSPOSE)
+#undef CONV
+#undef CONV_TRANSPOSE
 	};
 	static const int64_t most[FF_OP_COUNT] = {
 			[FF_OP_ATTENTION_STATISTICS] = CUDA_PLAN,

@@ -4,6 +4,7 @@
 # Usage: test_described.py FFZOO BENCH_WORKSPACES MODULE FOLDER_OF_LIBRARIES.  SPDX-License-Identifier: Apache-2.0
 import ctypes
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -27,10 +28,10 @@ def version():
     return 0
 
 
-def put(device, graph):
+def put(device, graph, **env):
     """What was put and planned, by name; scratch and its estimate of each kernel."""
     done = subprocess.run([WORKSPACES, graph, "--parts", "1", "--sums"], capture_output=True, text=True, check=False,
-                          env=dict(ENV, FF_DESCRIBED_DEVICE=device))
+                          env=dict(ENV, FF_DESCRIBED_DEVICE=device, **env))
     assert done.returncode == 0, done.stderr
     with open("report", encoding="utf-8") as f:
         report = {line.split()[0]: int(line.split()[1]) for line in f}
@@ -51,6 +52,40 @@ def test(device, dtype):
     assert sum(int(k[0]) for k in kernels) > sum(int(k[1]) for k in kernels) / 20  # estimates tell something
 
 
+def fnv1a(data):
+    h = 0xcbf29ce484222325
+    for byte in data:
+        h = (h ^ byte) * 0x100000001b3 % 2**64
+    return h
+
+
+def change_ways(cache):
+    """Gradients of filters that were to be unfolded are convolved from now on; how many."""
+    n = 0
+    for path in (p for p in pathlib.Path(cache).rglob("*") if p.is_file()):
+        text = path.read_bytes()
+        changed = text.replace(b"\nunfolded\n", b"\nconvolved\n")
+        body = changed[:-17] # a sum is its last line
+        n += changed != text
+        path.write_bytes(body + b"%016x\n" % fnv1a(body))
+    return n
+
+
+def test_ways(dtype):
+    """Whichever way gradients of filters are computed: no plan can be executed here, so that the other one is timed as
+    faster and kept."""
+    subprocess.run([FFZOO, "resnet50", "--batch", "16", "--set", f"dtype={dtype}", "--set", "image=64", "-o",
+                    "graph.json"], check=True, stdout=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as cache:
+        _, unfolded = put("h100", "graph.json", FF_CUDA_TUNE="1", FF_CACHE_DIR=cache, FF_DOUBLE_COUNTS="counts")
+        assert change_ways(cache) > 10
+        _, convolved = put("h100", "graph.json", FF_CACHE_DIR=cache)
+        assert change_ways(cache) == 0
+    assert [k[2:4] for k in unfolded] == [k[2:4] for k in convolved] and unfolded != convolved
+    over = [k for k in unfolded + convolved if int(k[0]) > int(k[1])]
+    assert not over, over[:3]
+
+
 if version() < SINCE:
     print("1..0 # SKIP there is no cuDNN of at least 9.8")
     sys.exit(0)
@@ -62,5 +97,11 @@ with tempfile.TemporaryDirectory() as folder:
             say(True, " ".join(of))
         except AssertionError as e:
             say(False, " ".join(of), e)
+    for dtype in ("float32", "bfloat16"):
+        try:
+            test_ways(dtype)
+            say(True, f"ways of filters, {dtype}")
+        except AssertionError as e:
+            say(False, f"ways of filters, {dtype}", e)
     os.chdir("/")
 finish()
