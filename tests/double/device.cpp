@@ -49,6 +49,14 @@ static int count()
 	return n;
 }
 
+/* Compute capability (FF_DOUBLE_CAPABILITY), as 90 for 9.0. */
+static int capability()
+{
+	static const char *text = getenv("FF_DOUBLE_CAPABILITY");
+
+	return text ? atoi(text) : 90;
+}
+
 /* What makes a context of this process on a device; in exclusive-process mode (FF_DOUBLE_EXCLUSIVE)
  * there is one at most, of any process ("Compute Modes", CUDA C++ Programming Guide). */
 static cudaError_t context(int device)
@@ -259,7 +267,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
 	snprintf(p->name, sizeof(p->name), "host double");
 	memcpy(p->uuid.bytes, "host double", 11);
 	p->uuid.bytes[15] = char(device);
-	p->major = 9;
+	p->major = capability() / 10;
+	p->minor = capability() % 10;
 	p->totalGlobalMem = size_t(16) << 30;
 	p->sharedMemPerBlock = 48 << 10;
 	p->sharedMemPerBlockOptin = p->sharedMemPerMultiprocessor = 227 << 10;

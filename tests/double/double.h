@@ -29,9 +29,10 @@
  * attention-backward, conv-widen (float32 gradients of weights from bfloat16), conv; choices
  * (cuBLASLt's heuristics fail).
  * FF_DOUBLE_CUDNN: the version that cuDNN says it has. FF_DOUBLE_DEVICES (8): how many devices
- * there are. FF_DOUBLE_TIMEOUT (20): seconds that NCCL waits for another rank. FF_DOUBLE_FOLDER
- * (/dev/shm): where ranks of several processes leave what they say. FF_DOUBLE_EXCLUSIVE: devices
- * are in exclusive-process mode, so that no two processes have contexts on one. FF_DOUBLE_NO_KEYS:
+ * there are. FF_DOUBLE_CAPABILITY (90): their compute capability. FF_DOUBLE_TIMEOUT (20): seconds
+ * that NCCL waits for another rank. FF_DOUBLE_FOLDER (/dev/shm): where ranks of several processes
+ * leave what they say. FF_DOUBLE_EXCLUSIVE: devices are in exclusive-process mode, so that no two
+ * processes have contexts on one. FF_DOUBLE_NO_KEYS:
  * memory is closed without the processor's protection keys, slowly, as where it has none.
  * FF_DOUBLE_COUNTS=FILE: devices do nothing, and what they were given is counted there, by name.
  * SPDX-License-Identifier: Apache-2.0 */

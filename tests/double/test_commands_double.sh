@@ -89,6 +89,24 @@ FF_DOUBLE_DEVICES=1 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --
 check 'ranks that share a GPU communicate over MPI' grep -q '^communication: mpi' before
 case $FF_CUDA_MODULE in
 *double*)
+	capability() { # capability NUMBER [ARGUMENT...]: a step on a device of that compute capability
+		number=$1
+		shift
+		FF_DOUBLE_CAPABILITY=$number "$ffrun" mlp.json single --data synthetic:64 --steps 1 "$@"
+	}
+	refused_capability() { # refused_capability NUMBER MAJOR.MINOR
+		capability "$1" --device cuda 2>refused
+		test $? -eq 2 && cat refused >&2 &&
+			grep -q "^ffrun: CUDA device 0 has compute capability $2, for which" refused
+	}
+	for number in 80 86 90 100 120; do
+		check "compute capability $number" capability $number --device cuda
+	done
+	check 'there are no kernels for 7.5' refused_capability 75 7.5
+	check 'nor for 7.0' refused_capability 70 7.0
+	check 'so the CPU computes, where nothing is said' capability 75
+	mv out before
+	check 'and it is said' grep -q 'on 1 cpu devices' before
 	FF_DOUBLE_LACKS=choices "$ffrun" mlp.json single --device cuda --data synthetic:64 --steps 1 >before 2>&1
 	check 'why cuBLASLt chooses nothing' \
 		grep -q 'cuBLAS failed to choose a matrix product' before

@@ -19,13 +19,44 @@ static int ask(struct ff_device *dev, enum cudaDeviceAttr which, int *ret, struc
 			"say what it is", err);
 }
 
+/* Whether the module has kernels for a device of this compute capability, as 90 for 9.0: machine
+ * code of its own major version that is not newer, or PTX of the last one, which any newer device
+ * takes ("Binary Compatibility", "PTX Compatibility", CUDA C++ Programming Guide). */
+static bool has_kernels(long capability)
+{
+	const char *at = FF_CUDA_ARCHS;
+	long arch = 0;
+	bool has = false;
+
+	for (char *end; *at; at = *end ? end + 1 : end) {
+		arch = strtol(at, &end, 10);
+		end += strcspn(end, ",");
+		has = has || (arch / 10 == capability / 10 && arch <= capability);
+	}
+	return has || arch <= capability;
+}
+
+static int check_kernels(const struct ff_device *dev, int major, int minor, struct ff_error *err)
+{
+	if (has_kernels(10 * major + minor))
+		return FF_OK;
+	return ff_fail(err, FF_E_INPUT,
+			"CUDA device %d has compute capability %d.%d, for which this build has no "
+			"kernels (built with -Dgpu_arch=" FF_CUDA_ARCHS "; use --device cpu)",
+			dev->ordinal, major, minor);
+}
+
 /* Makes no context: that does who enters it. */
 static int describe(struct ff_device *dev, struct ff_error *err)
 {
-	int major = 0, meets = 0, multiprocessors = 0;
+	int major = 0, minor = 0, meets = 0, multiprocessors = 0;
 	bool persistent = true;
 	int code = ask(dev, cudaDevAttrComputeCapabilityMajor, &major, err);
 
+	if (code == FF_OK)
+		code = ask(dev, cudaDevAttrComputeCapabilityMinor, &minor, err);
+	if (code == FF_OK)
+		code = check_kernels(dev, major, minor, err);
 	if (code == FF_OK)
 		code = ask(dev, cudaDevAttrCooperativeLaunch, &meets, err);
 	if (code == FF_OK)
