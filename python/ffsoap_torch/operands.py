@@ -231,6 +231,7 @@ def joined(t, a, b):
     for i in range(rank):
         if not a.dims[i] or not b.dims[i]:
             continue
+        a, b = for_all(a, b, i), for_all(b, a, i)
         names = unify(a.dims[i], b.dims[i])
         if names is None:
             if any(x.samples for x in a.dims[i] + b.dims[i]):
@@ -239,6 +240,14 @@ def joined(t, a, b):
             names = unify(a.dims[i], b.dims[i])
         a, b = a.renamed(names[0]), b.renamed(names[1])
     return a, b, [p or q for p, q in zip(a.dims, b.dims)]
+
+
+def for_all(a, b, i):
+    """Where an axis of b is of samples and more, and a has only what is more, a's is the same for all samples."""
+    first = b.dims[i][0]
+    if not first.samples or any(x.samples for x in flat(a.dims)) or size_of(b.dims[i]) == size_of(a.dims[i]):
+        return a
+    return a.like(dims=[[first] + d if k == i else d for k, d in enumerate(a.dims)])
 
 
 def layout_for(a, b, dims):

@@ -142,9 +142,14 @@ class Translator:
         """Of what the current node makes."""
         return [int(n) for n in self.node.meta["val"].shape]
 
+    def of_reals(self):
+        """Whether the first operand of the current node is of real numbers in PyTorch."""
+        return self.node.args[0].meta["val"].dtype.is_floating_point
+
     def computes_in(self, dtype=None):
         """The type of the graph, which has one; preset: bfloat16, if the module computes anything in 16 bits."""
-        made = {x.dtype for node in self.found.graph.nodes if node.op == "call_function"
+        made = {x.dtype for node in self.found.graph.nodes
+                if node.op == "call_function" and not isinstance(self.values[node], torch.Tensor)
                 for x in [node.meta.get("val")] if isinstance(x, torch.Tensor)}
         if dtype is None and made & {torch.bfloat16, torch.float16}:
             dtype = "bfloat16"

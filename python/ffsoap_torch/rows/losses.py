@@ -8,6 +8,7 @@ from .. import Refused
 from ..layout import Value, flat, size_of, unify
 from ..operands import as_value, whole
 from ..values import Each
+from .pointwise import scale, two
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -22,7 +23,8 @@ def target_of(t, x):
     if isinstance(x, torch.Tensor):
         raise Refused("compares with numbers that are known; targets are inputs")
     if not isinstance(x, Value) or x.node not in t.inputs:
-        raise Refused("compares with what is computed; targets are inputs")
+        raise Refused("compares with what is computed, and no input of real numbers has that shape: make the target an "
+                      "input")
     return x
 
 
@@ -103,10 +105,11 @@ def point_loss(t, x, target, reduction=MEAN):
 
 @row("smooth_l1_loss", "huber_loss")
 def smooth_l1_loss(t, x, target, reduction=MEAN, beta=1.0):
-    """Both are half a square below 1."""
-    if beta != 1:
-        raise Refused(f"is a square below {beta:g}; the operator's is below 1")
-    return by_points(t, "smooth_l1", x, target, reduction)
+    """Both are half a square below beta, the operator's below 1; smooth_l1 is one beta-th of huber."""
+    if beta <= 0:
+        raise Refused(f"is a square below {beta:g}")
+    weight = beta * beta if t.node.target._opname == "huber_loss" else beta
+    return by_points(t, "smooth_l1", x, target, reduction, beta).times(weight)
 
 
 @row("binary_cross_entropy_with_logits")
@@ -116,9 +119,13 @@ def logistic_loss(t, x, target, weight=None, pos_weight=None, reduction=MEAN):
     return by_points(t, "bce_with_logits", x, target, reduction)
 
 
-def by_points(t, op, x, target, reduction):
-    if isinstance(x, Value) and x.node in t.inputs and isinstance(target, Value) and op != "bce_with_logits":
+def by_points(t, op, x, target, reduction, unit=1.0):
+    of_apart = op != "bce_with_logits"
+    if isinstance(x, Value) and x.node in t.inputs and isinstance(target, Value) and of_apart:
         x, target = target, x
+    known = isinstance(target, Value) and target.node in t.inputs
+    if of_apart and (unit != 1 or not known) and isinstance(target, Value) and not target.whole:
+        x, target = by_difference(t, x, target, unit)
     target = target_of(t, target)
     if target.whole:
         raise Refused("compares with integers")
@@ -126,6 +133,14 @@ def by_points(t, op, x, target, reduction):
     x = t.graph.arranged(x, target.axes)
     node = t.add(op, [x.node, target.node])
     return reduced(t, node, math.prod(target.shape), reduction)
+
+
+def by_difference(t, x, target, unit):
+    """How far apart the two are, beside an input as target, which is added: its numbers do not matter."""
+    apart = scale(t, two(t, "sub", x, target), 1.0 / unit)
+    beside = next((v for v in t.values.values() if isinstance(v, Value) and not v.whole and v.node in t.inputs
+                   and v.shape == apart.shape), None)
+    return (x, target) if beside is None else (two(t, "add", apart, beside), beside)
 
 
 KEEPING = ("reduce_sum", "reduce_mean", "scale", "reshape", "transpose")

@@ -87,6 +87,8 @@ def squeeze(t, x, dim=None):
 @row("expand", "broadcast_to", "expand_as")
 def expand(t, x, *_, **__):
     shape = t.shape()
+    if is_ids(x) and x.shape == shape:
+        return x
     if isinstance(x, Param):
         return x.moved(x.places().expand(shape)) if len(shape) == len(x.shape) and list(shape) == x.shape else (
             expand(t, as_value(t, x)))
@@ -111,8 +113,8 @@ def repeat(t, x, times):
     x = as_value(t, x)
     dims = [[]] * (len(times) - len(x.dims)) + x.dims
     x = x.like(dims=dims)
-    if not any(a.samples for a in flat(dims)) and times[0] == t.batch.size and not dims[0]:
-        x = x.like(dims=[[t.batch], *dims[1:]])
+    if not any(a.samples for a in flat(dims)) and times[0] == t.batch.size:
+        x = x.like(dims=[[t.batch] + dims[0], *dims[1:]])
         times = [1, *times[1:]]
     dims = [fresh(n) + d for n, d in zip(times, x.dims)]
     return x.like(dims=dims)
@@ -149,8 +151,8 @@ def slice_(t, x, dim=0, start=None, end=None, step=1):
     indices = list(range(n))[slice(start, None if end is None else min(end, n), step)]
     if indices == list(range(n)):
         return x
-    if not indices:
-        raise Refused("makes a tensor without elements")
+    if not indices:  # it may only be joined with others
+        return torch.empty(t.shape())
     return part(t, x, dim, indices)
 
 
@@ -334,10 +336,35 @@ def is_ids(x):
 
 @row("gather")
 def gather(t, x, dim, index, sparse_grad=False):
-    """Of numbers that are known, by an input of integers."""
+    """At known places; or of numbers that are known, by an input of integers."""
+    if isinstance(index, torch.Tensor):
+        return gathered(t, as_value(t, x), dim % index.dim(), index)
+    if isinstance(x, torch.Tensor) and bool((x == x.reshape(-1)[0]).all()):
+        return x.reshape(-1)[0].expand(t.shape())
     if not isinstance(x, torch.Tensor) or x.dim() != 1 or not is_ids(index):
         raise Refused("takes elements at places that are computed")
     return by_ids(t, x, index)
+
+
+def gathered(t, x, dim, places):
+    """The axes along which the places differ, and last the one they are of, become one."""
+    rank = places.dim()
+    if any(n != m for i, (n, m) in enumerate(zip(x.shape, places.shape)) if i != dim):
+        raise Refused("takes elements of a part of the other axes")
+    differ = [i for i in range(rank) if i != dim and not bool((places == places.narrow(i, 0, 1)).all())]
+    if any(a.samples for i in [*differ, dim] for a in x.dims[i]):
+        raise Refused("takes elements along the axis of samples")
+    alike = [i for i in range(rank) if i != dim and i not in differ]
+    order = [*alike, *differ, dim]
+    for i in alike:
+        places = places.narrow(i, 0, 1)
+    rows = math.prod(x.shape[i] for i in differ)
+    found = torch.arange(rows)[:, None] * x.shape[dim] + places.permute(order).reshape(rows, -1)
+    y = whole(t, x, flat(x.dims[i] for i in [*differ, dim]))
+    y = y.like(dims=[y.dims[i] for i in order])
+    y = moved(t, y, [*(x.shape[i] for i in alike), rows * x.shape[dim]])
+    y = moved(t, picked(t, y, len(alike), found.reshape(-1).tolist()), [t.shape()[i] for i in order])
+    return y.like(dims=[y.dims[order.index(i)] for i in range(rank)])
 
 
 @row("index")
@@ -444,18 +471,20 @@ def index_select(t, x, dim, places):
 @row("slice_scatter", "select_scatter")
 def scatter(t, x, source, dim=0, start=None, end=None, step=1):
     """Around the part that is replaced."""
-    x = as_value(t, x)
-    n = size_of(x.dims[dim])
+    n = int(x.shape[dim])
+    dim %= len(x.shape)
     if t.node.target._opname == "select_scatter":
         start, end = start % n, start % n + 1
         source = source.unsqueeze(dim) if isinstance(source, torch.Tensor) else source.like(
             dims=source.dims[:dim] + [[]] + source.dims[dim:])
+    if isinstance(source, Value):  # which says what axis of a constant is that of samples
+        x = along(t, x, [d if i != dim else [] for i, d in enumerate(source.dims)], dim)
+    x = as_value(t, x)
     indices = list(range(n))[slice(start, None if end is None else min(end, n), step)]
     if step != 1:
         raise Refused("writes every %d elements" % step)
     if len(indices) == n:
         return source
-    dim %= len(x.dims)
     others = [d if i != dim else [] for i, d in enumerate(x.dims)]
     pieces = [picked(t, x, dim, list(range(indices[0])))] if indices[0] else []
     pieces.append(along(t, source, others, dim))

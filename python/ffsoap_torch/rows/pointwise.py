@@ -46,7 +46,9 @@ def clamp(t, x, low=None, high=None, min=None, max=None, min_val=None, max_val=N
         low, high = None, low
     if any(v is not None and not is_number(v) for v in (low, high)):
         raise Refused("clamps by tensors")
-    return unary(t, "clip", x, **{k: number(v) for k, v in (("min", low), ("max", high)) if v is not None})
+    bounds = {k: number(v) for k, v in (("min", low), ("max", high)) if v is not None}
+    bounds = {k: v for k, v in bounds.items() if math.isfinite(v)}
+    return unary(t, "clip", x, **bounds) if bounds else x
 
 
 @row("hardsigmoid", "hardsigmoid_")
@@ -147,7 +149,7 @@ def convert(t, x, *args, dtype=None, **kwargs):
     if isinstance(x, Value) and x.whole and dtype == torch.bool:
         from .masks import compare_with
         return x if t.inputs[x.node].truth else compare_with(t, "ne", x, 0)
-    if isinstance(x, Value) and not x.whole and not dtype.is_floating_point:
+    if isinstance(x, Value) and not x.whole and not dtype.is_floating_point and t.of_reals():
         raise Refused("makes integers of what was computed")
     return x
 
@@ -170,6 +172,7 @@ def with_number(t, op, a, b):
 
 
 def two(t, op, a, b):
+    a, b = (Value(t.add("cast", [x.node]), x.axes, x.dims) if isinstance(x, Value) and x.whole else x for x in (a, b))
     if isinstance(a, torch.Tensor) and a.numel() > 1 and isinstance(b, Value):
         a = reduced(t, a, b)
     if isinstance(b, torch.Tensor) and b.numel() > 1 and isinstance(a, Value):

@@ -1,4 +1,5 @@
 """Linear layers, products of matrices, attention, embeddings.  SPDX-License-Identifier: Apache-2.0"""
+import math
 import string
 
 import torch
@@ -240,9 +241,9 @@ def attention(t, q, k, v, mask=None, dropout=0.0, causal=False, scale=None, enab
         y = attention(t, q, k, v, mask, dropout, causal, scale, enable_gqa)
         return y.like(dims=[y.dims[0], *y.dims[2:]])
     width = size_of(q.dims[-1])
-    if enable_gqa and size_of(k.dims[1]) != size_of(q.dims[1]):
-        times = size_of(q.dims[1]) // size_of(k.dims[1])
-        k, v = (x.like(dims=[x.dims[0], x.dims[1] + fresh(times), *x.dims[2:]]) for x in (k, v))
+    # a head that all queries share is broadcast, several only if the call says so
+    k, v = (x.like(dims=[x.dims[0], x.dims[1] + fresh(size_of(q.dims[1]) // size_of(x.dims[1])), *x.dims[2:]])
+            if enable_gqa or not x.dims[1] else x for x in (k, v))
     if isinstance(mask, Mask) or isinstance(mask, Value) and mask.whole:
         mask = additive_mask(t, mask)
     if isinstance(mask, torch.Tensor):
@@ -327,7 +328,7 @@ def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=F
     if not isinstance(weight, Param):
         raise Refused("looks up rows of what is computed")
     if not ids.whole:
-        raise Refused("looks up rows by numbers that are computed")
+        return looked_up(t, weight, ids, padding_idx)
     if padding_idx >= 0:
         t.note(f"row {padding_idx} of {weight.name} (padding_idx) is trained where an id names it; give -1 for "
                "ids that are padding, which are zeros and train nothing")
@@ -337,6 +338,21 @@ def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=F
                  features=width, **({"sparse": True} if sparse else {}))
     atoms = fresh(width)
     return Value(node, ids.axes + [atoms], ids.dims + [atoms])
+
+
+def looked_up(t, weight, places, padding_idx):
+    """By integers that are computed, as numbers of places without padding: a product with ones where they are a row's."""
+    from .masks import MAX_CHOICES, clipped, opposite, plain
+    rows, count = weight.shape[0], math.prod(places.shape[1:])
+    if t.node.args[1].meta["val"].dtype.is_floating_point or count * rows > MAX_CHOICES:
+        raise Refused(f"looks up {count} of {rows} rows a sample by numbers that are computed: make them an input")
+    each = torch.arange(rows, dtype=torch.float32)
+    if padding_idx >= 0:
+        each[padding_idx] = -1.0  # is no place
+        t.note(f"row {padding_idx} of {weight.name} (padding_idx) is taken as zeros")
+    apart = two(t, "sub", places.like(dims=[*places.dims, []]), each)
+    ones = plain(opposite(t, clipped(t, apart.like(t.add("abs", [apart.node])))))
+    return layer(t, ones, weight.moved(weight.places().T))
 
 
 def constant_rows(t, weight, ids):
