@@ -1,4 +1,6 @@
 /* What a search tells beside its plan.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "found.h"
 
 static double percent_more(double us, double than_us)
@@ -29,9 +31,11 @@ void ff_found_print(const struct ff_found *f, double us, FILE *to)
 				"needs what was to stay free.\n",
 				f->needed_reserve ? "data parallelism was found" : "plan was found",
 				f->reserve);
+	/* less, where the plan was made regular, or leaves memory free */
 	for (uint32_t i = 0; i < f->n_others; i++)
-		fprintf(to, "Plan %u, of another shape, takes %.3f ms, %.1f %% more.\n", i + 2,
-				f->other_us[i] / 1e3, percent_more(f->other_us[i], us));
+		fprintf(to, "Plan %u, of another shape, takes %.3f ms, %.1f %% %s.\n", i + 2,
+				f->other_us[i] / 1e3, fabs(percent_more(f->other_us[i], us)),
+				f->other_us[i] < us ? "less" : "more");
 }
 
 void ff_found_write(const struct ff_found *f, struct ff_out *o)

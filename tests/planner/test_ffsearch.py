@@ -475,6 +475,11 @@ def test_top():
     for i, us in enumerate(others):
         run("alexnet.json", *BASE, "--simulate", "top.json.%d" % (i + 2), "--report", "r.json")
         assert json.loads(read("r.json"))["predicted_us"] == us
+    zoo("gpt2", "--batch", "64", "--set", "layers=4", "--set", "sequence=128", "-o", "net.json")
+    p = run("net.json", "--machine", "dgx-a100-40", "--costs", "analytic", "--proposals", "1500", "--regular", "90",
+            "--top", "2", "-o", "top.json")
+    assert re.search(r"ragged, a step takes (.*) ms", p.stdout)[1] == re.search(
+        r"Plan 2, of another shape, takes (.*) ms, \d\.\d % less", p.stdout)[1], p.stdout
     refuse(2, "--top", "alexnet.json", *BASE, "--proposals", "9", "--top", "17", "-o", "x.json")
 
 
