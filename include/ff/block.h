@@ -20,6 +20,7 @@ struct ff_weight_group {
 	int64_t sparse_rows;    /* of a table with a sparse gradient; 0: it is dense */
 	const uint16_t *device; /* ascending; device[0] is `first` */
 	const uint16_t *part;   /* the reader's part on each */
+	bool in_line;           /* number k is part[0] + k */
 	uint64_t set;           /* hash of all replicas' devices: equal sets can share a bucket */
 	struct ff_region region;
 };

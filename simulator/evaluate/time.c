@@ -163,11 +163,18 @@ static void occupy(struct ff_trial *e, const struct ff_lanes *l, double from, do
 		lane[i] = at;
 }
 
-/* Whoever communicates takes longer for what it computes. */
+/* Whoever communicates takes longer for what it computes; `device` ascends. */
 static void slow_down(struct ff_trial *e, uint32_t n, const uint16_t *device, double us)
 {
-	for (uint32_t i = 0; i < n && us > 0; i++)
-		e->times.lane[device[i]] += us; /* compute lanes are numbered as devices are */
+	double *lane = e->times.lane; /* compute lanes are numbered as devices are */
+
+	if (us <= 0)
+		return;
+	if (device[n - 1] - device[0] == (int)n - 1)
+		delay_each(n, us, lane + device[0]);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			lane[device[i]] += us;
 }
 
 static inline void sink_wait(struct ff_trial *e, struct timed_task *t, double done)
@@ -482,8 +489,11 @@ static inline void sink_wait_members(
 		wait_for_each(e, t, s, all, bucket);
 		return;
 	}
-	for (uint32_t k = 0; k < last->n_devices; k++)
-		t->from = later(t->from, finish[last->part[k]]);
+	if (last->in_line)
+		t->from = latest(last->n_devices, finish + last->part[0], t->from);
+	else
+		for (uint32_t k = 0; k < last->n_devices; k++)
+			t->from = later(t->from, finish[last->part[k]]);
 }
 
 static inline double sink_end_bucket(struct ff_trial *e, struct timed_task *t)
@@ -505,10 +515,13 @@ static inline void sink_arrive_weights(struct ff_trial *e, double done, enum ff_
 		uint32_t micro, uint32_t edge, const struct ff_bucket_member *m)
 {
 	struct ff_timed_node *t = &e->times.node[phase][e->ends[edge].to];
-
 	const struct ff_weight_group *own = ff_reader_group(e->g, e->placed.block, edge, m->group);
+	double *ready = ff_time_expect(e, t, micro);
 
-	wait_list(done, own->n_devices, own->part, ff_time_expect(e, t, micro));
+	if (own->in_line)
+		wait_range(done, own->n_devices, ready + own->part[0]);
+	else
+		wait_list(done, own->n_devices, own->part, ready);
 }
 
 static inline int sink_update(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)

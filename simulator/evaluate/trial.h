@@ -53,8 +53,12 @@ struct ff_tally {
 	bool has_kept;    /* some operator keeps something from step to step */
 	bool has_scratch; /* some parameter has several readers */
 	int64_t *pinned;
-	int64_t *bundle;      /* by device: what comes and goes together */
-	uint32_t first, last; /* devices of the bundle; first > last: there are none */
+	/* What comes and goes together: so many bytes on each of some neighbours; or, where it is
+	 * no such row, by device.  n_row and first: 0 and FF_NONE, if there is none. */
+	uint32_t row, n_row;
+	int64_t row_bytes;
+	int64_t *bundle;
+	uint32_t first, last;
 	struct ff_noted {
 		uint32_t device, row;
 		int64_t bytes;

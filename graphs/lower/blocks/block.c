@@ -58,6 +58,9 @@ static int group_copies(const struct ff_node *n, const struct ff_node_block *b,
 	g->bytes = ff_optimizer_align(p->type, ff_region_volume(&g->region));
 	if (n->sparse_rows)
 		g->sparse_rows = ff_sparse_rows(n, copies == 1, ff_region_size(&g->region, 0));
+	g->in_line = true;
+	for (uint32_t c = 1; c < copies && g->in_line; c++)
+		g->in_line = g->part[c] == g->part[0] + c;
 	g->first = g->device[0];
 	g->set = ff_fnv1a(g->device, copies * sizeof(*g->device));
 	return FF_OK;

@@ -135,6 +135,7 @@ static int unite(const struct ff_graph *g, const struct ff_value *v,
 	ret->slot = FF_NONE;
 	ret->device = device;
 	ret->part = NULL;
+	ret->in_line = false;
 	ret->first = device[0];
 	ret->set = ff_fnv1a(device, ret->n_devices * sizeof(*device));
 	return FF_OK;

@@ -73,15 +73,30 @@ static void add(struct ff_trial *e, uint32_t device, uint32_t row, int64_t bytes
 		e->tally.noted[e->tally.n_noted - 1] = (struct ff_noted){device, row, bytes};
 }
 
-void ff_columns_put(struct ff_trial *e, uint32_t device, int64_t bytes)
+static void put(struct ff_tally *t, uint32_t device, int64_t bytes)
 {
-	struct ff_tally *t = &e->tally;
-
 	if (t->first == FF_NONE || device < t->first)
 		t->first = device;
 	if (device > t->last)
 		t->last = device;
 	t->bundle[device] += bytes;
+}
+
+void ff_columns_put(struct ff_trial *e, uint32_t device, int64_t bytes)
+{
+	struct ff_tally *t = &e->tally;
+
+	if (t->first == FF_NONE && !t->n_row) {
+		t->row = device;
+		t->row_bytes = bytes;
+	}
+	if (t->first == FF_NONE && device == t->row + t->n_row && bytes == t->row_bytes) {
+		t->n_row++;
+		return;
+	}
+	for (; t->n_row; t->n_row--) /* it is no row after all */
+		put(t, t->row + t->n_row - 1, t->row_bytes);
+	put(t, device, bytes);
 }
 
 void ff_columns_add(struct ff_trial *e, uint32_t first, uint32_t last)
@@ -90,6 +105,9 @@ void ff_columns_add(struct ff_trial *e, uint32_t first, uint32_t last)
 	uint32_t comes, goes;
 	int64_t before = 0;
 
+	if (t->n_row)
+		ff_columns_add_row(e, t->row, t->n_row, t->row_bytes, first, last);
+	t->n_row = 0;
 	if (t->first == FF_NONE)
 		return; /* and there may be no such steps */
 	comes = e->order.account.row[first];

@@ -7,36 +7,41 @@
 
 #include "columns.h"
 
-static void count_on_all(struct ff_trial *e, const struct ff_bucket_build *b, int64_t bytes,
-		uint32_t first, uint32_t last)
-{
-	for (uint32_t d = 0; d < b->n_devices; d++)
-		ff_columns_put(e, b->device[d], bytes);
-	ff_columns_add(e, first, last);
-}
+/* Neighbours that have the bucket. */
+struct row {
+	uint32_t first, n;
+};
 
 /* Of one micro-batch. */
-static void count_micro(
-		struct ff_trial *e, const struct ff_bucket_build *b, uint32_t micro, int64_t sign)
+static void count_micro(struct ff_trial *e, const struct ff_bucket_build *b, struct row on,
+		uint32_t micro, int64_t sign)
 {
 	const struct ff_program *p = &e->order.program;
 	int64_t weights = b->bytes / FF_F32_BYTES * ff_dtype_bytes(e->g->dtype);
 
 	for (int later = 0; later < 2 && b->way.dropped; later++)
 		if (b->opens[later] != FF_NONE)
-			count_on_all(e, b, sign * ff_align64(weights),
+			ff_columns_add_row(e, on.first, on.n, sign * ff_align64(weights),
 					ff_program_gathers(p, later, micro, b->opens[later]),
 					ff_program_reads(p, later, micro, b->closes[later]));
-	count_on_all(e, b, sign * b->bytes, ff_program_writes(p, micro, b->writes),
+	ff_columns_add_row(e, on.first, on.n, sign * b->bytes,
+			ff_program_writes(p, micro, b->writes),
 			b->way.stage ? ff_program_syncs(p, micro, b->close)
 				     : p->sync_once[b->close]);
 }
 
 static void count_bucket(struct ff_trial *e, const struct ff_bucket_build *b, int64_t sign)
 {
-	for (uint32_t micro = 0; micro < e->order.program.micro_batches; micro++)
-		if (e->order.account.counted[micro])
-			count_micro(e, b, micro, sign);
+	struct row on;
+
+	for (uint32_t i = 0; i < b->n_devices; i += on.n) {
+		on = (struct row){b->device[i], 1};
+		while (i + on.n < b->n_devices && b->device[i + on.n] == on.first + on.n)
+			on.n++;
+		for (uint32_t micro = 0; micro < e->order.program.micro_batches; micro++)
+			if (e->order.account.counted[micro])
+				count_micro(e, b, on, micro, sign);
+	}
 }
 
 static bool are_alike(const struct ff_bucket_build *a, const struct ff_bucket_build *b)
