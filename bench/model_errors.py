@@ -32,6 +32,7 @@ GPUS = {
     "NVIDIA A100-PCIE-40GB": "A100-PCIE-40GB",
     "Tesla T4": "T4",
     "Tesla V100-SXM2-32GB": "V100-32GB",
+    "Tesla V100-SXM3-32GB": "V100-SXM3-32GB",
     "Tesla V100-SXM2-16GB": "V100-16GB",
     "Tesla P100-SXM2-16GB": "P100-16GB",
 }

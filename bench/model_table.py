@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the table of docs/device-models.md that says of which kinds of devices which classes of kernels were measured.
 
-It is made of what the files of models say (graphs/machines/models).  Kinds that differ in their memory's size alone
-share a column where all is alike.  A cell names the chip that a class is inferred from, with a star if in another
+It is made of what the files of models say (graphs/machines/models).  Kinds that differ in their memory's size or their clocks
+alone share a column where all is alike.  A cell names the chip that a class is inferred from, with a star if in another
 type."""
 import argparse
 import json
@@ -15,8 +15,8 @@ MODELS = Path(__file__).resolve().parent.parent / "graphs/machines/models"
 
 
 def short(kind):
-    """Without the size of its memory."""
-    return re.sub(r"-\d+GB$", "", kind)
+    """Without the size of its memory, or the board of DGX-2."""
+    return re.sub(r"(-SXM3)?-\d+GB$", "", kind)
 
 
 def said(basis, backward):

@@ -9,9 +9,9 @@
 #include "ff/philox.h"
 #include "operator/example.h"
 
-static const char *const kinds[] = {"K80", "P100-16GB", "V100-16GB", "V100-32GB", "T4", "L4",
-		"A100-PCIE-40GB", "A100-40GB", "A100-80GB", "H100-PCIE-80GB", "H100-80GB",
-		"H200-141GB", "B200-180GB"};
+static const char *const kinds[] = {"K80", "P100-16GB", "V100-16GB", "V100-32GB", "V100-SXM3-32GB",
+		"T4", "L4", "A100-PCIE-40GB", "A100-40GB", "A100-80GB", "H100-PCIE-80GB",
+		"H100-80GB", "H200-141GB", "B200-180GB"};
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
 
 static const struct ff_device_model *model_of(const char *kind, struct ff_arena *a)
@@ -275,7 +275,8 @@ START_TEST(sustained)
 	}
 	for (size_t k = 0; k < N_KINDS; k++) {
 		const struct ff_device_model *m = model_of(kinds[k], &a);
-		bool held = strstr(kinds[k], "H") == kinds[k] || strstr(kinds[k], "B200");
+		bool held = strstr(kinds[k], "H") == kinds[k] || strstr(kinds[k], "B200") ||
+			    strstr(kinds[k], "V100");
 		double before = 2;
 
 		for (double side = 4096; side <= 32768; side *= 2) {

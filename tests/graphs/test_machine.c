@@ -167,7 +167,7 @@ START_TEST(by_name)
 		double most_gib; /* of memory, as sold */
 	} cases[] = {{"dgx1-p100", "P100-16GB", 8, 4, 16}, {"dgx1-v100", "V100-16GB", 8, 4, 16},
 			{"dgx1-v100-32", "V100-32GB", 8, 4, 32},
-			{"dgx2-v100", "V100-32GB", 16, 8, 32},
+			{"dgx2-v100", "V100-SXM3-32GB", 16, 8, 32},
 			{"p3.16xlarge", "V100-16GB", 8, 1, 16},
 			{"dgx-a100-40", "A100-40GB", 8, 8, 40},
 			{"dgx-a100-80", "A100-80GB", 8, 8, 80},

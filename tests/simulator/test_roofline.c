@@ -18,7 +18,7 @@ static const struct {
 } kinds[] = {{"P100-16GB", false}, {"V100-16GB", true}, {"A100-80GB", true}, {"H100-80GB", true},
 		{"H200-141GB", true}, {"B200-180GB", true}, {"K80", false}, {"T4", false},
 		{"A100-PCIE-40GB", false}, {"A100-40GB", false}, {"H100-PCIE-80GB", false},
-		{"V100-32GB", false}, {"L4", false}};
+		{"V100-32GB", false}, {"V100-SXM3-32GB", false}, {"L4", false}};
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
 
 #define MOST_SETS 3
