@@ -59,7 +59,7 @@ static int64_t gradient_bytes(const struct ff_parts *x, const struct ff_work *w,
 	const struct ff_framework *f = ff_price_framework(x->pricer);
 	enum ff_dtype type = (enum ff_dtype)w->node->in_map[i].gradient;
 
-	if (!w->need_din[i])
+	if (!w->need_din[i] || ff_framework_adds(f, w, i))
 		return 0;
 	return (int64_t)((double)(ff_region_volume(&w->in[i]) * ff_dtype_bytes(type)) *
 			 ff_framework_narrowed(f, x->schedule->graph, type));

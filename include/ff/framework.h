@@ -12,9 +12,10 @@ struct ff_framework {
 	const char *name, *summary;
 	/* One of these is fitted to steps that were published, the other is 0.
 	 * Hosts issue tasks one after another, a device starts none before: microseconds that one
-	 * takes to issue a pass of an operator, a move or an update. */
+	 * takes to issue a pass of an operator (or each of its kernels), a move or an update. */
 	double operator_us;
 	double times; /* what kernels are told to take, for all that is in a step beside them */
+	bool calls;   /* hosts issue a pass kernel by kernel, not operator by operator */
 	bool waits;   /* hosts wait until messages between stages have arrived */
 	bool times_passes; /* hosts wait for their devices between passes of micro-batches */
 	bool whole;        /* what is recomputed is recomputed up to what is kept, needed or not */
@@ -24,6 +25,8 @@ struct ff_framework {
 	bool copies;    /* what attention's products read and make is brought in order for them */
 	bool sums;      /* a gradient of a bias is a kernel of its own */
 	bool hands_on;  /* of a sum of equal shapes, each gradient is the sum's, not a copy */
+	bool adds;      /* products add gradients of weights to those of earlier micro-batches */
+	bool gelus;     /* gelu by tanh is written out, a kernel a power, product, sum or tanh */
 	bool drops;     /* a sum drops what it reads, where nothing else reads that */
 	bool blocks;    /* a batch norm's kernels are those of rows' norms: a block a channel */
 	bool fuses;     /* of 16 bits, a batch norm adds and cuts off below 0 what it has made */
@@ -31,6 +34,11 @@ struct ff_framework {
 	bool pads;      /* features that a linear layer reads are padded to a multiple of eight */
 	bool tf32_convolutions, tf32_products; /* of float32, where a device can */
 	bool channels_first[2];                /* operands of convolutions in float32, in 16 bits */
+	/* Of 16 bits, parameters are kept in float32: cast for each pass, as gradients are back. */
+	bool casts;
+	/* So often all gradients are then read or written in float32 before an update: they are
+	 * divided by the loss's scale, tested and clipped. */
+	double gradient_passes;
 	const double *attention; /* numbers of its own kernel for 16 bits; NULL: the model's */
 	double passes;           /* over all scores beside softmax and dropout: scaled, masked */
 	/* The loss is several kernels in float32: bytes of logits that they read and write, of
@@ -44,7 +52,7 @@ struct ff_framework {
  * FF_E_INPUT: there is none. */
 int ff_framework_find(const char *text, struct ff_framework *ret, struct ff_error *err);
 /* "pytorch (...), megatron (...) or ..." */
-#define FF_FRAMEWORK_TEXT 320
+#define FF_FRAMEWORK_TEXT 400
 void ff_framework_list(char buf[FF_FRAMEWORK_TEXT]);
 
 /* The kernels of `w` there. */
@@ -53,6 +61,8 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS]);
 /* What these depend on beside the work: where its node stands.  0: nowhere of note. */
 uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *w);
+/* Whether the gradient of input `i` is added up as it is made, without a pass of its own. */
+bool ff_framework_adds(const struct ff_framework *f, const struct ff_work *w, uint32_t i);
 /* Of the bytes of a parameter's gradient of `type`, how many there are there. */
 double ff_framework_narrowed(
 		const struct ff_framework *f, const struct ff_graph *g, enum ff_dtype type);

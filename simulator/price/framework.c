@@ -26,18 +26,24 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
  * hosts synchronize behind each message (p2p_communication.py), and with their devices when a timer
  * starts or stops (_Timer, megatron/global_vars.py @ 00ac56a), as around each pass of a micro-batch
  * (forward_step and backward_step, megatron/schedules.py); DeepSpeed sums gradients in float16.
- * Of PyTorch, a norm by the root mean square casts to float32, squares, takes the mean, multiplies
- * by the root, casts back and multiplies by the weight, and a rotation casts, multiplies complex
- * numbers and casts back (meta-llama/llama @ 8fac8be, llama/model.py: RMSNorm, apply_rotary_emb).
+ * Later, Megatron-LM's attention is cuDNN's (Transformer Engine), which also sums gradients of
+ * biases where it multiplies; products add to gradients (gradient_accumulation_fusion), which are
+ * summed in bfloat16 (grad_sync_dtype, NVIDIA/dgxc-benchmarking @ 35a9aec,
+ * nemo_megatron/gpt3_175b_hydra.yaml). Of PyTorch, a norm by the root mean square casts to float32,
+ * squares, takes the mean, multiplies by the root, casts back and multiplies by the weight, and a
+ * rotation casts, multiplies complex numbers and casts back (meta-llama/llama @ 8fac8be,
+ * llama/model.py: RMSNorm, apply_rotary_emb).
  */
 static const struct ff_framework rows[] = {
 		{.name = "pytorch",
 				.summary = "eager PyTorch",
-				.operator_us = 107,
+				.operator_us = 59,
+				.calls = true,
 				.products = true,
 				.copies = true,
 				.sums = true,
 				.hands_on = true,
+				.gelus = true,
 				.tf32_convolutions = true,
 				.channels_first = {true, true},
 				.passes = 4,
@@ -45,7 +51,8 @@ static const struct ff_framework rows[] = {
 				.rope = {20, 20}},
 		{.name = "tensorflow",
 				.summary = "TensorFlow of 2017",
-				.operator_us = 107, /* as it is eager PyTorch's */
+				.operator_us = 59, /* as it is eager PyTorch's */
+				.calls = true,
 				.products = true,
 				.copies = true,
 				.sums = true,
@@ -55,7 +62,8 @@ static const struct ff_framework rows[] = {
 				.passes = 4},
 		{.name = "fsdp",
 				.summary = "PyTorch's FSDP with fused attention",
-				.operator_us = 107, /* as it is eager PyTorch */
+				.operator_us = 59, /* as it is eager PyTorch */
+				.calls = true,
 				.sums = true,
 				.hands_on = true,
 				.tf32_convolutions = true,
@@ -77,9 +85,18 @@ static const struct ff_framework rows[] = {
 				.hands_on = true,
 				.drops = true,
 				.loss = {38, 14}},
+		{.name = "megatron-core",
+				.summary = "Megatron-LM with Transformer Engine",
+				.operator_us = 73, /* as they are Megatron-DeepSpeed's */
+				.narrow = true,
+				.hands_on = true,
+				.adds = true,
+				.drops = true,
+				.loss = {38, 14}},
 		{.name = "examples",
 				.summary = "NVIDIA's DeepLearningExamples",
-				.operator_us = 107, /* as they are PyTorch's */
+				.operator_us = 59, /* as they are PyTorch's */
+				.calls = true,
 				.times = 1.14,
 				.products = true,
 				.copies = true,
@@ -90,10 +107,13 @@ static const struct ff_framework rows[] = {
 				.tf32_convolutions = true,
 				.channels_first = {true, false},
 				.tf32_products = true,
+				.casts = true,
+				.gradient_passes = 5,
 				.passes = 4},
 		{.name = "examples-nchw",
 				.summary = "the same, channels first",
-				.operator_us = 107,
+				.operator_us = 59,
+				.calls = true,
 				.times = 1.14,
 				.products = true,
 				.copies = true,
@@ -104,10 +124,13 @@ static const struct ff_framework rows[] = {
 				.tf32_convolutions = true,
 				.tf32_products = true,
 				.channels_first = {true, true},
+				.casts = true,
+				.gradient_passes = 5,
 				.passes = 4},
 		{.name = "examples-mxnet",
 				.summary = "the same in MxNet",
-				.operator_us = 107,
+				.operator_us = 59,
+				.calls = true,
 				.times = 1.14,
 				.products = true,
 				.copies = true,
@@ -119,6 +142,8 @@ static const struct ff_framework rows[] = {
 				.tf32_convolutions = true,
 				.channels_first = {true, false},
 				.tf32_products = true,
+				.casts = true,
+				.gradient_passes = 5,
 				.passes = 4},
 };
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
@@ -255,6 +280,23 @@ static uint32_t sums(const struct ff_work *w, struct ff_kernel_shape *ret)
 	return 1;
 }
 
+/* Parameters that are multiplied by, and their gradients, between float32 and 16 bits. */
+static uint32_t casts(const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	enum ff_dtype type = ff_work_type(w);
+	int64_t elements = 0;
+
+	for (uint32_t i = w->node->n_data; i < w->node->n_in; i++)
+		elements += ff_region_volume(&w->in[i]);
+	if (ff_dtype_bytes(type) > 2 || elements == 0 ||
+			(w->pass == FF_BACKWARD && !ff_grads_make(w->grads, true)))
+		return 0;
+	ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
+			.type = type,
+			.bytes = (double)elements * (double)(ff_dtype_bytes(type) + FF_F32_BYTES)};
+	return 1;
+}
+
 /* A loss, or what gathers what it must know of all classes. */
 static bool is_loss(const struct ff_work *w)
 {
@@ -294,6 +336,38 @@ static const double *written_out(const struct ff_framework *f, const struct ff_w
 							    : NULL;
 
 	return bytes && bytes[0] > 0 && ff_dtype_bytes(ff_work_type(w)) < 4 ? bytes : NULL;
+}
+
+bool ff_framework_adds(const struct ff_framework *f, const struct ff_work *w, uint32_t i)
+{
+	struct ff_kernel_shape kernel[FF_MOST_KERNELS];
+
+	return f && f->adds && i >= w->node->n_data && ff_work_kernels(w, kernel) > 0 &&
+	       kernel[0].class == FF_KERNEL_PRODUCT;
+}
+
+/* Elements that each kernel of gelu by tanh reads and writes for one of its own, forward: x^3,
+ * times a number, plus x, times a number, tanh, plus one, x / 2, their product.  Backward the
+ * product, the half, tanh, two numbers, the power in three, and what x is read by added up. */
+static const double gelu_elements[2][11] = {
+		{2, 2, 3, 2, 2, 2, 2, 3},
+		{3, 3, 2, 3, 2, 2, 2, 2, 3, 3, 3},
+};
+
+static uint32_t gelus(
+		const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	const double *elements = gelu_elements[w->pass == FF_BACKWARD];
+	double each = (double)(ff_region_volume(&w->out[0]) * ff_dtype_bytes(ff_work_type(w)));
+	uint32_t n = 0;
+
+	if (!f->gelus || w->node->op != FF_OP_GELU || w->node->attrs.unary.form == 0)
+		return 0;
+	for (; n < 11 && elements[n] > 0; n++)
+		ret[n] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
+				.type = ff_work_type(w),
+				.bytes = each * elements[n]};
+	return n;
 }
 
 double ff_framework_narrowed(
@@ -454,6 +528,8 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 	}
 	if (f->hands_on && is_handed_on(w))
 		return 0;
+	if ((n = gelus(f, w, ret)) > 0)
+		return n;
 	if (place != ALONE)
 		return fused(w, place, ret);
 	for (uint32_t i = 0; i < n_own; i++) {
@@ -464,10 +540,11 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 	}
 	for (uint32_t i = 0; i < n && f->narrow && w->pass == FF_BACKWARD; i++)
 		narrow(f, w, &ret[i]);
-	if (f->sums && n_own > 0 &&
-			(own[0].class == FF_KERNEL_PRODUCT ||
-					own[0].class == FF_KERNEL_CONVOLUTION))
-		n += sums(w, ret + n);
+	if (n_own > 0 && (own[0].class == FF_KERNEL_PRODUCT ||
+					 own[0].class == FF_KERNEL_CONVOLUTION)) {
+		n += f->sums ? sums(w, ret + n) : 0;
+		n += f->casts ? casts(w, ret + n) : 0;
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		pad(f, w, &ret[i]);
 		lay_out(f, w, &ret[i]);
@@ -492,9 +569,11 @@ bool ff_framework_awaits(
 /* As how many operators a framework has a pass of one of ours: none where it launches nothing. */
 static uint32_t operators(const struct ff_framework *f, const struct ff_work *w)
 {
-	struct ff_kernel_shape kernel[FF_MOST_KERNELS];
+	struct ff_kernel_shape kernel[FF_MOST_KERNELS], call[FF_FRAMEWORK_KERNELS];
 	uint32_t n = ff_work_kernels(w, kernel);
 
+	if (f->calls)
+		return ff_framework_kernels(f, w, call);
 	if (n == 1 && is_apart(f, &kernel[0]))
 		return ff_dtype_bytes(kernel[0].type) < 4 ? 5 : 3;
 	return n > 0;

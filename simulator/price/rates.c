@@ -53,9 +53,12 @@ double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes
 {
 	const struct ff_optimizer *o = p->optimizer;
 	enum ff_dtype type = p->graph->dtype;
+	double passes = update_passes(o, type);
 
-	return ff_price_on_grid(line_us(p, p->graph, device, ff_optimizer_rate(o, type),
-			update_passes(o, type), (double)bytes));
+	if (p->framework && type != FF_F32)
+		passes += p->framework->gradient_passes;
+	return ff_price_on_grid(line_us(
+			p, p->graph, device, ff_optimizer_rate(o, type), passes, (double)bytes));
 }
 
 double ff_price_copied(const struct ff_pricer *p, uint32_t device, int64_t bytes)
