@@ -16,6 +16,8 @@ static const struct {
 		{FF_OP_LINEAR, FF_OP_GELU, 1,
 				FF_FUSION_FORWARD | FF_FUSION_KEEPS | FF_FUSION_AHEAD},
 		{FF_OP_BATCH_NORM, FF_OP_RELU, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
+		{FF_OP_BATCH_NORM, FF_OP_CLIP, 0,
+				FF_FUSION_FORWARD | FF_FUSION_KEEPS | FF_FUSION_BEHIND},
 		{FF_OP_BATCH_NORM, FF_OP_ADD, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
 		{FF_OP_ADD, FF_OP_RELU, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
 		{FF_OP_LINEAR, FF_OP_TRANSPOSE, 0, FF_FUSION_FORWARD | FF_FUSION_BEHIND},
@@ -73,10 +75,11 @@ uint32_t ff_fusions(const struct ff_node *n, const struct ff_node *next)
 	return 0;
 }
 
-/* What can be kept of it. */
+/* Whether what it reads can be kept. */
 static bool is_kept(const struct ff_work *w)
 {
-	return ff_region_size(&w->in[0], w->in[0].rank - 1) % MULTIPLE == 0;
+	return w->node->op != FF_OP_GELU ||
+	       ff_region_size(&w->in[0], w->in[0].rank - 1) % MULTIPLE == 0;
 }
 
 /* The last node that makes what `n` reads, which the others have been before, if it makes it for

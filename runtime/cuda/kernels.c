@@ -34,8 +34,9 @@ int ff_cuda_parameter_prepare(struct ff_kernel *k, const struct ff_work *w, stru
 	return ff_fail(err, FF_E_RUN, "%s: parameters are updated, not computed", k->name);
 }
 
+/* `last`: of the nodes that it is fused with, the one furthest behind. */
 static int make(struct ff_device *dev, const struct ff_work *w, enum ff_epilogue epilogue,
-		struct ff_kernel **ret, struct ff_error *err)
+		const struct ff_node *last, struct ff_kernel **ret, struct ff_error *err)
 {
 	struct ff_kernel *k = calloc(1, sizeof(*k));
 	int code;
@@ -44,6 +45,10 @@ static int make(struct ff_device *dev, const struct ff_work *w, enum ff_epilogue
 		return ff_fail_memory(err);
 	k->dev = dev;
 	k->epilogue = epilogue;
+	if (last->op == FF_OP_CLIP) {
+		k->low = (float)last->attrs.unary.a;
+		k->high = (float)last->attrs.unary.b;
+	}
 	snprintf(k->name, sizeof(k->name), "%s \"%.60s\" %s", ff_op_row(w->node->op)->name,
 			w->node->name, w->pass == FF_FORWARD ? "forward" : "backward");
 	code = ff_cuda_enter(dev, err);
@@ -60,7 +65,7 @@ static int make(struct ff_device *dev, const struct ff_work *w, enum ff_epilogue
 int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 		struct ff_error *err)
 {
-	return make(dev, w, FF_EPILOGUE_NONE, ret, err);
+	return make(dev, w, FF_EPILOGUE_NONE, w->node, ret, err);
 }
 
 /* As what a kernel takes those with it that are behind it, in the graph's order. */
@@ -72,6 +77,8 @@ static const struct {
 		{{FF_OP_RELU}, 1, .forward = FF_EPILOGUE_RELU, .behind = FF_EPILOGUE_RELU_SLOPE},
 		{{FF_OP_GELU}, 1, .forward = FF_EPILOGUE_GELU, .keeps = FF_EPILOGUE_GELU_KEEPS,
 				.ahead = FF_EPILOGUE_GELU_SLOPE},
+		{{FF_OP_CLIP}, 1, .forward = FF_EPILOGUE_CLIP, .keeps = FF_EPILOGUE_CLIP,
+				.behind = FF_EPILOGUE_CLIP_SLOPE},
 		{{FF_OP_ADD}, 1, .forward = FF_EPILOGUE_ADD, .behind = FF_EPILOGUE_ADD_SLOPE},
 		{{FF_OP_ADD, FF_OP_RELU}, 2, .forward = FF_EPILOGUE_ADD_RELU,
 				.behind = FF_EPILOGUE_ADD_RELU_SLOPE},
@@ -134,8 +141,9 @@ int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *const *w, uint32_t
 		e = epilogue_of(other_way, n, FF_FUSION_BEHIND);
 		main = w[n - 1];
 	}
-	return e == FF_EPILOGUE_NONE || !can_write(main, e, how) ? FF_OK
-								 : make(dev, main, e, ret, err);
+	if (e == FF_EPILOGUE_NONE || !can_write(main, e, how))
+		return FF_OK;
+	return make(dev, main, e, back ? node[0] : node[n - 1], ret, err);
 }
 
 int ff_cuda_add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)

@@ -1,5 +1,5 @@
-/* Batch norms, additions and the relus behind them, two or three by one kernel: whole steps to the
- * bit as without.  SPDX-License-Identifier: Apache-2.0 */
+/* Batch norms, additions and the relus or clips behind them, two or three by one kernel: whole
+ * steps to the bit as without.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +19,21 @@ static uint32_t add_conv(struct ff_builder *b, const char *name, int32_t channel
 	return ff_builder_add(b, FF_OP_CONV2D, name, &conv, &in, 1);
 }
 
-/* As residual networks have them: conv, norm, relu; conv, norm, and a sum, on either side, with
- * what went in or a norm of it; relu, or none.  Some norms have no parameters. */
+/* A relu, or a clip whose limits are met on one side or both. */
+static uint32_t add_limit(struct ff_builder *b, struct ff_random *r, uint32_t in)
+{
+	union ff_attrs clip = ff_attrs_preset(FF_OP_CLIP);
+
+	if (ff_random_below(r, 2))
+		return ff_builder_add(b, FF_OP_RELU, "relu0", NULL, &in, 1);
+	clip.unary.a = (double)ff_random_below(r, 3) / 2 - 1;
+	if (ff_random_below(r, 2))
+		clip.unary.b = 0.75;
+	return ff_builder_add(b, FF_OP_CLIP, "clip0", &clip, &in, 1);
+}
+
+/* As residual networks have them: conv, norm, relu or clip; conv, norm, and a sum, on either side,
+ * with what went in or a norm of it; relu, or none.  Some norms have no parameters. */
 static void make_graph(struct ff_random *r, enum ff_dtype type, int32_t batch, struct ff_arena *a,
 		struct ff_graph *ret)
 {
@@ -41,7 +54,7 @@ static void make_graph(struct ff_random *r, enum ff_dtype type, int32_t batch, s
 	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
 	in[0] = add_conv(b, "conv0", wide, in[0]);
 	in[0] = ff_builder_add(b, FF_OP_BATCH_NORM, "norm0", &norm, in, 1);
-	skip = in[0] = ff_builder_add(b, FF_OP_RELU, "relu0", NULL, in, 1);
+	skip = in[0] = add_limit(b, r, in[0]);
 	in[0] = add_conv(b, "conv1", wide, in[0]);
 	in[0] = ff_builder_add(b, FF_OP_BATCH_NORM, "norm1", &norm, in, 1);
 	in[1] = in[0];

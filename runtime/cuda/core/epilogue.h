@@ -15,6 +15,9 @@ enum ff_epilogue {
 	FF_EPILOGUE_ADD_RELU,
 	FF_EPILOGUE_ADD_SLOPE,       /* the gradient is of such a sum (dout[1]) */
 	FF_EPILOGUE_ADD_RELU_SLOPE,  /* or of its relu (out[0], too) */
+	FF_EPILOGUE_CLIP,            /* within the kernel's limits; and writes what that is of,
+				      * if it is to be kept (the output behind all) */
+	FF_EPILOGUE_CLIP_SLOPE,      /* the gradient is of such (dout[1]) of out[0] */
 	FF_EPILOGUE_TRANSPOSE,       /* features are written before all axes but samples */
 	FF_EPILOGUE_TRANSPOSE_SLOPE, /* the gradient is of such (dout[1]); dout[0] is room for it */
 	FF_EPILOGUE_COUNT

@@ -35,4 +35,10 @@ FF_DEVICE float rectify_slope(float y)
 	return y <= 0 ? 0 : 1;
 }
 
+/* The slope of a clip of `x`, likewise. */
+FF_DEVICE float clip_slope(float x, float low, float high)
+{
+	return x >= low && x <= high ? 1 : 0;
+}
+
 #endif

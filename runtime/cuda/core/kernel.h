@@ -17,7 +17,8 @@ struct ff_kernel {
 	/* Of the operators that it is fused with: forward those behind it, backward those
 	 * before. */
 	enum ff_epilogue epilogue;
-	bool declined; /* prepared, but there is nothing with that epilogue */
+	float low, high; /* limits of FF_EPILOGUE_CLIP */
+	bool declined;   /* prepared, but there is nothing with that epilogue */
 	int64_t reserved_bytes, scratch_bytes;
 	void *state;                          /* the operator's; freed with the kernel */
 	void (*finish)(struct ff_kernel *k);  /* NULL, or frees what the state has */

@@ -132,7 +132,7 @@ static bool is_forward_pair(const struct ff_schedule *s, struct pair *p)
 	/* a later task may be one of backward, or of another device */
 	if (s->buffers[between].last != p->second)
 		p->how |= FF_FUSE_KEEPS;
-	return (n->n_out == 1 || !p->how) && is_free(s, p, &p->how);
+	return (n->n_out < FF_MAX_OUTPUTS || !p->how) && is_free(s, p, &p->how);
 }
 
 /* Whether what a task has made of a gradient of data, whose place others have as soon as it is
@@ -178,19 +178,19 @@ static bool is_free_joined(
 {
 	const struct ff_schedule *s = x->s;
 	const struct ff_task *first = &s->tasks[p->first], *t = &s->tasks[task];
-	bool reads_out = ff_op_row(s->graph->nodes[first->node].op)->flags & FF_OP_BACKWARD_OUT;
-	const struct ff_buffer *dout = &s->buffers[ff_task_dout(s, first, 0)[first->part]];
+	uint32_t flags = ff_op_row(s->graph->nodes[first->node].op)->flags, n = 1;
+	uint32_t read[3] = {ff_task_dout(s, first, 0)[first->part]};
 
+	if (flags & FF_OP_BACKWARD_OUT)
+		read[n++] = ff_task_out(s, first, 0)[first->part];
+	if (flags & FF_OP_BACKWARD_IN)
+		read[n++] = ff_task_in(s, first, 0)[first->part];
 	for (uint32_t i = 0; i < s->graph->nodes[t->node].n_data; i++) {
 		uint32_t at = ff_task_din(s, t, i)[t->part];
 
-		if (at == FF_NONE)
-			continue;
-		if (is_lost(dout, &s->buffers[at], how) ||
-				(reads_out && is_lost(&s->buffers[ff_task_out(
-								      s, first, 0)[first->part]],
-							      &s->buffers[at], how)))
-			return false;
+		for (uint32_t k = 0; k < n && at != FF_NONE; k++)
+			if (is_lost(&s->buffers[read[k]], &s->buffers[at], how))
+				return false;
 	}
 	return true;
 }
@@ -333,7 +333,7 @@ static void take(const struct ff_executor *x, const struct pair *p, struct ff_ke
 		const struct ff_node *reader = p->w[p->chain->n].node;
 
 		if (p->how & FF_FUSE_KEEPS)
-			j->io->out[1] = j->io->out[0];
+			j->io->out[p->w[0].node->n_out] = j->io->out[0];
 		j->io->out[0] = next->io->out[0];
 		for (uint32_t i = 0; i < reader->n_in; i++)
 			if (i != p->joint)
@@ -365,7 +365,7 @@ static void join(const struct ff_executor *x, const struct pair *p, struct ff_ke
 					      ff_align64(x->b->kernel.workspace(next->kernel)));
 	x->b->kernel.close(j->kernel);
 	x->b->kernel.close(next->kernel);
-	next->io->out[0] = j->io->out[0];
+	next->io->out[0] = j->io->out[0] ? j->io->out[0] : (void *)(uintptr_t)j->io->in[0];
 	next->io->dout[1] = p->chain->n > 1 ? j->io->dout[1] : j->io->dout[0];
 	pass_on(p, j->io, &next->io->din[p->w[p->chain->n].node->n_in]);
 	j->io = next->io;

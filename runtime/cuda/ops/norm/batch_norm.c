@@ -9,8 +9,9 @@ struct batch {
 	struct ff_batch b;
 	enum ff_dtype type; /* of x, y and what is read of weight and bias; all else is float32 */
 	bool weight, bias, need[4];
-	uint32_t n_in;
+	uint32_t n_in, n_out;
 	enum ff_epilogue epilogue;
+	float low, high;
 };
 
 static int run_moments(const struct ff_kernel *k, struct ff_stream *s,
@@ -51,14 +52,20 @@ static void fill(const struct batch *e, const struct ff_kernel_io *io, struct ff
 			.dmoments = e->need[1] ? io->din[1] : NULL,
 			.dweight = e->need[2] ? io->din[2] : NULL,
 			.dbias = e->need[3] ? io->din[3] : NULL,
-			.relu = is_one_of(e, FF_EPILOGUE_RELU, FF_EPILOGUE_ADD_RELU)};
+			.relu = is_one_of(e, FF_EPILOGUE_RELU, FF_EPILOGUE_ADD_RELU),
+			.clips = is_one_of(e, FF_EPILOGUE_CLIP, FF_EPILOGUE_CLIP_SLOPE),
+			.low = e->low,
+			.high = e->high};
 	if (is_one_of(e, FF_EPILOGUE_ADD, FF_EPILOGUE_ADD_RELU))
 		v->beside = io->in[e->n_in];
 	if (is_one_of(e, FF_EPILOGUE_ADD_SLOPE, FF_EPILOGUE_ADD_RELU_SLOPE))
 		v->dbeside = io->din[e->n_in];
-	if (is_one_of(e, FF_EPILOGUE_RELU_SLOPE, FF_EPILOGUE_ADD_RELU_SLOPE))
-		v->relu_y = io->out[0];
-	if (v->relu_y || v->dbeside || e->epilogue == FF_EPILOGUE_ADD_SLOPE)
+	if (e->epilogue == FF_EPILOGUE_CLIP)
+		v->kept = io->out[e->n_out];
+	if (is_one_of(e, FF_EPILOGUE_RELU_SLOPE, FF_EPILOGUE_ADD_RELU_SLOPE) ||
+			e->epilogue == FF_EPILOGUE_CLIP_SLOPE)
+		v->slope_of = io->out[0];
+	if (v->slope_of || v->dbeside || e->epilogue == FF_EPILOGUE_ADD_SLOPE)
 		v->behind = io->dout[1];
 }
 
@@ -98,7 +105,10 @@ static struct batch *prepare(struct ff_kernel *k, const struct ff_work *w, struc
 	ff_batch_fill(w, &e->b);
 	e->type = w->node->in_map[0].dtype;
 	e->epilogue = k->epilogue;
+	e->low = k->low;
+	e->high = k->high;
 	e->n_in = w->node->n_in;
+	e->n_out = w->node->n_out;
 	e->weight = w->node->n_in > 2;
 	e->bias = w->node->n_in > 3;
 	for (uint32_t i = 0; i < w->node->n_in; i++)

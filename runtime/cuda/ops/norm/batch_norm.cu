@@ -63,9 +63,21 @@ FF_DEVICE void follow(const struct line (&l)[V], const pack<T, V> *beside, float
 	put_pack(x, one);
 }
 
+template <class T, int V> FF_DEVICE void clip(float low, float high, pack<T, V> *x)
+{
+	float one[V];
+
+	get_pack(*x, one);
+	for (int e = 0; e < V; e++)
+		one[e] = ff_between(one[e], low, high);
+	put_pack(x, one);
+}
+
+enum goes_on { ALONE, BESIDE, CLIPPED };
+
 /* What is the same for all elements is known to the compiler: a branch for each element costs as
  * much as the element. */
-template <class T, int V, bool beside>
+template <class T, int V, enum goes_on how>
 FF_KERNEL_BESIDE(3)
 void forward(struct ff_batch b, int64_t share, struct ff_batch_values v, T *y)
 {
@@ -86,11 +98,16 @@ void forward(struct ff_batch b, int64_t share, struct ff_batch_values v, T *y)
 		pack<T, V> p[LESS], q[LESS];
 		int n = read_rows((const T *)v.x, place<V>{b, c}, i, r.end, p);
 
-		if (beside)
+		if (how == BESIDE)
 			read_rows((const T *)v.beside, place<V>{b, c}, i, r.end, q);
 		FF_UNROLL_ALL
 		for (int k = 0; k < LESS; k++)
-			follow(l, beside ? &q[k] : NULL, low, &p[k]);
+			follow(l, how == BESIDE ? &q[k] : NULL, low, &p[k]);
+		if (how == CLIPPED && v.kept)
+			write_rows(p, n, (T *)v.kept, place<V>{b, c}, i);
+		FF_UNROLL_ALL
+		for (int k = 0; k < LESS && how == CLIPPED; k++)
+			clip(v.low, v.high, &p[k]);
 		write_rows(p, n, y, place<V>{b, c}, i);
 	}
 }
@@ -148,9 +165,9 @@ FF_DEVICE void write_channel(const struct ff_batch &b, const struct ff_batch_val
 		write_parameters(b, v, c, sum, {l.mean, l.squares / (l.count - 1)}, l.kept);
 }
 
-/* Where the gradients of the output come from: they are there, or made of those behind, of a sum
- * or a relu. */
-enum way { THERE, SUM, RELU };
+/* Where the gradients of the output come from: they are there, or made of those behind, of a sum,
+ * a relu or a clip. */
+enum way { THERE, SUM, RELU, CLIP };
 
 /* The gradients of the output, of V channels' elements; from behind, for who reads it later,
  * rounded.  They may take the place of what they are made of. */
@@ -164,16 +181,17 @@ FF_DEVICE void read_gradients(const struct ff_batch &b, const struct ff_batch_va
 
 	if (way == THERE)
 		return;
-	if (way == RELU)
-		read_rows((const T *)v.relu_y, place<V>{b, c}, first, end, y);
+	if (way != SUM)
+		read_rows((const T *)v.slope_of, place<V>{b, c}, first, end, y);
 	FF_UNROLL_ALL
-	for (int k = 0; k < LESS && way == RELU; k++) {
-		float dy[V], made[V];
+	for (int k = 0; k < LESS && way != SUM; k++) {
+		float dy[V], of[V];
 
 		get_pack(ret[k], dy);
-		get_pack(y[k], made);
+		get_pack(y[k], of);
 		for (int e = 0; e < V; e++)
-			dy[e] *= rectify_slope(made[e]);
+			dy[e] *= way == RELU ? rectify_slope(of[e])
+					     : clip_slope(of[e], v.low, v.high);
 		put_pack(&ret[k], dy);
 	}
 	write_rows(ret, n, (T *)v.dy, place<V>{b, c}, first);
@@ -299,7 +317,7 @@ int64_t ff_batch_scratch(enum ff_dtype type, const struct ff_batch *b)
 static bool can_pack(const struct ff_batch_values *v)
 {
 	return can_pack(v->x) && can_pack(v->dy) && can_pack(v->beside) && can_pack(v->behind) &&
-	       can_pack(v->relu_y) && can_pack(v->dbeside);
+	       can_pack(v->slope_of) && can_pack(v->dbeside) && can_pack(v->kept);
 }
 
 template <class T, int V>
@@ -308,7 +326,9 @@ static cudaError_t launch_norm(
 {
 	int64_t share = share_of<T>(b, 4 * FF_STRIP_BLOCKS);
 
-	return ff_launch(v->beside ? forward<T, V, true> : forward<T, V, false>,
+	return ff_launch(v->clips    ? forward<T, V, CLIPPED>
+			 : v->beside ? forward<T, V, BESIDE>
+				     : forward<T, V, ALONE>,
 			grid_of<V>(b, share), dim3(BLOCK), s, *b, share, *v, (T *)y);
 }
 
@@ -324,9 +344,10 @@ static cudaError_t launch_gradient(const struct ff_batch *b, const struct ff_bat
 {
 	struct sums *all = (struct sums *)scratch;
 	int64_t share = share_of<T>(b, FF_STRIP_BLOCKS);
-	cudaError_t code = ff_launch(v->relu_y   ? sums_of<T, V, RELU>
-				     : v->behind ? sums_of<T, V, SUM>
-						 : sums_of<T, V, THERE>,
+	cudaError_t code = ff_launch(v->clips      ? sums_of<T, V, CLIP>
+				     : v->slope_of ? sums_of<T, V, RELU>
+				     : v->behind   ? sums_of<T, V, SUM>
+						   : sums_of<T, V, THERE>,
 			grid_of<V>(b, share), dim3(BLOCK), s, *b, share, *v, all, tickets);
 
 	if (code != cudaSuccess || b->groups == 1)

@@ -22,11 +22,14 @@ struct ff_batch_values {
 	float *mean, *variance;            /* kept */
 	float *dmoments, *dweight, *dbias; /* NULL where none are wanted */
 	const void *beside;                /* forward: NULL, or what the output is added to */
-	/* Backward: NULL, or the gradient that comes from behind a relu, a sum, or both; then dy is
-	 * written.  Of the relu the output, of the sum the other one's gradient; or NULL. */
-	const void *behind, *relu_y;
+	/* Backward: NULL, or the gradient that comes from behind a relu, a sum or both, or a clip;
+	 * then dy is written.  Of the relu the output, of the clip what it clips, of the sum the
+	 * other one's gradient; or NULL. */
+	const void *behind, *slope_of;
 	void *dbeside;
-	int64_t relu; /* forward: so goes the output, or the sum */
+	void *kept;           /* forward: NULL, or what is clipped */
+	uint32_t relu, clips; /* so goes the output, or (relu, forward) the sum */
+	float low, high;      /* of a clip */
 };
 cudaError_t ff_launch_batch_norm(enum ff_dtype type, const struct ff_batch *b,
 		const struct ff_batch_values *v, void *y, cudaStream_t s);
