@@ -133,15 +133,15 @@ struct ff_kernel_slots {
 	 * Forward each is the only reader of what the one before writes.  It reads as the first
 	 * does, behind that one's inputs those that the others have beside, and writes what the
 	 * last one does to out[0], which may lie exactly where one of these does, and what lies
-	 * between, if that is kept, to out[1].
+	 * between, if that is kept, to the output behind the first one's.
 	 * Backward each begins with a gradient that the one before ends with: that of an input of
 	 * that one, and of its own only output.
 	 * If the last one has one input, there are two, and the kernel reads as the first does,
 	 * behind that one's inputs the last one's, and writes what the first does but for din[0],
 	 * which is the last one's; that may lie where data are that the first reads.
-	 * Else it reads and writes as the last one does, and also reads of the first the output,
-	 * where its backward does, as out[0], and the output's gradient as dout[1].  What lies
-	 * before the last one, if that is kept, it writes to dout[0], and din only when all of
+	 * Else it reads and writes as the last one does, and also reads of the first the output or
+	 * the input, where its backward does, as out[0], and the output's gradient as dout[1]. What
+	 * lies before the last one, if that is kept, it writes to dout[0], and din only when all of
 	 * dout[1] and out[0] has been read, as with FF_FUSE_LATE.  The gradients that those between
 	 * have beside, of as many elements, it writes behind the last one's inputs' in din; these,
 	 * and then dout[0], may lie exactly where dout[1] or out[0] does. */
@@ -149,7 +149,8 @@ struct ff_kernel_slots {
 			struct ff_kernel **ret, struct ff_error *err);
 	/* Optional (may be NULL): if *ret says so, the kernel from now on adds the gradient of
 	 * `input` to what is at din[input], whose place nothing else that it reads or writes has;
-	 * it needs no more scratch for that. */
+	 * it needs no more scratch for that.  A prelude reads at `left` what its node has left of
+	 * the gradient of the first. */
 	int (*add)(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err);
 	int64_t (*workspace)(const struct ff_kernel *k); /* bytes of scratch it needs */
 	int (*run)(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,

@@ -37,6 +37,8 @@ static int give(const struct ff_executor *x, const struct ff_job *j, uint32_t sl
 	*given = false;
 	if (is_whole(c) && !has(j->io, c->sink))
 		code = x->b->kernel.add(j->kernel, slot, given, err);
+	if (*given && slot == 0)
+		j->io->left = j->io->din[0];
 	if (*given)
 		j->io->din[slot] = c->sink;
 	return code;

@@ -41,7 +41,7 @@ static struct ff_backend counting(bool adding)
 /* ---- kernels ---- */
 
 static const enum ff_op adding[] = {FF_OP_LINEAR, FF_OP_MATMUL, FF_OP_CONV2D, FF_OP_LAYER_NORM,
-		FF_OP_RMS_NORM, FF_OP_GROUP_NORM, FF_OP_EMBEDDING};
+		FF_OP_RMS_NORM, FF_OP_GROUP_NORM, FF_OP_EMBEDDING, FF_OP_BATCH_MOMENTS};
 
 /* Numbers of that type, ids of whole ones. */
 static void *put(struct pairs_bench *t, const struct ff_node *n, const struct ff_region *r,
@@ -72,6 +72,17 @@ static void get(struct pairs_bench *t, const void *device, enum ff_dtype type, i
 	for (int64_t i = 0; i < n; i++)
 		ret[i] = typed_get(type, host, i);
 	free(host);
+}
+
+static void *copied(struct pairs_bench *t, const void *device, int64_t bytes)
+{
+	void *host = malloc((size_t)bytes + 1), *ret;
+
+	ck_assert_ptr_nonnull(host);
+	chosen_get(t->stream, host, device, (size_t)bytes);
+	ret = chosen_put(t->dev, t->stream, host, (size_t)bytes + 1);
+	free(host);
+	return ret;
 }
 
 /* What was there, what is written, and what comes of adding: `added` says which it was. */
@@ -151,6 +162,9 @@ static void compare_work(struct pairs_bench *t, const struct ff_work *w, bool *s
 		ck_assert_ptr_nonnull(before[i]);
 		get(t, sum.din[i], type, volume, before[i]);
 	}
+	sum.left = copied(t, plain.din[0],
+			ff_region_volume(&w->in[0]) *
+					ff_dtype_bytes((enum ff_dtype)n->in_map[0].gradient));
 	pairs_run(t, two[0], &sum);
 	pairs_run(t, two[1], &plain);
 	for (uint32_t i = 0; i < n->n_in; i++) {
@@ -161,6 +175,7 @@ static void compare_work(struct pairs_bench *t, const struct ff_work *w, bool *s
 		t->b->memory.free(t->dev, sum.din[i]);
 		t->b->memory.free(t->dev, (void *)plain.in[i]);
 	}
+	t->b->memory.free(t->dev, (void *)(uintptr_t)sum.left);
 	for (uint32_t k = 0; k < n->n_out; k++) {
 		t->b->memory.free(t->dev, plain.out[k]);
 		t->b->memory.free(t->dev, (void *)plain.dout[k]);

@@ -129,10 +129,22 @@ void moments_of(struct ff_batch b, int64_t share, const T *x, struct sums *all, 
 	out[3] = 0;
 }
 
+/* What was rounded, and is added to a sum. */
+template <class T, int V> FF_DEVICE void add_pack(const pack<T, V> &x, pack<T, V> *sum)
+{
+	float one[V], all[V];
+
+	get_pack(x, one);
+	get_pack(*sum, all);
+	for (int v = 0; v < V; v++)
+		all[v] = ff_plus(all[v], one[v]);
+	put_pack(sum, all);
+}
+
 /* As the sums came back: d g + b + c (x - a). */
-template <class T, int V>
+template <class T, int V, bool adds>
 FF_KERNEL_BESIDE(3)
-void moments_gradient(struct ff_batch b, int64_t share, const T *x, const float *sums, T *g)
+void moments_gradient(struct ff_batch b, int64_t share, const T *x, const float *sums, T *g, T *sum)
 {
 	struct run r = run_of<V>(b, share);
 	int64_t c = r.c + strip<V>::column();
@@ -143,10 +155,12 @@ void moments_gradient(struct ff_batch b, int64_t share, const T *x, const float 
 	for (int v = 0; v < V; v++)
 		s[v] = *(const pack<float, 4> *)(sums + 4 * (r.group * b.channels + c + v));
 	for (int64_t i = r.first + strip<V>::row(); i < r.end; i += BOTH * strip<V>::down) {
-		pack<T, V> p[BOTH], d[BOTH];
+		pack<T, V> p[BOTH], d[BOTH], all[BOTH];
 		int n = read_rows(x, place<V>{b, c}, i, r.end, p);
 
 		read_rows((const T *)g, place<V>{b, c}, i, r.end, d);
+		if (adds)
+			read_rows((const T *)sum, place<V>{b, c}, i, r.end, all);
 		FF_UNROLL_ALL
 		for (int k = 0; k < BOTH; k++) {
 			float one[V], dy[V];
@@ -157,8 +171,13 @@ void moments_gradient(struct ff_batch b, int64_t share, const T *x, const float 
 				dy[v] = s[v].x[3] * dy[v] + s[v].x[1] +
 					s[v].x[2] * (one[v] - s[v].x[0]);
 			put_pack(&d[k], dy);
+			if (adds)
+				add_pack(d[k], &all[k]);
 		}
-		write_rows(d, n, g, place<V>{b, c}, i);
+		if (adds)
+			write_rows(all, n, sum, place<V>{b, c}, i);
+		else
+			write_rows(d, n, g, place<V>{b, c}, i);
 	}
 }
 
@@ -180,17 +199,18 @@ cudaError_t ff_launch_batch_moments(enum ff_dtype type, const struct ff_batch *b
 
 template <class T, int V>
 static cudaError_t launch_moments_gradient(const struct ff_batch *b, const void *x,
-		const float *dmoments, void *gradient, cudaStream_t s)
+		const float *dmoments, void *gradient, void *sum, cudaStream_t s)
 {
 	int64_t share = share_of<T>(b, 4 * FF_STRIP_BLOCKS);
 
-	return ff_launch(moments_gradient<T, V>, grid_of<V>(b, share), dim3(BLOCK), s, *b, share,
-			(const T *)x, dmoments, (T *)gradient);
+	return ff_launch(sum ? moments_gradient<T, V, true> : moments_gradient<T, V, false>,
+			grid_of<V>(b, share), dim3(BLOCK), s, *b, share, (const T *)x, dmoments,
+			(T *)gradient, (T *)sum);
 }
 
 cudaError_t ff_launch_batch_moments_gradient(enum ff_dtype type, const struct ff_batch *b,
-		const void *x, const float *dmoments, void *gradient, cudaStream_t s)
+		const void *x, const float *dmoments, void *gradient, void *sum, cudaStream_t s)
 {
-	return LAUNCH(launch_moments_gradient, can_pack(x) && can_pack(gradient), b, x, dmoments,
-			gradient, s);
+	return LAUNCH(launch_moments_gradient, can_pack(x) && can_pack(gradient) && can_pack(sum),
+			b, x, dmoments, gradient, sum, s);
 }

@@ -13,12 +13,13 @@ extern "C" {
 #endif
 
 /* `moments` has four numbers a channel, of each group, as FF_REDUCE_MOMENTS has them; so have
- * its gradients: (a, b, c, d) for d dy + b + c (x - a), which takes the place of dy.  All are
- * summed in an order that depends on shapes alone, by way of `scratch`. */
+ * its gradients: (a, b, c, d) for d dy + b + c (x - a), which takes the place of dy, or (`sum` not
+ * NULL) is added there.  All are summed in an order that depends on shapes alone, by way of
+ * `scratch`. */
 cudaError_t ff_launch_batch_moments(enum ff_dtype type, const struct ff_batch *b, const void *x,
 		float *moments, float *scratch, uint32_t *tickets, cudaStream_t s);
 cudaError_t ff_launch_batch_moments_gradient(enum ff_dtype type, const struct ff_batch *b,
-		const void *x, const float *dmoments, void *gradient, cudaStream_t s);
+		const void *x, const float *dmoments, void *gradient, void *sum, cudaStream_t s);
 
 #ifdef __cplusplus
 }

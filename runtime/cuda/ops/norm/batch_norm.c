@@ -9,6 +9,7 @@ struct batch {
 	struct ff_batch b;
 	enum ff_dtype type; /* of x, y and what is read of weight and bias; all else is float32 */
 	bool weight, bias, need[4];
+	bool adds; /* of the moments: to a gradient that is there */
 	uint32_t n_in, n_out;
 	enum ff_epilogue epilogue;
 	float low, high;
@@ -30,9 +31,21 @@ static int run_moments_backward(const struct ff_kernel *k, struct ff_stream *s,
 {
 	const struct batch *e = k->state;
 
-	return ff_kernel_launched(ff_launch_batch_moments_gradient(e->type, &e->b, io->in[0],
-						  io->dout[0], io->din[0], ff_stream_queue(s)),
+	return ff_kernel_launched(
+			ff_launch_batch_moments_gradient(e->type, &e->b, io->in[0], io->dout[0],
+					e->adds ? (void *)(uintptr_t)io->left : io->din[0],
+					e->adds ? io->din[0] : NULL, ff_stream_queue(s)),
 			k, err);
+}
+
+static int add_to_moments(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)
+{
+	struct batch *e = k->state;
+
+	(void)input;
+	(void)err;
+	*ret = e->adds = true;
+	return FF_OK;
 }
 
 static bool is_one_of(const struct batch *e, enum ff_epilogue one, enum ff_epilogue other)
@@ -123,6 +136,7 @@ int ff_cuda_batch_moments_prepare(
 	k->run = w->pass == FF_FORWARD ? run_moments
 		 : w->need_din[0]      ? run_moments_backward
 				       : ff_kernel_run_nothing;
+	k->add = w->pass == FF_FORWARD ? NULL : add_to_moments;
 	return prepare(k, w, err) ? FF_OK : FF_E_NOMEM;
 }
 
