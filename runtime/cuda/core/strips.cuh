@@ -4,8 +4,6 @@
 #ifndef FF_CUDA_STRIPS_CUH
 #define FF_CUDA_STRIPS_CUH
 
-#include <cuda_bf16.h>
-
 #include "real.cuh"
 
 /* A row of a strip is 128 bytes where an access is 16. */

@@ -1,6 +1,6 @@
 /* Functions of one element, and sums of several.  SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/functions.cuh"
-#include "cuda/core/real.cuh"
+#include "cuda/core/strips.cuh"
 #include "elementwise.h"
 
 /* ---- functions of one element ---- */
@@ -27,11 +27,15 @@ template <class T, class F> FF_KERNEL void map(const T *in, T *out, int64_t n, f
 	int64_t at = thread_index() * pack<T>::n;
 
 	if (at + pack<T>::n <= n) {
-		pack<T> x = *(const pack<T> *)(in + at), y;
+		float x[pack<T>::n];
+		pack<T> p;
 
+		read_pack(in + at, &p);
+		get_pack(p, x);
 		for (int i = 0; i < pack<T>::n; i++)
-			real_put(&y.x[i], F::forward(real_get(x.x[i]), a, b));
-		*(pack<T> *)(out + at) = y;
+			x[i] = F::forward(x[i], a, b);
+		put_pack(&p, x);
+		write_pack(out + at, p);
 		return;
 	}
 	for (; at < n; at++)
@@ -44,11 +48,17 @@ FF_KERNEL void slope(const T *from, const T *dy, T *dx, int64_t n, float a, floa
 	int64_t at = thread_index() * pack<T>::n;
 
 	if (at + pack<T>::n <= n) {
-		pack<T> v = *(const pack<T> *)(from + at), d = *(const pack<T> *)(dy + at), z;
+		float v[pack<T>::n], d[pack<T>::n];
+		pack<T> p, q;
 
+		read_pack(from + at, &p);
+		read_pack(dy + at, &q);
+		get_pack(p, v);
+		get_pack(q, d);
 		for (int i = 0; i < pack<T>::n; i++)
-			real_put(&z.x[i], real_get(d.x[i]) * F::backward(real_get(v.x[i]), a, b));
-		*(pack<T> *)(dx + at) = z;
+			d[i] *= F::backward(v[i], a, b);
+		put_pack(&q, d);
+		write_pack(dx + at, q);
 		return;
 	}
 	for (; at < n; at++)

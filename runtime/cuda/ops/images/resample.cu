@@ -52,7 +52,8 @@ FF_DEVICE float weight_of(const struct ff_resample_run &r, int32_t i)
 }
 
 template <class T, int N>
-FF_KERNEL void resample_gradient(struct resampling r, const T *dout, T *din)
+FF_KERNEL_BESIDE(3)
+void resample_gradient(struct resampling r, const T *dout, T *din)
 {
 	int64_t i = thread_index();
 	struct spot s = spot_of(r.to, i, N);
