@@ -543,6 +543,46 @@ START_TEST(cut_with_copies)
 }
 END_TEST
 
+/* Parameters of a server are gathered again before the gradients are sent of who computed before,
+ * so that they come while it computes; not two operators before. */
+START_TEST(moved_are_gathered_ahead)
+{
+	uint32_t gathered = FF_NONE, before = FF_NONE, first = FF_NONE, n = 0;
+	struct ff_schedule s;
+	struct ff_graph g;
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	micro_batches = 1 + (uint32_t)_i;
+	again = true;
+	lower_updates(SERVER, FF_F32, 4, NULL, &a, &g, &s);
+	again = false;
+	micro_batches = 0;
+	for (uint32_t e = g.n_edges; e-- > 0;)
+		if (ff_node_is_parameter(&g, ff_edge_source(&g, e)))
+			first = g.edges[e].node;
+	for (uint32_t i = 0; i < s.n_tasks; i++) {
+		const struct ff_task *t = &s.tasks[i];
+
+		if (t->micro != (uint32_t)_i || !ff_task_moves_edge(t) ||
+				!ff_node_is_parameter(&g, ff_edge_source(&g, t->edge)))
+			continue;
+		if (t->phase == FF_PHASE_RECOMPUTE && gathered != g.edges[t->edge].node) {
+			before = gathered;
+			gathered = g.edges[t->edge].node;
+		} else if (t->phase == FF_PHASE_BACKWARD) {
+			uint32_t node = g.edges[t->edge].node;
+
+			/* behind the first operator none is gathered */
+			ck_assert_uint_eq(node, node == first ? gathered : before);
+			n++;
+		}
+	}
+	ck_assert_uint_ge(n, 4);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 /* States are the only difference, and in the hash even where there are none. */
 START_TEST(states_alone_differ)
 {
@@ -806,6 +846,7 @@ static Suite *suite(void)
 	tcase_add_test(c, flat_means_nothing);
 	tcase_add_test(c, copies_are_as_without_a_config);
 	tcase_add_test(c, cut_with_copies);
+	tcase_add_loop_test(c, moved_are_gathered_ahead, 0, 2);
 	tcase_add_test(c, states_alone_differ);
 	tcase_add_test(c, norm_of_all_gradients);
 	tcase_add_loop_test(c, replicas_are_synchronised_in_buckets, 0, 8); /* in both types */

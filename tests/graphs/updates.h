@@ -25,6 +25,7 @@ enum kind {
  * what is sharded, or scattered. */
 static const struct ff_codec *codec;
 static uint32_t staleness, micro_batches, replicas = 1, copies = 1;
+static bool again; /* parameters are gathered again for backward */
 
 /* Data parallelism over `p` devices with an update of the given kind. */
 static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
@@ -60,7 +61,7 @@ static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 		s.scatter = kind == SCATTERED;
 		s.shards = kind == GROUPED ? 2 : kind == SCATTERED && copies > 1 ? p / copies : 0;
 		c->flat = kind >= FLAT;
-		s.recompute[i] = kind == DROPPED;
+		s.recompute[i] = kind == DROPPED || again;
 		if (c->flat)
 			continue;
 		c->n_parts = kind == SERVER ? 1 : kind == ONE_REPLICA ? p : p * replicas;

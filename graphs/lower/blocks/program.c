@@ -119,8 +119,7 @@ static void put_gathers(struct ff_writer *w)
 	}
 }
 
-/* Whether a node reads weights that are brought several times. */
-static bool reads_again(const struct ff_writer *w, uint32_t node)
+bool ff_steps_reads_again(const struct ff_writer *w, uint32_t node)
 {
 	const struct ff_node *n = &w->g->nodes[node];
 	bool recomputed = false;
@@ -133,8 +132,8 @@ static bool reads_again(const struct ff_writer *w, uint32_t node)
 /* These are gathered as often, just before they are read. */
 static void put_gather(struct ff_writer *w, enum ff_phase phase, uint32_t micro, uint32_t node)
 {
-	if (reads_again(w, node) && ff_program_gathers(&w->p, phase != FF_PHASE_FORWARD, micro,
-						    node) == FF_NONE)
+	if (ff_steps_reads_again(w, node) && ff_program_gathers(&w->p, phase != FF_PHASE_FORWARD,
+							     micro, node) == FF_NONE)
 		ff_steps_put(w, (struct ff_step){FF_STEP_GATHER, phase, micro, node, true});
 }
 
@@ -186,6 +185,7 @@ void ff_steps_find_recomputed(struct ff_writer *w, bool *recomputed)
 			for (uint32_t u = 0; u < g->values[k].n_uses && !recomputed[node]; u++)
 				recomputed[node] = ff_edge_read_recomputed(
 						g, &w->p, g->uses[g->values[k].first_use + u]);
+		w->again = w->again || (recomputed[node] && ff_node_is_parameter(g, node));
 	}
 }
 
@@ -195,17 +195,24 @@ static bool is_there(const struct ff_writer *w, uint32_t node, uint32_t micro)
 	       ff_program_compute(&w->p, FF_PHASE_RECOMPUTE, micro, node) != FF_NONE;
 }
 
-/* What a parameter's reader must have gathered again, unless it has; says if it has not. */
-static bool bring_again(struct ff_writer *w, uint32_t node, uint32_t micro)
+/* Parameters that are moved to who reads them again, unless they have been. */
+static void move_again(struct ff_writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &w->g->nodes[node];
-	uint32_t before = w->p.n;
 
-	put_gather(w, FF_PHASE_RECOMPUTE, micro, node);
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
 		if (w->p.recomputed[ff_edge_source(w->g, k)] &&
 				ff_program_moves(&w->p, FF_PHASE_RECOMPUTE, micro, k) == FF_NONE)
 			put_moves(w, FF_PHASE_RECOMPUTE, micro, k);
+}
+
+/* What a parameter's reader must have gathered again, unless it has; says if it has not. */
+static bool bring_again(struct ff_writer *w, uint32_t node, uint32_t micro)
+{
+	uint32_t before = w->p.n;
+
+	put_gather(w, FF_PHASE_RECOMPUTE, micro, node);
+	move_again(w, node, micro);
 	return w->p.n > before;
 }
 
@@ -251,11 +258,15 @@ static void recompute(struct ff_writer *w, uint32_t node, uint32_t micro)
 	}
 }
 
-/* Gradients of parameters, once all micro-batches have added to them. */
-static void put_params(struct ff_writer *w, enum ff_phase phase, uint32_t node, uint32_t micro)
+/* Gradients of parameters, once all micro-batches have added to them.  What `next` reads again
+ * comes before them, as it does not wait for `node`. */
+static void put_params(struct ff_writer *w, enum ff_phase phase, uint32_t node, uint32_t next,
+		uint32_t micro)
 {
 	const struct ff_node *n = &w->g->nodes[node];
 
+	if (next != FF_NONE && n->n_in > n->n_data && micro + 1 == w->s->micro_batches)
+		move_again(w, next, micro);
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
 		if (ff_edge_needs_grad(w->g, k) && micro + 1 == w->s->micro_batches)
 			put_moves(w, phase, micro, k);
@@ -279,12 +290,12 @@ static void put_sync_each(struct ff_writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &w->g->nodes[node];
 
-	if (reads_again(w, node) || (w->p.scatters && n->n_in > n->n_data))
+	if (ff_steps_reads_again(w, node) || (w->p.scatters && n->n_in > n->n_data))
 		ff_steps_put(w, (struct ff_step){FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node,
 						true});
 }
 
-void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t micro)
+void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t next, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
@@ -302,7 +313,7 @@ void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t micro)
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);
 	if (!w->p.halved[node]) {
 		put_sync_each(w, node, micro);
-		put_params(w, FF_PHASE_BACKWARD, node, micro);
+		put_params(w, FF_PHASE_BACKWARD, node, next, micro);
 	}
 	if (!w->p.halves && n->n_in > n->n_data && micro + 1 == w->s->micro_batches)
 		put_sync(w, node, micro);
@@ -345,7 +356,7 @@ void ff_steps_weights(struct ff_writer *w, uint32_t node, uint32_t micro)
 		return;
 	put_compute(w, FF_PHASE_WEIGHTS, micro, node, false);
 	put_sync_each(w, node, micro);
-	put_params(w, FF_PHASE_WEIGHTS, node, micro);
+	put_params(w, FF_PHASE_WEIGHTS, node, FF_NONE, micro);
 }
 
 void ff_steps_syncs(struct ff_writer *w)

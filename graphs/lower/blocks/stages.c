@@ -13,12 +13,24 @@ static void put_forward(struct ff_writer *w, const struct ff_writer_pass *p, uin
 		ff_steps_forward(w, node, p->micro);
 }
 
+static uint32_t next_that_reads_again(
+		const struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
+{
+	for (i++; w->again && i < p->stage->end - p->stage->first; i++) {
+		uint32_t node = w->order[p->stage->end - 1 - i];
+
+		if (ff_node_needs_grad(w->g, node) && ff_steps_reads_again(w, node))
+			return node;
+	}
+	return FF_NONE;
+}
+
 static void put_backward(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
 {
 	uint32_t node = w->order[p->stage->end - 1 - i];
 
 	if (ff_node_is_computed(w->g, node) && ff_node_needs_grad(w->g, node))
-		ff_steps_backward(w, node, p->micro);
+		ff_steps_backward(w, node, next_that_reads_again(w, p, i), p->micro);
 }
 
 static void put_weights(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)

@@ -48,6 +48,7 @@ struct ff_writer {
 	uint32_t n_late, n_held;
 	uint32_t at;     /* the rank that computes */
 	uint32_t *stack; /* of nodes to be recomputed */
+	bool again;      /* some parameters are gathered again */
 	/* Inputs that are brought once: nodes of `order` that were looked at, and how many of
 	 * those that read such have theirs on the way. */
 	uint32_t ahead, n_ahead;
@@ -56,15 +57,18 @@ struct ff_writer {
 };
 
 void ff_steps_put(struct ff_writer *w, struct ff_step step);
-/* Of a node in a micro-batch: what it needs, what it computes, what moves from there.  Gradients of
+/* Of a node in a micro-batch: what it needs, what it computes, what moves from there; `next` is the
+ * next of its stage that reads parameters which are gathered again, or FF_NONE.  Gradients of
  * parameters, where they are made apart. */
 void ff_steps_forward(struct ff_writer *w, uint32_t node, uint32_t micro);
-void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t micro);
+void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t next, uint32_t micro);
 void ff_steps_weights(struct ff_writer *w, uint32_t node, uint32_t micro);
 /* Synchronisations behind all of them, where gradients of parameters are made apart: buckets may be
  * of several stages, so they are complete when the last stage is. */
 void ff_steps_syncs(struct ff_writer *w);
 
+/* Whether a node reads weights that are brought several times. */
+bool ff_steps_reads_again(const struct ff_writer *w, uint32_t node);
 /* Into ff_program.again and .halved, by node: what is made again for backward; whose backward is
  * computed in two. */
 void ff_steps_find_recomputed(struct ff_writer *w, bool *recomputed);
