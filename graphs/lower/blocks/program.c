@@ -265,7 +265,7 @@ static void put_params(struct ff_writer *w, enum ff_phase phase, uint32_t node, 
 {
 	const struct ff_node *n = &w->g->nodes[node];
 
-	if (next != FF_NONE && n->n_in > n->n_data && micro + 1 == w->s->micro_batches)
+	if (next != FF_NONE && n->n_in > n->n_data)
 		move_again(w, next, micro);
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
 		if (ff_edge_needs_grad(w->g, k) && micro + 1 == w->s->micro_batches)

@@ -13,10 +13,13 @@ static void put_forward(struct ff_writer *w, const struct ff_writer_pass *p, uin
 		ff_steps_forward(w, node, p->micro);
 }
 
+/* In the last micro-batch, whose gradients of parameters are moved. */
 static uint32_t next_that_reads_again(
 		const struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
 {
-	for (i++; w->again && i < p->stage->end - p->stage->first; i++) {
+	bool moved = w->again && p->micro + 1 == w->s->micro_batches;
+
+	for (i++; moved && i < p->stage->end - p->stage->first; i++) {
 		uint32_t node = w->order[p->stage->end - 1 - i];
 
 		if (ff_node_needs_grad(w->g, node) && ff_steps_reads_again(w, node))

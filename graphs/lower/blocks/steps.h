@@ -57,9 +57,9 @@ struct ff_writer {
 };
 
 void ff_steps_put(struct ff_writer *w, struct ff_step step);
-/* Of a node in a micro-batch: what it needs, what it computes, what moves from there; `next` is the
- * next of its stage that reads parameters which are gathered again, or FF_NONE.  Gradients of
- * parameters, where they are made apart. */
+/* Of a node in a micro-batch: what it needs, what it computes, what moves from there; `next` is, in
+ * the last one, the next of its stage that reads parameters which are gathered again, or FF_NONE.
+ * Gradients of parameters, where they are made apart. */
 void ff_steps_forward(struct ff_writer *w, uint32_t node, uint32_t micro);
 void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t next, uint32_t micro);
 void ff_steps_weights(struct ff_writer *w, uint32_t node, uint32_t micro);
