@@ -4,8 +4,7 @@
 
 #include "ff/program_phases.h"
 
-/* Whether it may add to any, of its parameters or of its data. */
-static bool adds_any(const struct ff_trial *e, uint32_t node, uint32_t micro)
+bool ff_adding_may(const struct ff_trial *e, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 
@@ -38,7 +37,7 @@ int ff_adding_price(struct ff_trial *e, const struct ff_step *s, struct ff_error
 {
 	struct ff_memo_inputs added;
 
-	if (!adds_any(e, s->id, s->micro) || !find_added(e, s, &added))
+	if (!ff_adding_may(e, s->id, s->micro) || !find_added(e, s, &added))
 		return FF_OK;
 	e->times.us = ff_memo_adding(e->memo, e->placed.node[s->id],
 			ff_node_grads(&e->order.program, s->phase, s->id), &added);

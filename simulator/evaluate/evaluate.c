@@ -17,6 +17,7 @@
 #include "memos.h"
 #include "ordered.h"
 #include "place.h"
+#include "stretch.h"
 
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
 #define REMEMBER 64u   /* proposals whose bytes were counted, before they count half */
@@ -133,8 +134,11 @@ void ff_trial_destroy(struct ff_trial *e)
 	if (!e)
 		return;
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
-		for (uint32_t i = 0; i < e->home->g->n_nodes && e->times.node[k]; i++)
+		for (uint32_t i = 0; i < e->home->g->n_nodes && e->times.node[k]; i++) {
 			free(e->times.node[k][i].finish);
+			free(e->times.node[k][i].stretched);
+		}
+	ff_stretch_finish(&e->times.stretches);
 	ff_reorder_finish(e);
 	ff_gathered_finish(&e->placed.gathered[0]);
 	ff_gathered_finish(&e->placed.gathered[1]);
@@ -557,12 +561,14 @@ void ff_trial_drop(struct ff_trial *e)
 static double node_done(const struct ff_trial *e, int phase, uint32_t node)
 {
 	const struct ff_timed_node *t = &e->times.node[phase][node];
+	const double *finish;
 	double at = 0;
 
 	if (ff_program_compute(&e->order.program, (enum ff_phase)phase, 0, node) == FF_NONE)
 		return 0;
+	finish = ff_time_finish(e, t, 0);
 	for (uint32_t p = 0; p < t->n; p++)
-		at = fmax(at, t->finish[p]);
+		at = fmax(at, finish[p]);
 	return at;
 }
 

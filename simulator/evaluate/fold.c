@@ -304,10 +304,10 @@ int ff_fold_plan(struct ff_trial *e, struct ff_error *err)
 
 /* ---- the pass ---- */
 
-static double *times_of(const struct ff_saved *v, uint32_t times)
+static double *times_of(const struct ff_trial *e, const struct ff_saved *v, uint32_t times)
 {
-	return (v->ready ? v->node->ready : v->node->finish) +
-	       (size_t)(v->micro + times) * v->node->n;
+	return v->ready ? ff_timed_ready(v->node, v->micro + times)
+			: ff_time_finish(e, v->node, v->micro + times);
 }
 
 /* What they were in the state number `slot` that is remembered. */
@@ -335,7 +335,7 @@ static void keep(struct ff_trial *e, const struct ff_run *r, uint32_t times, uin
 				FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices *
 						sizeof(*b->limited));
 	for (uint32_t i = 0; i < r->n_live; i++)
-		memcpy(times_then(e, &r->live[i], slot), times_of(&r->live[i], times),
+		memcpy(times_then(e, &r->live[i], slot), times_of(e, &r->live[i], times),
 				r->live[i].node->n * sizeof(double));
 }
 
@@ -368,7 +368,7 @@ static bool live_moved_on(const struct ff_trial *e, const struct ff_run *r, uint
 
 	for (uint32_t i = 0; i < r->n_live && alike; i++) {
 		const double *was = times_then(e, &r->live[i], slot);
-		const double *now = times_of(&r->live[i], times);
+		const double *now = times_of(e, &r->live[i], times);
 
 		for (uint32_t p = 0; p < r->live[i].node->n && alike; p++)
 			alike = now[p] - was[p] == by || (now[p] == 0 && was[p] == 0);
@@ -428,7 +428,7 @@ static bool all_go_on(const struct ff_trial *e, const struct ff_run *r, uint32_t
 	for (uint32_t i = 0; i < r->n_live && alike; i++) {
 		const struct ff_saved *v = &r->live[i];
 
-		alike = goes_on(v->node->n, times_of(v, times), times_then(e, v, was),
+		alike = goes_on(v->node->n, times_of(e, v, times), times_then(e, v, was),
 				times_then(e, v, a), times_then(e, v, b), r->n);
 	}
 	return alike;
@@ -437,7 +437,7 @@ static bool all_go_on(const struct ff_trial *e, const struct ff_run *r, uint32_t
 static void skip_live(struct ff_trial *e, const struct ff_saved *v, uint32_t times, uint32_t slot,
 		uint32_t left_out, uint32_t n)
 {
-	double *was = times_of(v, times), *now = times_of(v, times + left_out);
+	double *was = times_of(e, v, times), *now = times_of(e, v, times + left_out);
 	const double *then = times_then(e, v, slot);
 
 	if (v->ready) {
@@ -555,9 +555,10 @@ static void restore(struct ff_trial *e, const struct ff_run *r)
 	for (uint32_t i = 0; i < r->n_live; i++) {
 		const struct ff_saved *v = &r->live[i];
 
-		memcpy(times_of(v, t->from), times_then(e, v, slot), v->node->n * sizeof(double));
+		memcpy(times_of(e, v, t->from), times_then(e, v, slot),
+				v->node->n * sizeof(double));
 		for (uint32_t p = 0; p < v->node->n && v->ready; p++)
-			if (times_of(v, t->from)[p] > 0) /* it is in the list still */
+			if (times_of(e, v, t->from)[p] > 0) /* it is in the list still */
 				v->node->arrived[v->micro + t->from] = true;
 	}
 	e->fold.n_folded -= (uint64_t)t->n * t->every * r->period;

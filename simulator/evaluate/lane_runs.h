@@ -51,4 +51,11 @@ static inline void hold_until(uint32_t n_runs, const struct ff_lanes *run, doubl
 			lane[run[k].first + i] = at;
 }
 
+/* So much later on each of some lanes that follow each other. */
+static inline void delay_each(uint32_t n, double us, double *lane)
+{
+	for (uint32_t k = 0; k < n; k++)
+		lane[k] += us;
+}
+
 #endif

@@ -56,12 +56,6 @@ FF_CLONES static void idle_each(
 		idle[k] += (at[k] > lane[k] ? at[k] : lane[k]) - lane[k];
 }
 
-FF_CLONES static void delay_each(uint32_t n, double us, double *lane)
-{
-	for (uint32_t k = 0; k < n; k++)
-		lane[k] += us;
-}
-
 /* Parts in turn on lanes that follow each other. */
 FF_CLONES static void run_in_line(
 		uint32_t n, const double *us, double *restrict lane, double *restrict finish)

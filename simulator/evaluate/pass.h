@@ -19,16 +19,35 @@ struct ff_timed_node {
 	 * between mover and reader. */
 	double *finish, *ready;
 	bool *arrived; /* by micro-batch: `ready` is not zero */
+	/* By micro-batch: which stretch of this pass has computed it, and when, from where that
+	 * began; FF_NONE: `finish` says (stretch.c). */
+	struct ff_stretched {
+		double us;
+		uint32_t in;
+	} * stretched;
 	const uint16_t *device;
-	uint32_t n, cap; /* parts, 0: not in place; room for so many times */
+	uint32_t n, cap, cap_micro; /* parts, 0: not in place; room for so many times, and of
+				     * `stretched` */
 	uint16_t first;
 	bool in_line, uniform; /* part p on device first + p; all take equally long */
+	bool plain;            /* both, and parts do not run in turn */
 };
 
 static inline double *ff_timed_ready(const struct ff_timed_node *t, uint32_t micro)
 {
 	return t->ready + (size_t)micro * t->n;
 }
+
+/* Operators that the same neighbours compute one behind the other, while nothing else happens. */
+struct ff_stretches {
+	struct ff_stretch {
+		size_t from; /* when its devices began: `time` */
+		uint32_t n;
+	} * at;
+	double *time;
+	uint32_t n, cap, n_times, cap_times;
+	bool off; /* times may not be exact */
+};
 
 /* What is known of the moves at an edge, for one pass. */
 enum ff_edge_state { FF_EDGE_STILL, FF_EDGE_MOVES, FF_EDGE_UNKNOWN };

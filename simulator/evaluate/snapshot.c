@@ -104,9 +104,9 @@ int ff_snapshots_plan(struct ff_trial *e, struct ff_error *err)
 	return code;
 }
 
-static double *times_of(const struct ff_saved *s)
+static double *times_of(const struct ff_trial *e, const struct ff_saved *s)
 {
-	return (s->ready ? s->node->ready : s->node->finish) + (size_t)s->micro * s->node->n;
+	return s->ready ? ff_timed_ready(s->node, s->micro) : ff_time_finish(e, s->node, s->micro);
 }
 
 /* Nothing arrives at a parameter that is not moved; one that is synchronised has no parts. */
@@ -132,7 +132,7 @@ int ff_snapshot_take(struct ff_trial *e, struct ff_snapshot *s, struct ff_error 
 		if (is_empty(&v))
 			continue;
 		v.times = ff_arena_copy(
-				&e->snapshots.arena, times_of(&v), v.node->n, sizeof(*v.times));
+				&e->snapshots.arena, times_of(e, &v), v.node->n, sizeof(*v.times));
 		if (!v.times)
 			return ff_fail_memory(err);
 		s->saved[s->n_saved++] = v;
@@ -155,7 +155,7 @@ static void restore(struct ff_trial *e, const struct ff_snapshot *s)
 
 		if (v->ready)
 			ff_time_expect(e, v->node, v->micro);
-		memcpy(times_of(v), v->times, v->node->n * sizeof(*v->times));
+		memcpy(times_of(e, v), v->times, v->node->n * sizeof(*v->times));
 	}
 }
 

@@ -1,6 +1,7 @@
 /* One block put in the place of another, and what was there noted.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ff/grow.h"
 #include "ff/program_phases.h"
@@ -14,6 +15,23 @@ static int note_swap(struct ff_trial *e, struct ff_swap s, struct ff_error *err)
 	if (code == FF_OK)
 		e->proposal.swap[e->proposal.n_swaps++] = s;
 	return code;
+}
+
+/* Which stretch it was computed in is known of no micro-batch. */
+static int reserve_stretched(struct ff_timed_node *t, uint32_t micro_batches, struct ff_error *err)
+{
+	size_t size = micro_batches * sizeof(*t->stretched);
+
+	if (micro_batches > t->cap_micro) {
+		free(t->stretched);
+		t->cap_micro = 0;
+		t->stretched = malloc(size);
+		if (!t->stretched)
+			return ff_fail_memory(err);
+		t->cap_micro = micro_batches;
+		memset(t->stretched, 0xff, size);
+	}
+	return FF_OK;
 }
 
 /* Room for the times of as many parts in every micro-batch; it never shrinks. */
@@ -36,13 +54,19 @@ static int reserve_times(struct ff_timed_node *t, uint32_t n, struct ff_error *e
 
 static int reserve_node(struct ff_trial *e, uint32_t node, uint32_t n_parts, struct ff_error *err)
 {
+	uint32_t micro_batches = e->order.program.micro_batches;
 	int code = FF_OK;
 
-	for (int k = 0; k < FF_PHASE_COUNT && code == FF_OK; k++)
-		if ((k != FF_PHASE_RECOMPUTE || e->order.program.recomputed[node]) &&
-				(k != FF_PHASE_WEIGHTS || e->order.program.halved[node]))
-			code = reserve_times(&e->times.node[k][node],
-					n_parts * e->order.program.micro_batches, err);
+	for (int k = 0; k < FF_PHASE_COUNT && code == FF_OK; k++) {
+		struct ff_timed_node *t = &e->times.node[k][node];
+
+		if ((k == FF_PHASE_RECOMPUTE && !e->order.program.recomputed[node]) ||
+				(k == FF_PHASE_WEIGHTS && !e->order.program.halved[node]))
+			continue;
+		code = reserve_times(t, n_parts * micro_batches, err);
+		if (code == FF_OK)
+			code = reserve_stretched(t, micro_batches, err);
+	}
 	return code;
 }
 
@@ -69,6 +93,7 @@ void ff_swap_put_node(struct ff_trial *e, uint32_t node, struct ff_memo_node *ne
 			t->us = new->rest->half_us[k == FF_PHASE_WEIGHTS];
 			t->uniform = false;
 		}
+		t->plain = t->in_line && t->uniform && new->block->turns.n <= 1;
 	}
 }
 

@@ -18,6 +18,7 @@
 #include "fold.h"
 #include "lanes.h"
 #include "place.h"
+#include "stretch.h"
 
 /* A task while the walk tells it: a move, or one of a bucket. */
 struct timed_task {
@@ -120,11 +121,6 @@ static inline double sink_computed(const struct ff_trial *e, const struct ff_ste
 	return e->times.lane[e->times.node[s->phase][s->id].device[part]];
 }
 
-static double *finish_of(const struct ff_timed_node *t, uint32_t micro)
-{
-	return t->finish + (size_t)micro * t->n;
-}
-
 static inline int sink_begin_step(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
 	enum ff_pass pass = ff_phase_pass(s->phase);
@@ -143,8 +139,8 @@ static inline int sink_begin_step(struct ff_trial *e, const struct ff_step *s, s
 		enum ff_phase last = ff_node_ends_in(&e->order.program, s->id);
 		const struct ff_timed_node *t = &e->times.node[last][s->id];
 
-		e->early.closed_next[s->id] =
-				latest(t->n, finish_of(t, e->order.program.micro_batches - 1), 0);
+		e->early.closed_next[s->id] = latest(
+				t->n, ff_time_finish(e, t, e->order.program.micro_batches - 1), 0);
 	}
 	return code;
 }
@@ -196,7 +192,7 @@ static inline struct timed_task sink_begin_move(
 static inline void sink_wait_sources(struct ff_trial *e, struct timed_task *t, enum ff_phase phase,
 		uint32_t micro, uint32_t node, const struct ff_memo_move *mv)
 {
-	const double *finish = finish_of(&e->times.node[phase][node], micro);
+	const double *finish = ff_time_finish(e, &e->times.node[phase][node], micro);
 
 	if (t->each)
 		wait_each(mv->n_sources, finish + mv->first_source, t->each);
@@ -230,8 +226,8 @@ static inline void sink_wait_written(struct ff_trial *e, struct timed_task *t, u
 {
 	uint32_t first = e->order.first_edge[value];
 	const struct ff_memo_edge *me = e->placed.edge[first];
-	const double *finish =
-			finish_of(&e->times.node[FF_PHASE_BACKWARD][e->ends[first].to], micro);
+	const double *finish = ff_time_finish(
+			e, &e->times.node[FF_PHASE_BACKWARD][e->ends[first].to], micro);
 
 	wait_arrived(e, t, e->g->values[value].producer, micro, mv);
 	if (me->none_alike)
@@ -395,7 +391,7 @@ static inline void sink_compute_all(struct ff_trial *e, const struct ff_step *s)
 {
 	struct ff_timed_node *t = &e->times.node[s->phase][s->id];
 	double *lane = e->times.lane + t->first; /* compute lanes are numbered as devices are */
-	double *finish = finish_of(t, s->micro), *ready = ff_timed_ready(t, s->micro);
+	double *finish = ff_time_finish(e, t, s->micro), *ready = ff_timed_ready(t, s->micro);
 	const double *us = e->times.us;
 	int64_t late = 0;
 
@@ -416,7 +412,7 @@ static inline void sink_compute_part(struct ff_trial *e, const struct ff_step *s
 	struct ff_timed_node *t = &e->times.node[s->phase][s->id];
 
 	if (run_part(e, t, part, e->times.us[part], ff_timed_ready(t, s->micro),
-			    finish_of(t, s->micro)))
+			    ff_time_finish(e, t, s->micro)))
 		e->busy.too_slow = true;
 }
 
@@ -471,7 +467,8 @@ static void wait_for_each(const struct ff_trial *e, struct timed_task *t, const 
 					ff_reader_group(e->g, e->placed.block, edge, group);
 
 			for (uint32_t k = 0; k < own->n_devices; k++)
-				t->from = later(t->from, finish_of(node, s->micro)[own->part[k]]);
+				t->from = later(t->from,
+						ff_time_finish(e, node, s->micro)[own->part[k]]);
 		}
 	}
 }
@@ -482,8 +479,8 @@ static inline void sink_wait_members(
 {
 	const struct ff_bucketing *all = sink_buckets(e);
 	const struct ff_weight_group *last = all->member[all->bucket[bucket].last].group;
-	const double *finish =
-			finish_of(&e->times.node[FF_PHASE_BACKWARD][t->bucket->close], s->micro);
+	const double *finish = ff_time_finish(
+			e, &e->times.node[FF_PHASE_BACKWARD][t->bucket->close], s->micro);
 
 	if (e->order.program.halves || t->bucket->apart) {
 		wait_for_each(e, t, s, all, bucket);
@@ -540,31 +537,29 @@ static void start(struct ff_trial *e)
 			FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices * sizeof(*e->times.limited));
 }
 
-/* The first active step that is not before `i`, or one behind the last. */
-static uint32_t active_from(const struct ff_trial *e, uint32_t i)
+/* The first step before which the pass looks at something else than that step. */
+static uint32_t looks_at(const struct ff_trial *e, const struct ff_snapshot *s)
 {
-	uint32_t word = i / 64, end = e->order.program.n / 64;
-	uint64_t bits = e->order.active[word] & ~(uint64_t)0 << i % 64;
+	uint32_t at = e->fold.at < e->early.mark_at ? e->fold.at : e->early.mark_at;
 
-	while (!bits && word < end)
-		bits = e->order.active[++word];
-	return bits ? 64 * word + (uint32_t)__builtin_ctzll(bits) : e->order.program.n;
+	return s && s->step < at ? s->step : at;
 }
 
 int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *step_us,
 		struct ff_error *err)
 {
 	const struct ff_snapshot *s = ff_snapshot_behind(e, last);
-	uint32_t i = ff_snapshots_resume(e, first);
+	uint32_t i, next;
 	int code = FF_OK;
 
+	ff_stretch_begin(e);
+	i = ff_snapshots_resume(e, first);
 	if (i == 0)
 		start(e);
 	ff_fold_begin(e);
 	ff_early_pass(e);
-	i = active_from(e, i);
-	for (; i < e->order.program.n && code == FF_OK && !ff_is_rejected(e);
-			i = active_from(e, i + 1)) {
+	i = ff_active_from(e, i);
+	for (; i < e->order.program.n && code == FF_OK && !ff_is_rejected(e); i = next) {
 		if (s && i >= s->step) {
 			ff_early_check_idle(e, s);
 			s = NULL;
@@ -572,8 +567,12 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 		if (i >= e->early.mark_at)
 			ff_early_mark(e, i);
 		while (i >= e->fold.at)
-			i = active_from(e, ff_fold_reach(e, i));
+			i = ff_active_from(e, ff_fold_reach(e, i));
+		next = ff_stretch_compute(e, i, looks_at(e, s));
+		if (next > i)
+			continue;
 		code = walk_step(e, &e->order.program.step[i], err);
+		next = ff_active_from(e, i + 1);
 	}
 	forget_all(e);
 	if (code == FF_OK)
@@ -589,10 +588,11 @@ int ff_trial_record(struct ff_trial *e, struct ff_error *err)
 	if (code < 0)
 		return code;
 	e->busy.most_us = INFINITY;
+	ff_stretch_begin(e);
 	i = ff_snapshots_resume(e, FF_NONE);
 	if (i == 0)
 		start(e);
-	for (i = active_from(e, i); code == FF_OK; i = active_from(e, i + 1)) {
+	for (i = ff_active_from(e, i); code == FF_OK; i = ff_active_from(e, i + 1)) {
 		while (e->snapshots.n_taken < e->snapshots.n &&
 				i >= e->snapshots.at[e->snapshots.n_taken].step && code == FF_OK)
 			code = ff_snapshot_take(e, &e->snapshots.at[e->snapshots.n_taken], err);

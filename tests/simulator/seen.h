@@ -25,6 +25,7 @@ struct seen {
 	uint32_t reorders_resumed, reorders_recounted, snapshots_left;
 	uint32_t done;
 	uint32_t equal, equal_but_in_bytes, joined; /* edges where all devices of some do alike */
+	uint32_t stretches, too_long; /* passes with some; where sums would not be exact */
 };
 
 /* Whether what task `t` moves is what is read at `edge`, too. */

@@ -215,6 +215,8 @@ static void set(struct walk *w)
 	same(w, v, &layout);
 	holds(w, layout);
 	look_at_equal(w);
+	w->seen->stretches += w->e->now->times.stretches.n > 0;
+	w->seen->too_long += w->e->now->times.stretches.off;
 	w->seen->sets++;
 }
 
@@ -529,6 +531,8 @@ static void open_walk(struct walk *w)
 	w->h.node[nodes - 1].kind = nodes > 1 && !measured && ff_random_below(r, 2);
 	w->h.kind[0].memory_bytes = limit;
 	w->h.kind[1].memory_bytes = limit / 2;
+	if (limit % 16 == 0) /* a step takes longer than times are exact */
+		w->h.kind[0].flops_per_s = w->h.kind[1].flops_per_s = 1e-2;
 	w->limit = ff_random_below(r, 2) ? limit : 0;
 	w->bucket = 1 + ff_random_below(r, 3000);
 	draw_graph(r, &w->a, &w->g);
