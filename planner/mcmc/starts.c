@@ -6,6 +6,7 @@
 #include "best.h"
 #include "chain.h"
 #include "fewer.h"
+#include "ff/bucketing.h"
 #include "ff/clock.h"
 #include "hand/buckets.h"
 #include "hand/grid.h"
@@ -75,23 +76,52 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
 	return ff_chain_go_to(c, s, err);
 }
 
+/* Tunes the buckets of `s` from `bytes` on. */
+static int tune(struct ff_chain *c, struct ff_strategy *s, int64_t bytes, struct ff_evaluation *at,
+		struct ff_error *err)
+{
+	int64_t most = ff_buckets_most(s);
+	int code;
+
+	s->bucket_bytes = bytes < most ? bytes : most;
+	code = ff_evaluator_set(c->evaluator, s, at, err);
+	if (code == FF_OK && s->bucket_bytes)
+		code = ff_buckets_tune(c->evaluator, s, s->bucket_bytes, at, err);
+	return code;
+}
+
+static int go_to_timed(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err)
+{
+	double from_us = ff_clock_us();
+	int code = ff_chain_go_to(c, s, err);
+
+	c->notes.go_to_s = (ff_clock_us() - from_us) / 1e6;
+	return code;
+}
+
 /* Makes a start current, with the buckets that are best for it. */
 static int go_to_tuned(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
 {
-	int64_t most = ff_buckets_most(s);
 	struct ff_evaluation at;
-	double from_us;
-	int code;
+	int code = tune(c, s, c->opt->bucket_bytes, &at, err);
 
-	s->bucket_bytes = c->opt->bucket_bytes < most ? c->opt->bucket_bytes : most;
-	code = ff_evaluator_set(c->evaluator, s, &at, err);
-	if (code == FF_OK && s->bucket_bytes)
-		code = ff_buckets_tune(c->evaluator, s, s->bucket_bytes, &at, err);
-	from_us = ff_clock_us();
-	if (code == FF_OK)
-		code = ff_chain_go_to(c, s, err);
-	c->notes.go_to_s = (ff_clock_us() - from_us) / 1e6;
-	return code;
+	return code == FF_OK ? go_to_timed(c, s, err) : code;
+}
+
+/* The same, no worse than --simulate has it, which tunes from the preset buckets on. */
+static int go_to_as_by_hand(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
+{
+	int64_t preset = ff_bucket_bytes(c->graph, c->machine), bytes;
+	struct ff_evaluation at, by_hand;
+	int code = tune(c, s, c->opt->bucket_bytes, &at, err);
+
+	if (code == FF_OK && s->bucket_bytes && c->opt->bucket_bytes != preset) {
+		bytes = s->bucket_bytes;
+		code = tune(c, s, preset, &by_hand, err);
+		if (code == FF_OK && ff_how_much_worse(at, by_hand) >= 0)
+			s->bucket_bytes = bytes;
+	}
+	return code == FF_OK ? go_to_timed(c, s, err) : code;
 }
 
 /* Starts of which there is one for each number of stages, or of columns: the best of least, twice
@@ -452,7 +482,7 @@ static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 	before = c->best.at;
 	code = ff_chain_find_by_hand(c, c->space, c->machine, a, &s, c->notes.grid, &found, err);
 	if (code == FF_OK && found)
-		code = go_to_tuned(c, &s, err);
+		code = go_to_as_by_hand(c, &s, err);
 	if (code == FF_OK && found) {
 		c->notes.grid_bucket_bytes = s.bucket_bytes;
 		c->notes.grid_leads = ff_how_much_worse(before, c->best.at) < 0;

@@ -499,6 +499,14 @@ def test_best_by_hand():
     run(*at, "--proposals", "3200", "--regular", "0", "-o", "found.plan")
     assert json.loads(read("r.json"))["predicted_us"] <= best["predicted_us"]
     refuse(3, "no strategy by hand fits", *at[:7], "--memory", "1M", "--simulate", "megatron", "-o", "x.json")
+    # its buckets are tuned from the preset ones on, as --simulate does, and from those of the baseline on
+    zoo("moe", "--batch", "24", "--set", "layers=3", "--set", "dtype=bfloat16", "-o", "moe.json")
+    experts = ["moe.json", "--machine", "dgx-h100:3", "--costs", "analytic", "--by-nodes", "--optimizer", "adamw",
+               "--report", "r.json"]
+    run(*experts, "--simulate", "megatron:1,24,1,1,experts,zero-1")
+    best = json.loads(read("r.json"))
+    run(*experts, "--proposals", "1", "--regular", "0", "-o", "found.plan")
+    assert json.loads(read("r.json"))["predicted_us"] <= best["predicted_us"]
     # where there is none at all
     zoo("mlp", "--batch", "1", "--set", "layers=0", "--set", "classes=3", "-o", "one.json")
     refuse(3, "of those that there are of graph mlp on 4 devices", "one.json", *at[1:7], "--simulate", "megatron", "-o",
