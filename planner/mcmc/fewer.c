@@ -4,7 +4,10 @@
 #include <math.h>
 
 #include "best.h"
+#include "hand/branches.h"
 #include "space/limits.h"
+
+#define MOST_GROUPS 4 /* of devices, for branches */
 
 /* A start of that name for the first `n` devices becomes the current strategy; *us: its step,
  * INFINITY where there is none that fits. */
@@ -111,5 +114,57 @@ int ff_chain_look_at_fewer(struct ff_chain *c, struct ff_arena *a, struct ff_err
 		if (code == FF_OK)
 			code = seek(c, n, n == first, a, err);
 	}
+	return code;
+}
+
+/* The same of branches in `groups` groups of the first `n` devices, if by the prices of operators
+ * and moves that is better than *most_us, what all of them in a row take (INFINITY: it becomes
+ * that). */
+static int look_at_groups(struct ff_chain *c, uint32_t n, uint32_t groups, double *most_us,
+		struct ff_arena *a, struct ff_error *err)
+{
+	struct ff_strategy s;
+	struct ff_error why;
+	double us;
+	int code = ff_start_branches(
+			c->graph, c->machine, c->opt->pricer, n, groups, a, &s, &us, &why);
+
+	if (code == FF_E_INPUT)
+		return FF_OK; /* nobody has measured it */
+	if (code == FF_OK && isinf(*most_us))
+		*most_us = us;
+	if (code == FF_OK && us >= *most_us)
+		return FF_OK;
+	if (code == FF_OK && c->best.unsaved)
+		code = ff_chain_save(c, &why);
+	if (code == FF_OK)
+		code = ff_space_fit_strategy(c->space, &s, false, "branches", &why);
+	return ff_chain_go_to_made(c, code, &s, &why, err);
+}
+
+/* A group has as many devices of a node as any other. */
+static int look_at_branches_on(
+		struct ff_chain *c, uint32_t n, struct ff_arena *a, struct ff_error *err)
+{
+	uint32_t node = c->machine->nodes[0].count;
+	double most_us = INFINITY;
+	int code = FF_OK;
+
+	for (uint32_t k = 1; k <= MOST_GROUPS && code == FF_OK && !ff_chain_in_hurry(c); k++)
+		if (n % k == 0 && node % k == 0)
+			code = look_at_groups(c, n, k, &most_us, a, err);
+	return code;
+}
+
+int ff_chain_look_at_branches(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+{
+	uint32_t all = c->machine->n_devices, node = c->machine->nodes[0].count;
+	int code = FF_OK;
+
+	if (!c->opt->pricer)
+		return FF_OK;
+	code = look_at_branches_on(c, all, a, err);
+	if (code == FF_OK && node < all && c->notes.node_us < c->notes.all_us)
+		code = look_at_branches_on(c, node, a, err);
 	return code;
 }

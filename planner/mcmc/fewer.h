@@ -11,6 +11,10 @@ int ff_chain_look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_erro
  * latency, and from all devices no change of a few operators leads there. */
 int ff_chain_look_at_fewer(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
 
+/* A look at branches side by side, each on some of the devices, or of the first node's where data
+ * parallelism is faster there. */
+int ff_chain_look_at_branches(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
+
 /* starts.c: makes a start current that was made with `code`, with the buckets that are best for it;
  * `why` says what is wrong, and one that is not for this space is left out. */
 int ff_chain_go_to_made(struct ff_chain *c, int code, struct ff_strategy *s,

@@ -513,6 +513,8 @@ static int look_at_starts(struct ff_chain *c, uint32_t n, struct ff_arena *a, st
 			code = look_at_grid(c, a, err);
 	if (code == FF_OK && fewer && !c->notes.slow && !ff_chain_in_hurry(c))
 		code = ff_chain_look_at_fewer(c, a, err);
+	if (code == FF_OK && fewer && !c->notes.slow && !ff_chain_in_hurry(c))
+		code = ff_chain_look_at_branches(c, a, err);
 	return code;
 }
 

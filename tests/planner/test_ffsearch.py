@@ -455,6 +455,15 @@ def test_starts_on_fewer_devices():
         assert json.loads(read("plan.json"))["predicted_us"] <= node, seed
 
 
+def test_branches_side_by_side():
+    """A short search of a small batch has branches on groups of devices of their own."""
+    zoo("branchnet", "--batch", "64", "-o", "b.json")
+    run("b.json", "--machine", "dgx-a100-40:2", "--costs", "analytic", "--proposals", "20", "-o", "plan.json",
+        "--report", "r.json")
+    report = json.loads(read("r.json"))
+    assert report["predicted_us"] < 0.9 * report["data_parallel_us"], report["predicted_us"]
+
+
 def test_elimination_is_seen_at_its_best():
     """Its buckets are tuned, as those of other starts are: else another one is taken for better."""
     zoo("alexnet", "--batch", "128", "--set", "image=96", "-o", "a.json")

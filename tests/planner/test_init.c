@@ -3,6 +3,7 @@
 
 #include "ff/zoo.h"
 #include "fixture.h"
+#include "hand/branches.h"
 #include "hand/tables.h"
 
 static struct ff_arena arena;
@@ -324,6 +325,63 @@ START_TEST(test_unknown_name)
 }
 END_TEST
 
+static struct ff_strategy start_branches(const struct ff_graph *g, const struct ff_machine *m,
+		uint32_t devices, uint32_t groups, double *us)
+{
+	struct ff_error err = {0};
+	struct ff_pricer *p;
+	struct ff_strategy s;
+
+	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &p, &err));
+	CHECK_OK(ff_start_branches(g, m, p, devices, groups, &arena, &s, us, &err));
+	ff_pricer_destroy(p);
+	CHECK_OK(ff_strategy_check(g, &s, m->n_devices, &err));
+	return s;
+}
+
+/* Two layers that wait for nothing but the data are in two groups of devices, all else with one of
+ * them; all are done the sooner. */
+START_TEST(test_branches)
+{
+	struct ff_graph g = fixture_branch(64, 4096, 4096, &arena);
+	struct ff_machine m = fixture_devices(8, &arena);
+	double row_us, side_us;
+	struct ff_strategy s;
+	uint32_t with[2] = {0};
+
+	start_branches(&g, &m, 4, 1, &row_us);
+	s = start_branches(&g, &m, 8, 2, &side_us);
+	ck_assert(side_us < row_us);
+	for (uint32_t i = 0; i < g.n_nodes; i++) {
+		if (!ff_node_needs_config(&g, i))
+			continue;
+		ck_assert_uint_eq(s.config[i].n_parts, 4);
+		ck_assert_uint_lt(s.config[i].start, 2);
+		for (uint32_t d = 0; d < g.nodes[i].n_dims; d++)
+			ck_assert(s.config[i].degree[d] == 1 || s.config[i].stride[d] == 2);
+		with[s.config[i].start]++;
+	}
+	ck_assert_uint_eq(with[0] < with[1] ? with[0] : with[1], 1);
+}
+END_TEST
+
+/* Whatever the network, the devices and the groups. */
+START_TEST(test_branches_are_legal)
+{
+	static const char *const names[] = {"branchnet", "rnn", "lenet", "mobilenet_v2"};
+
+	for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t groups = 1; groups <= 4; groups++) {
+			struct ff_graph g = zoo(names[i], 6);
+			struct ff_machine m = fixture_devices(12, &arena);
+			double us;
+
+			start_branches(&g, &m, 12, groups, &us);
+			ck_assert(us > 0);
+		}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("init");
@@ -338,6 +396,8 @@ static Suite *suite(void)
 	tcase_add_test(c, test_expert_light_layer);
 	tcase_add_test(c, test_tables);
 	tcase_add_test(c, test_tables_that_are_none);
+	tcase_add_test(c, test_branches);
+	tcase_add_test(c, test_branches_are_legal);
 	tcase_add_test(c, test_single);
 	tcase_add_test(c, test_random_by_seed);
 	tcase_add_test(c, test_unknown_name);

@@ -1,0 +1,139 @@
+/* Branches of a network side by side on groups of devices.  A small batch is mostly launches: half
+ * as many devices take little longer for an operator then, and two are done at once.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "branches.h"
+
+#include <math.h>
+
+#include "ff/backward.h"
+#include "space/carry_config.h"
+#include "space/space.h"
+
+struct placing {
+	const struct ff_graph *g;
+	const struct ff_machine *m;
+	struct ff_pricer *p;
+	uint32_t groups, width; /* devices of a group */
+	uint32_t *group;        /* by node */
+	double *done_us;        /* by node */
+	double *busy_us;        /* by group */
+};
+
+/* By sample over every groups-th device from `first` on. */
+static void split(const struct placing *x, const struct ff_node *n, uint32_t first,
+		struct ff_config *ret)
+{
+	uint32_t sample = ff_node_sample_dim(n), width = x->width;
+	uint16_t degree[FF_MAX_DIMS];
+	struct ff_view view = {.start = first};
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		degree[d] = 1;
+	if (sample != FF_NONE && (uint32_t)n->dim[sample].extent < width)
+		width = (uint32_t)n->dim[sample].extent;
+	if (sample != FF_NONE && width > 1) {
+		degree[sample] = (uint16_t)width;
+		view.stride[sample] = x->groups;
+	}
+	ff_view_config(n->n_dims, degree, &view, ret);
+}
+
+/* What the first part takes, forward and backward. */
+static int price(struct placing *x, uint32_t node, double *us, struct ff_error *err)
+{
+	const struct ff_node *n = &x->g->nodes[node];
+	bool back = ff_node_needs_grad(x->g, node);
+	struct ff_region box;
+	struct ff_config c;
+	struct ff_work w;
+	int code = FF_OK;
+
+	*us = 0;
+	split(x, n, 0, &c);
+	ff_config_box(n, &c, 0, &box);
+	for (int pass = FF_FORWARD; pass <= (back ? FF_BACKWARD : FF_FORWARD) && code == FF_OK;
+			pass++) {
+		double sum;
+
+		ff_work_fill(x->g, node, &box, (enum ff_pass)pass, &w);
+		code = ff_price_work(x->p, &w, 0, &sum, err);
+		if (code == FF_OK)
+			*us += sum;
+	}
+	return code;
+}
+
+/* What a value takes from one group to another, and its gradient back. */
+static double move_us(const struct placing *x, const struct ff_value *v)
+{
+	const struct ff_link *l = &x->m->nodes[0].inside;
+	double bytes = (double)ff_dtype_bytes(v->dtype);
+
+	for (uint32_t i = 0; i < v->rank; i++)
+		bytes *= v->shape[i];
+	return 2 * (l->latency_us + bytes / x->width / l->bytes_per_us);
+}
+
+/* When `node` would be done in `group`, if it takes `us`. */
+static double done_in(const struct placing *x, uint32_t node, uint32_t group, double us)
+{
+	const struct ff_node *n = &x->g->nodes[node];
+	double from = x->busy_us[group];
+
+	for (uint32_t k = n->in; k < n->in + n->n_data; k++) {
+		const struct ff_value *v = &x->g->values[x->g->edges[k].value];
+		bool moves = ff_node_needs_config(x->g, v->producer) &&
+			     x->group[v->producer] != group;
+
+		from = fmax(from, x->done_us[v->producer] + (moves ? move_us(x, v) : 0));
+	}
+	return from + us;
+}
+
+static void place(struct placing *x, uint32_t node, double us)
+{
+	double least = INFINITY;
+
+	for (uint32_t k = 0; k < x->groups; k++) {
+		double done = done_in(x, node, k, us);
+
+		if (done < least) {
+			least = done;
+			x->group[node] = k;
+		}
+	}
+	x->done_us[node] = x->busy_us[x->group[node]] = least;
+}
+
+int ff_start_branches(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
+		uint32_t devices, uint32_t groups, struct ff_arena *a, struct ff_strategy *ret,
+		double *us, struct ff_error *err)
+{
+	struct placing x = {g, m, p, groups, devices / groups, NULL, NULL, NULL};
+	struct ff_strategy s;
+	int code = ff_strategy_create(g, a, &s, err);
+
+	x.group = ff_arena_array(a, g->n_nodes, sizeof(*x.group));
+	x.done_us = ff_arena_array(a, g->n_nodes, sizeof(*x.done_us));
+	x.busy_us = ff_arena_array(a, groups, sizeof(*x.busy_us));
+	if (code == FF_OK && (!x.group || !x.done_us || !x.busy_us))
+		code = ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
+		double each = 0;
+
+		if (!ff_node_needs_config(g, i))
+			continue;
+		code = price(&x, i, &each, err);
+		if (code < 0)
+			break;
+		place(&x, i, each);
+		split(&x, &g->nodes[i], x.group[i], &s.config[i]);
+	}
+	if (code < 0)
+		return code;
+	*us = 0;
+	for (uint32_t k = 0; k < groups; k++)
+		*us = fmax(*us, x.busy_us[k]);
+	*ret = s;
+	return FF_OK;
+}
