@@ -18,6 +18,9 @@ import tempfile
 NETWORKS = {"resnet50": ("16", ["image=64"]), "gpt2": ("2", ["sequence=128", "layers=2"]),
             "bert": ("4", ["sequence=128", "layers=2"]),
             "rnnlm": ("16", ["steps=32", "hidden=256"])}
+OTHERS = {"mobilenet_v2": ("16", ["image=64"]), "densenet121": ("4", ["image=32"]), "inception_v3": ("4", ["image=75"]),
+          "googlenet": ("4", ["image=32"]), "unet": ("2", ["image=32", "width=16", "depth=2"]),
+          "vit_b16": ("4", ["image=64", "layers=2"])}  # that are named
 TORCH = {"rnnlm": "lstm"}  # by another name there
 CLASSES = {"a product": "products", "a convolution": "convolutions", "an attention": "attention", "a copy": "copies",
            "a fill": "fills", "a copy from the host": "copies from or to the host",
@@ -50,7 +53,7 @@ def merged(o, graph, folder):
 
 def step(o, name, folder):
     """Of one step: what three have more than two."""
-    batch, sets = NETWORKS[name]
+    batch, sets = (NETWORKS | OTHERS)[name]
     graph = pathlib.Path(folder, "graph.json")
     subprocess.run([f"{o.build}/graphs/ffzoo", name, "--batch", batch, *(a for s in sets for a in ("--set", s)), "-o",
                     graph], check=True, stdout=subprocess.DEVNULL)
@@ -75,7 +78,7 @@ def main():
     args.add_argument("--kernels", action="store_true", help="every kernel by its name")
     args.add_argument("--merged", action="store_true", help="products of one value are one")
     args.add_argument("--torch", metavar="PYTHON", help="an interpreter that has PyTorch for CUDA, with Triton")
-    args.add_argument("network", nargs="*", help=", ".join(NETWORKS))
+    args.add_argument("network", nargs="*", help=", ".join(NETWORKS | OTHERS))
     o = args.parse_args()
     o.module = os.path.abspath(f"{o.build}/tests/double/libffcuda_double.so")
     names = names_of(o.module)
