@@ -16,8 +16,8 @@ LOSSES = {"cross_entropy": "softmax_cross_entropy",
 class Exported:
     """`graph`, `map`: texts; `weights`: tensors by name; `notes`: sentences for the user."""
 
-    def __init__(self, made, found):
-        self.program, self.notes = found, made.notes
+    def __init__(self, made, found, bare=False):
+        self.bare, self.program, self.notes = bare, found, made.notes
         self.graph = made.graph.text()
         used = made.graph.used_parameters()
         self.weights = {p: made.graph.params[p]["tensor"].detach().reshape(made.graph.params[p]["shape"])
@@ -35,6 +35,8 @@ class Exported:
 
     def write(self, graph, weights=None, names=None):
         from . import weights as files
+        if weights and self.bare:
+            raise Refused("the module was made without weights, so that none can be written")
         for path, text in ((graph, self.graph), (names, self.map)):
             if path == "-":
                 sys.stdout.write(text)
@@ -88,13 +90,14 @@ def export(module, inputs, loss=None, targets=None, batch=None, behind="cross_en
     from .rows import ROWS, RANDOM
     from .translate import IDENTITY, Translator
     trace.check_version()
+    bare = any(p.is_meta for p in module.parameters())
     module, inputs, prefix = trace.made((module, inputs) if loss is None else (module, inputs, loss, targets))
 
     def known(op):
         return op._opname in ROWS or op._opname in RANDOM or op._opname in IDENTITY
     found = trace.program(module, trace.with_batch(inputs, batch), known)
     made = Translator(found, name, prefix, below).run().computes_in(dtype).finish(LOSSES[behind], classes_last)
-    return Exported(made, found)
+    return Exported(made, found, bare)
 
 
 def arguments(words):

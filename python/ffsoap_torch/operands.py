@@ -25,7 +25,7 @@ def runs_of(tensor):
     x = tensor.reshape(-1).double().clamp(LEAST, -LEAST)
     starts = torch.cat([torch.zeros(1, dtype=torch.long), (x[1:] != x[:-1]).nonzero()[:, 0] + 1])
     counts = torch.diff(starts, append=torch.tensor([len(x)]))
-    values = x[starts].tolist()
+    values = [float(f"{v:.9g}") for v in x[starts].tolist()]  # as float32 they are the same
     return [int(n) if n == int(n) and abs(n) < 1e15 else n for pair in zip(counts.tolist(), values) for n in pair]
 
 

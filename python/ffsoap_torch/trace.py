@@ -54,6 +54,7 @@ def made(result):
     if not isinstance(result, tuple) or len(result) not in (2, 4):
         raise Refused("the factory returns (module, inputs), or (module, inputs, loss, targets)")
     module, inputs = result[0], result[1]
+    with_memory(module)
     inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
     if len(result) == 2:
         return module, inputs, ""
@@ -61,12 +62,38 @@ def made(result):
     return WithLoss(module, result[2], len(inputs)), inputs + targets, "module."
 
 
+@contextlib.contextmanager
+def without_weights():
+    """Modules made in here have no memory for their parameters, but buffers as they are."""
+    register = torch.nn.Module.register_parameter
+
+    def bare(self, name, param):
+        if param is not None and not param.is_meta:  # a tied one stays the one it is
+            param = torch.nn.Parameter(param.detach().to("meta"), param.requires_grad)
+        register(self, name, param)
+    with mock.patch.object(torch.nn.Module, "register_parameter", bare):
+        yield
+
+
+def with_memory(module):
+    """Parameters without memory as ones on the CPU that nobody reads or writes, so that they take none either."""
+    found = {}
+    for name, buffer in module.named_buffers():
+        if buffer.is_meta:
+            raise Refused(f"buffer {name} is on the meta device, so that its numbers are not known: make the module "
+                          "with ffsoap_torch.without_weights(), which keeps buffers")
+    for owner in list(module.modules()):
+        for name, p in list(owner._parameters.items()):
+            if p is not None and p.is_meta:
+                if p not in found:
+                    found[p] = torch.nn.Parameter(torch.empty(p.shape, dtype=p.dtype), p.requires_grad)
+                owner._parameters[name] = found[p]
+
+
 def with_batch(inputs, batch):
     """Inputs of another batch.  Nothing is computed with them, so they have no elements."""
-    if batch is None:
-        return inputs
-    return tuple(torch.empty(batch, *x.shape[1:], dtype=x.dtype) if isinstance(x, torch.Tensor) else x
-                 for x in inputs)
+    return tuple(torch.empty(batch or x.shape[0], *x.shape[1:], dtype=x.dtype) if isinstance(x, torch.Tensor) and (
+        batch or x.is_meta) else x for x in inputs)
 
 
 def program(module, inputs, known):

@@ -17,6 +17,7 @@ CONTAINERS = ("torch.nn.modules.container", "torch.nn.modules.transformer", "tor
 OF_LOSSES = ("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "true_divide", "mean", "sum", "clone",
              "alias", "detach")
 OF_COMPLEX = ("mul", "view_as_real", "clone", "alias")
+LARGE = 1 << 24  # elements
 IDENTITY = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size")
 
 
@@ -324,4 +325,27 @@ def tensors_of(args):
 def fold(op, args, kwargs):
     kwargs = {k: ("cpu" if k == "device" and v is not None else v) for k, v in kwargs.items()}
     with torch.no_grad():
+        by_element = torch.Tag.pointwise in op.tags or op._opname in ("__and__", "__or__")
+        return fold_narrow(op, args, kwargs) if by_element else op(*args, **kwargs)
+
+
+def fold_narrow(op, args, kwargs):
+    """Of a large tensor, as a mask for all samples is, axes along which it is alike are computed once."""
+    tensors = [x for x in tensors_of(args) + tensors_of(kwargs.values()) if x.dim()]
+    shape = torch.broadcast_shapes(*(x.shape for x in tensors))
+    if shape.numel() < LARGE:
         return op(*args, **kwargs)
+    wide = [i for i in range(-len(shape), 0) if shape[i] > 1 and all(alike(x, i) for x in tensors)]
+
+    def narrow(x):
+        for i in wide if isinstance(x, torch.Tensor) else ():
+            x = x.narrow(i, 0, 1) if x.dim() >= -i else x
+        return x
+    return op(*map(narrow, args), **{k: narrow(x) for k, x in kwargs.items()}).expand(shape)
+
+
+def alike(x, axis):
+    """Whether a tensor is the same all along an axis, as far as that is found quickly."""
+    if x.dim() < -axis or x.shape[axis] == 1 or x.stride(axis) == 0:
+        return True
+    return x.numel() <= LARGE and bool((x == x.narrow(axis, 0, 1)).all())

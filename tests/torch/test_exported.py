@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import warnings
 import current  # noqa: F401  says SKIP and ends without PyTorch 2.11
 import exported
 import family_modules
+import ffsoap_torch
 import modules
 import more_modules
 import reference
@@ -85,6 +87,41 @@ def test_more():
             {"times": 9}, "times is no input of integers of the module")):
         said = refusal(Timed(), steps, below=below)
         tap.say(words in said, "steps of which nothing is known", [said])
+    test_large()
+
+
+class Hidden(nn.Module):
+    """A mask as some libraries make it, for all samples."""
+
+    def forward(self, x, y):
+        at = torch.arange(x.shape[1])
+        own = torch.arange(len(x))[:, None, None, None] >= 0
+        mask = (at[None, None, None] + torch.zeros(len(x), 1, 1, 1) <= at[None, None, :, None]) & own & own
+        q = x[:, None]
+        return F.mse_loss(F.scaled_dot_product_attention(q, q, q, attn_mask=mask)[:, 0], y)
+
+
+def test_large():
+    """What cannot be held: masks of many samples, parameters."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    made = export(Hidden(), (torch.randn(2, 512, 8), torch.randn(2, 512, 8)), batch=1 << 14)
+    more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before >> 10
+    nodes = [n["op"] for n in json.loads(made.graph)["nodes"]]
+    tap.say(more < 1000 and "constant" not in nodes, "a mask for all samples takes no memory", [more, nodes])
+    with ffsoap_torch.without_weights():
+        bare, inputs = modules.MODELS["GPT, tied"]()
+    tap.say(all(p.is_meta for p in bare.parameters()), "parameters without memory")
+    made, whole = export(bare, inputs), export(*modules.MODELS["GPT, tied"]())
+    tap.say((made.graph, made.map) == (whole.graph, whole.map), "the graph is that of the module with weights")
+    try:
+        made.write("graph.json", "weights")
+        said = "they were written"
+    except Refused as why:
+        said = str(why)
+    tap.say("made without weights" in said, "weights that are not there", [said])
+    with torch.device("meta"):
+        said = refusal(nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 5)), (torch.randn(4, 6),))
+    tap.say("buffer 0.running_mean is on the meta device" in said, "buffers without numbers", [said])
 
 
 class Timed(nn.Linear):

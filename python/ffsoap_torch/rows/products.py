@@ -264,6 +264,8 @@ def additive_mask(t, mask):
 
 
 def additive(t, mask, q):
+    for i in range(mask.dim() - 2):  # what is expanded to all samples and heads is large
+        mask = mask.narrow(i, 0, 1) if mask.stride(i) == 0 else mask
     if mask.dtype == torch.bool:
         mask = torch.where(mask, 0.0, -torch.inf)
     return without_samples(t, mask, q.dims[:1] + [[]] * 3 if mask.dim() == 4 else None)
@@ -341,7 +343,7 @@ def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=F
 
 
 def looked_up(t, weight, places, padding_idx):
-    """By integers that are computed, as numbers of places without padding: a product with ones where they are a row's."""
+    """By integers that are computed, as places counted without padding: a product with ones where they are a row's."""
     from .masks import MAX_CHOICES, clipped, opposite, plain
     rows, count = weight.shape[0], math.prod(places.shape[1:])
     if t.node.args[1].meta["val"].dtype.is_floating_point or count * rows > MAX_CHOICES:
