@@ -16,7 +16,7 @@ struct elimination {
 	struct ff_evaluator *evaluator;
 	const struct ff_graph *graph;
 	uint32_t n_devices;
-	bool cuts; /* the space has updates of parts */
+	bool cuts; /* the space has updates of parts, by axes */
 	bool (*stop)(void *ctx);
 	void *ctx;
 	struct ff_arena *arena;
@@ -164,7 +164,7 @@ int ff_search_eliminate(const struct ff_space *s, struct ff_evaluator *e, const 
 	struct elimination l = {.evaluator = e,
 			.graph = g,
 			.n_devices = s->n_devices,
-			.cuts = s->what & FF_SPACE_UPDATES,
+			.cuts = s->what & FF_SPACE_UPDATES && !s->limits.mesh,
 			.stop = stop,
 			.ctx = ctx,
 			.arena = a};
