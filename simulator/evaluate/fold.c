@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "ff/program_phases.h"
+#include "stretch.h"
 #include "trial.h"
 
 int ff_fold_create(struct ff_trial *e, struct ff_error *err)

@@ -38,17 +38,6 @@ static inline double *ff_timed_ready(const struct ff_timed_node *t, uint32_t mic
 	return t->ready + (size_t)micro * t->n;
 }
 
-/* Operators that the same neighbours compute one behind the other, while nothing else happens. */
-struct ff_stretches {
-	struct ff_stretch {
-		size_t from; /* when its devices began: `time` */
-		uint32_t n;
-	} * at;
-	double *time;
-	uint32_t n, cap, n_times, cap_times;
-	bool off; /* times may not be exact */
-};
-
 /* What is known of the moves at an edge, for one pass. */
 enum ff_edge_state { FF_EDGE_STILL, FF_EDGE_MOVES, FF_EDGE_UNKNOWN };
 

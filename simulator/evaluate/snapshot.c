@@ -4,7 +4,7 @@
  * still reads of the steps before are the lanes, what paces moves, what was moved to
  * operators not yet computed, and, where stages move things late, when operators were
  * done.  SPDX-License-Identifier: Apache-2.0 */
-#include "trial.h"
+#include "stretch.h"
 
 #include <string.h>
 

@@ -11,6 +11,7 @@
 #include "ff/grow.h"
 #include "ff/program_phases.h"
 #include "lane_runs.h"
+#include "ordered.h"
 
 void ff_stretch_begin(struct ff_trial *e)
 {

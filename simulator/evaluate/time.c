@@ -17,6 +17,7 @@
 #include "early.h"
 #include "fold.h"
 #include "lanes.h"
+#include "ordered.h"
 #include "place.h"
 #include "stretch.h"
 

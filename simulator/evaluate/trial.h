@@ -9,6 +9,7 @@
 #include "order_state.h"
 #include "placed.h"
 #include "proposal.h"
+#include "stretches.h"
 
 /* The graph of one of so many micro-batches, and what is known of its blocks. */
 struct ff_micro {
@@ -127,28 +128,6 @@ static inline void ff_time_forget(struct ff_timed_node *t, uint32_t micro)
 {
 	memset(ff_timed_ready(t, micro), 0, t->n * sizeof(*t->ready));
 	t->arrived[micro] = false;
-}
-
-/* stretch.c: `finish` of what a stretch has computed. */
-void ff_stretch_tell(const struct ff_trial *e, const struct ff_timed_node *t, uint32_t micro);
-/* When the parts of a node were done, in a micro-batch; or where that is to be put. */
-static inline double *ff_time_finish(
-		const struct ff_trial *e, const struct ff_timed_node *t, uint32_t micro)
-{
-	if (t->stretched[micro].in != FF_NONE)
-		ff_stretch_tell(e, t, micro);
-	return t->finish + (size_t)micro * t->n;
-}
-
-/* The first active step that is not before `i`, or one behind the last. */
-static inline uint32_t ff_active_from(const struct ff_trial *e, uint32_t i)
-{
-	uint32_t word = i / 64, end = e->order.program.n / 64;
-	uint64_t bits = e->order.active[word] & ~(uint64_t)0 << i % 64;
-
-	while (!bits && word < end)
-		bits = e->order.active[++word];
-	return bits ? 64 * word + (uint32_t)__builtin_ctzll(bits) : e->order.program.n;
 }
 
 /* The blocks of what is moved forward to who reads at `edge`. */
