@@ -17,9 +17,6 @@
 #define FEW_COLUMNS 64
 /* Of a multiprocessor, each of which starts an instruction a clock. */
 #define SCHEDULERS 4
-/* Of a product that is timed alone, over and over: from about here on its runs together are long
- * enough for the device to reach its power limit. */
-#define BRIEF_US 1500
 /* Queries of a block of attention. */
 #define QUERIES 128
 #define HEAD 128.0 /* elements of a long head */
@@ -170,12 +167,13 @@ static double product_us(const struct ff_device_model *m, const double *v,
 
 /* A product that takes `us` at the clock it starts with.  In a step that goes on for long the power
  * limit leaves a lower clock (He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given
- * 'Predictable' Data!", 2024). */
+ * 'Predictable' Data!", 2024).  Of one that is timed alone, over and over, the runs together are
+ * long enough for that from about FF_OF_BURST on. */
 static double held_us(const double *v, const struct ff_kernel_shape *s, double us)
 {
 	double more = 1 / v[FF_OF_SUSTAINED] - 1;
 
-	return us * (1 + (s->brief ? more * us / (us + BRIEF_US) : more));
+	return us * (1 + (s->brief ? more * us / (us + v[FF_OF_BURST]) : more));
 }
 
 /* A product of windows, at a share of its pass and form. */

@@ -19,6 +19,7 @@ enum {
 	FF_OF_BATCHED,
 	FF_OF_TILE,                                    /* as many as there are tiles */
 	FF_OF_SUSTAINED = FF_OF_TILE + FF_MODEL_TILES, /* a product's */
+	FF_OF_BURST,                                   /* likewise */
 	FF_CONV_FACTOR = FF_OF_SUSTAINED               /* a convolution's: by pass and form */
 };
 enum { FF_CONV_POINTWISE, FF_CONV_WINDOW, FF_CONV_STRIDED, FF_CONV_WINOGRAD, FF_CONV_FORMS };

@@ -36,8 +36,8 @@
 		"tile_32x32", 1e-3, 4                                                              \
 	}
 
-static const struct ff_parameter_row of_product[] = {
-		PRODUCT, {"sustained", 1e-3, 1, .preset = 1}, {NULL, 0, 0}};
+static const struct ff_parameter_row of_product[] = {PRODUCT, {"sustained", 1e-3, 1, .preset = 1},
+		{"burst_us", 1, 1e9, .preset = 1500}, {NULL, 0, 0}};
 static const struct ff_parameter_row of_convolution[] = {
 		PRODUCT, FORM("forward"), FORM("image"), FORM("filter"), {NULL, 0, 0}};
 static const struct ff_parameter_row by_memory[] = {FLOOR, SHARE(1), BACKWARD(1), {NULL, 0, 0}};
