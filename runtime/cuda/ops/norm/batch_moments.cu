@@ -6,6 +6,7 @@
 
 #define CHUNK 8 /* elements of a channel that a thread reads at once */
 #define BOTH 4  /* of two values */
+#define ALL 3   /* of three */
 
 /* Of as many elements of V channels each. */
 template <int V> struct moments {
@@ -148,21 +149,22 @@ void moments_gradient(struct ff_batch b, int64_t share, const T *x, const float 
 {
 	struct run r = run_of<V>(b, share);
 	int64_t c = r.c + strip<V>::column();
+	const int each = adds ? ALL : BOTH;
 	pack<float, 4> s[V];
 
 	if (c >= b.channels)
 		return;
 	for (int v = 0; v < V; v++)
 		s[v] = *(const pack<float, 4> *)(sums + 4 * (r.group * b.channels + c + v));
-	for (int64_t i = r.first + strip<V>::row(); i < r.end; i += BOTH * strip<V>::down) {
-		pack<T, V> p[BOTH], d[BOTH], all[BOTH];
+	for (int64_t i = r.first + strip<V>::row(); i < r.end; i += each * strip<V>::down) {
+		pack<T, V> p[each], d[each], all[each];
 		int n = read_rows(x, place<V>{b, c}, i, r.end, p);
 
 		read_rows((const T *)g, place<V>{b, c}, i, r.end, d);
 		if (adds)
 			read_rows((const T *)sum, place<V>{b, c}, i, r.end, all);
 		FF_UNROLL_ALL
-		for (int k = 0; k < BOTH; k++) {
+		for (int k = 0; k < each; k++) {
 			float one[V], dy[V];
 
 			get_pack(p[k], one);
