@@ -45,4 +45,15 @@ struct ff_order {
 	struct ff_account account;
 };
 
+/* The first active step that is not before `i`, or one behind the last. */
+static inline uint32_t ff_active_from(const struct ff_order *o, uint32_t i)
+{
+	uint32_t word = i / 64, end = o->program.n / 64;
+	uint64_t bits = o->active[word] & ~(uint64_t)0 << i % 64;
+
+	while (!bits && word < end)
+		bits = o->active[++word];
+	return bits ? 64 * word + (uint32_t)__builtin_ctzll(bits) : o->program.n;
+}
+
 #endif

@@ -4,17 +4,6 @@
 
 #include "trial.h"
 
-/* The first active step that is not before `i`, or one behind the last. */
-static inline uint32_t ff_active_from(const struct ff_trial *e, uint32_t i)
-{
-	uint32_t word = i / 64, end = e->order.program.n / 64;
-	uint64_t bits = e->order.active[word] & ~(uint64_t)0 << i % 64;
-
-	while (!bits && word < end)
-		bits = e->order.active[++word];
-	return bits ? 64 * word + (uint32_t)__builtin_ctzll(bits) : e->order.program.n;
-}
-
 int ff_reorder_create(struct ff_trial *e, struct ff_error *err);
 void ff_reorder_finish(struct ff_trial *e);
 /* The order of `s`, its program, and what depends on them alone. */

@@ -11,7 +11,6 @@
 #include "ff/grow.h"
 #include "ff/program_phases.h"
 #include "lane_runs.h"
-#include "ordered.h"
 
 void ff_stretch_begin(struct ff_trial *e)
 {
@@ -81,7 +80,7 @@ uint32_t ff_stretch_compute(struct ff_trial *e, uint32_t i, uint32_t end)
 	while (t && t->first == first && t->n == n) {
 		us += t->each_us;
 		t->stretched[e->order.program.step[at].micro] = (struct ff_stretched){us, x->n};
-		at = ff_active_from(e, at + 1);
+		at = ff_active_from(&e->order, at + 1);
 		t = at < end && at < e->order.program.n ? plain_at(e, at) : NULL;
 	}
 	x->off = latest(n, lane, 0) + us >= FF_TIMES_EXACT_US;

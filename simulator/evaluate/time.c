@@ -17,7 +17,6 @@
 #include "early.h"
 #include "fold.h"
 #include "lanes.h"
-#include "ordered.h"
 #include "place.h"
 #include "stretch.h"
 
@@ -559,7 +558,7 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 		start(e);
 	ff_fold_begin(e);
 	ff_early_pass(e);
-	i = ff_active_from(e, i);
+	i = ff_active_from(&e->order, i);
 	for (; i < e->order.program.n && code == FF_OK && !ff_is_rejected(e); i = next) {
 		if (s && i >= s->step) {
 			ff_early_check_idle(e, s);
@@ -568,12 +567,12 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 		if (i >= e->early.mark_at)
 			ff_early_mark(e, i);
 		while (i >= e->fold.at)
-			i = ff_active_from(e, ff_fold_reach(e, i));
+			i = ff_active_from(&e->order, ff_fold_reach(e, i));
 		next = ff_stretch_compute(e, i, looks_at(e, s));
 		if (next > i)
 			continue;
 		code = walk_step(e, &e->order.program.step[i], err);
-		next = ff_active_from(e, i + 1);
+		next = ff_active_from(&e->order, i + 1);
 	}
 	forget_all(e);
 	if (code == FF_OK)
@@ -593,7 +592,8 @@ int ff_trial_record(struct ff_trial *e, struct ff_error *err)
 	i = ff_snapshots_resume(e, FF_NONE);
 	if (i == 0)
 		start(e);
-	for (i = ff_active_from(e, i); code == FF_OK; i = ff_active_from(e, i + 1)) {
+	for (i = ff_active_from(&e->order, i); code == FF_OK;
+			i = ff_active_from(&e->order, i + 1)) {
 		while (e->snapshots.n_taken < e->snapshots.n &&
 				i >= e->snapshots.at[e->snapshots.n_taken].step && code == FF_OK)
 			code = ff_snapshot_take(e, &e->snapshots.at[e->snapshots.n_taken], err);
