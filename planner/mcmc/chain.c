@@ -21,6 +21,7 @@
 #define LEAP_EVERY_LEAST 16.0
 #define LEAP_FORGETS 16
 #define SURE_AFTER 0.125  /* of a start's walk, it is known where it leads */
+#define CLOSE 0.1         /* in logarithms: a start that is no further behind may lead elsewhere */
 #define RUN_PER_NODE 5000 /* proposals for each operator, from one restart to the next */
 
 static void mark_changed(struct ff_chain *c, uint32_t node)
@@ -450,6 +451,8 @@ bool ff_chain_leads_nowhere(const struct ff_chain *c, double done)
 	if (!c->run.is_start || !c->run.known.fits || done < SURE_AFTER)
 		return false;
 	behind = lag(c, &gained);
+	if (c->run.begun.fits && behind < CLOSE)
+		return false;
 	return gained < done * behind;
 }
 

@@ -205,13 +205,13 @@ START_TEST(test_restarts)
 END_TEST
 
 /* A start that is slower than the best is left once its pace does not reach that, by factors; one
- * that lacks memory likewise, by bytes.  None is left at once, nor the best, nor where nothing
- * fits.
- */
+ * that lacks memory likewise, by bytes.  None is left at once, nor the best, nor what is close to
+ * it, nor where nothing fits. */
 START_TEST(test_starts_are_left)
 {
 	const struct ff_evaluation best = {.step_us = 100, .fits = true};
 	const struct ff_evaluation slow = {.step_us = 1600, .fits = true}, half = {400, true};
+	const struct ff_evaluation close = {109, true}, far = {112, true};
 	const struct ff_evaluation large = {.step_us = 50, .over_bytes = 1000};
 	const struct ff_evaluation smaller = {.step_us = 50, .over_bytes = 500};
 	const struct {
@@ -222,6 +222,8 @@ START_TEST(test_starts_are_left)
 			{best, slow, half, 0.49, 0.51},
 			{best, slow, best, 1, 2},
 			{best, best, best, 1, 2},
+			{best, close, close, 1, 2},
+			{best, far, far, 0.1, 0.2},
 			{best, large, large, 0.1, 0.2},
 			{best, large, smaller, 0.49, 0.51},
 			{best, large, slow, 0.99, 2},
