@@ -1,32 +1,40 @@
 #!/usr/bin/env python3
-"""Predicted beside published training throughputs that no model and no framework was fitted to.
+"""Predicted beside published training throughputs that no framework was fitted to.
 
 usage: bench/unseen.py [--build build] [--out out] [--rows FILE] [--source NAME]... [--jobs 1] [--seconds 300]
                        [--verbose] [--svg FILE]
 
 FILE (preset bench/unseen.csv) has a measured throughput a line: who published it, the framework, the machine by its
 name and how many of its devices, ffzoo's network and settings, the type, the strategy as ffsearch --simulate has it,
-the optimizer, samples a step and samples a second.  Of types, mixed is float16 or bfloat16, here bfloat16, and tf32 is
+the optimizer, samples a step and samples a second.  A strategy behind "whole" sends gradients at once, behind backward,
+as one operation of XLA makes them all; XLA's images are priced as MxNet's, whose batch norms add and cut off, too.  Of
+types, mixed is float16 or bfloat16, here bfloat16, and tf32 is
 float32 that frameworks multiply in TF32.  Sources:
 
   dle-*                     tables of NVIDIA/DeepLearningExamples, README.md of PyTorch, MxNet, TensorFlow and
                             TensorFlow2: ResNet-50 v1.5, ResNeXt-101, U-Net, BERT-large, DLRM (Apache-2.0)
   tensorflow-benchmarks     tensorflow/docs, site/en/r1/guide/performance/benchmarks.md: synthetic data (Apache-2.0)
   mosaicml-llm-foundry      mosaicml/llm-foundry, scripts/train/benchmarking/README.md: MPT by FSDP (Apache-2.0)
-  torchtitan                pytorch/torchtitan, its performance page of 2024: Llama 3 by FSDP on 64 A100; "selective layer" is
-                            every other block recomputed (BSD-3-Clause)
+  dgxc-gpt3-175b            NVIDIA/dgxc-benchmarking @ 0b71cfd, nemo_megatron/README_175b.md: 128 to 1,024 H100
+  mxnet-perf                apache/mxnet @ 054aeee, page on performance: V100, K80 (Apache-2.0); priced as TensorFlow of
+                            2017, whose cuDNN's kernels these are
+  u39kun-deep-learning-benchmark
+                            its README.md @ 02ef743: PyTorch 0.3, 16 images, without an update
+  torchtitan                pytorch/torchtitan, its performance page of 2024: Llama 3 by FSDP on 64 A100; "selective
+                            layer" is every other block recomputed (BSD-3-Clause)
+  torchtitan-2024           its benchmarks/llama3_h100_202412_torchtitan.md @ 31a17bf: H100 of 500 W and 2.4 TB/s
   fms-fsdp                  foundation-model-stack/fms-fsdp, README.md: Llama 2 by FSDP on 128 A100, the
                             smaller two by hybrid sharding (Apache-2.0)
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
-What is left out, and why: steps on several V100 hosts, whose cards are not told; BERT's pre-training of 2021 in
-PyTorch, on bins of shorter sequences; U-Net on 8 GPUs, which waits for images from the host (4.7 times one GPU);
+What is left out, and why: steps on several DGX-1; BERT's pre-training of 2021 in PyTorch, on bins of shorter sequences
+(of 2020 it tells all words, modeling.py @ 1d4211f); AlexNet of MxNet, which is another; U-Net on 8 GPUs, which waits for
+images from the host (4.7 times one GPU); steps of torch.compile, float8 or sequences in shares (context parallelism);
 GPTs from 76 billion parameters on 1,024 GPUs on, which take minutes to price, as do those of 530 billion that are
-there: --seconds.  Megatron-LM's table of 2021 names no
-micro-batches: they have four samples.  Batches of BERT that are put together
-from more than 16 micro-batches are cut to 16, as an update is hardly a part of them.  Tables of DLRM have a million
-rows at most.
+there: --seconds.  Megatron-LM's table of 2021 names no micro-batches: they have four samples.  Batches of BERT that are
+put together from more than 16 micro-batches are cut to 16, as an update is hardly a part of them.  BERT of TensorFlow
+on several DGX-2 is of DGX-2H, of 450 W.  Tables of DLRM have a million rows at most.
 
 Printed are, by source, machine, type, network and number of devices, the mean absolute and signed errors of steps as
 their frameworks execute them (ffsearch --framework), by the numbers that were fitted to other tables.  OUT/unseen.json
@@ -77,13 +85,18 @@ class Predictor:
         command = [f"{self.o.build}/bench/bench-frameworks", self.graph(row), "--machine", machine, "--devices",
                    row["gpus"], "--optimizer", row["optimizer"], "--framework", row["framework"]]
         try:
-            done = subprocess.run(command, input=f"plain {row['strategy']}\n", capture_output=True, text=True,
+            done = subprocess.run(command, input=how(row["strategy"]), capture_output=True, text=True,
                                   check=False, timeout=self.o.seconds)
         except subprocess.TimeoutExpired:
             return f"takes more than {self.o.seconds} s"
         if done.returncode:
             sys.exit(f"{' '.join(command)}\n{done.stderr}")
         return json.loads(done.stdout)[1] if done.stdout.startswith("[") else done.stdout.strip()
+
+
+def how(strategy):
+    """In bench-frameworks' words: "whole" goes before those whose gradients travel at once, behind backward."""
+    return f"{strategy if strategy.startswith('whole ') else f'plain {strategy}'}\n"
 
 
 def a_node(machine):
