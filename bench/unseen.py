@@ -29,8 +29,8 @@ float32 that frameworks multiply in TF32.  Sources:
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
 What is left out, and why: steps on several DGX-1; BERT's pre-training of 2021 in PyTorch, on bins of shorter sequences
-(of 2020 it tells all words, modeling.py @ 1d4211f); AlexNet of MxNet, which is another; U-Net on 8 GPUs, which waits for
-images from the host (4.7 times one GPU); steps of torch.compile, float8 or sequences in shares (context parallelism);
+(of 2020 it tells all words, modeling.py @ 1d4211f); AlexNet of MxNet, which is another; U-Net on 8 GPUs, which waits
+for images from the host (4.7 times one GPU); steps of torch.compile, float8 or sequences in shares (context parallelism);
 GPTs from 76 billion parameters on 1,024 GPUs on, which take minutes to price, as do those of 530 billion that are
 there: --seconds.  Megatron-LM's table of 2021 names no micro-batches: they have four samples.  Batches of BERT that are
 put together from more than 16 micro-batches are cut to 16, as an update is hardly a part of them.  BERT of TensorFlow
