@@ -9,6 +9,7 @@ from . import Refused
 from .layout import MAX_AXES, Value, flat, fresh, size_of, unify, view
 from .values import Param
 
+SHARED = 1 << 14
 LEAST = -1e30  # instead of -infinity, which no file can say: an addend that leaves nothing of a score
 
 
@@ -72,12 +73,23 @@ def constant(t, x, dims=None):
     groups = [fresh(n) for n in x.shape]
     if len(groups) >= MAX_AXES:
         raise Refused("a constant of %d axes" % len(groups))
-    runs = runs_of(x)
-    if len(runs) > 4_000_000:
-        raise Refused("a constant of %d numbers, more than a graph's file should have" % x.numel())
-    node = t.graph.add("constant", shape=[t.batch.size, *x.shape], runs=runs)
+    node = once(t, x)
     dims = [g or fresh(n) for g, n in zip(groups, shape)]
     return Value(node, [[t.batch], *groups], [[t.batch], *dims[1:]] if shared else dims)
+
+
+def once(t, x):
+    """Of many numbers, as the angles that every layer reads, one node."""
+    key = (tuple(x.shape), hash(x.detach().float().numpy().tobytes())) if x.numel() > SHARED else None
+    if key is None or key not in t.graph.made:
+        runs = runs_of(x)
+        if len(runs) > 4_000_000:
+            raise Refused("a constant of %d numbers, more than a graph's file should have" % x.numel())
+        node = t.graph.add("constant", shape=[t.batch.size, *x.shape], runs=runs)
+        if key is None:
+            return node
+        t.graph.made[key] = node
+    return t.graph.made[key]
 
 
 def parameter(t, p):
