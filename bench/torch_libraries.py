@@ -47,6 +47,17 @@ class Given(torch.nn.Module):
         return F.cross_entropy(y.flatten(0, -2), inputs[-1].flatten())
 
 
+class Denoised(torch.nn.Module):
+    """A model of diffusion; its loss is the mean squared error of its sample and the last input."""
+
+    def __init__(self, model, *names):
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *inputs):
+        return F.mse_loss(self.model(**dict(zip(self.names, inputs))).sample, inputs[-1])
+
+
 class Denoising(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -56,6 +67,17 @@ class Denoising(torch.nn.Module):
 
     def forward(self, noisy, steps, noise):
         return F.mse_loss(self.model(noisy, steps).sample, noise)
+
+
+LAYERS = {"layers_per_block": 1, "block_out_channels": (16, 32), "norm_num_groups": 4}
+STABLE = {**LAYERS, "sample_size": 16, "attention_head_dim": 8, "cross_attention_dim": 16,
+          "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"),
+          "up_block_types": ("CrossAttnUpBlock2D", "UpBlock2D")}
+PATCHES = {"sample_size": 8, "num_layers": 1, "num_attention_heads": 4, "attention_head_dim": 8, "in_channels": 4,
+           "out_channels": 4, "patch_size": 2, "joint_attention_dim": 32, "caption_projection_dim": 32,
+           "pooled_projection_dim": 16, "pos_embed_max_size": 8}
+LATENT = {"num_key_value_heads": 4, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8,
+          "qk_nope_head_dim": 8, "v_head_dim": 8, "first_k_dense_replace": 1}  # DeepSeek's attention
 
 
 def ids(length=10):
@@ -68,6 +90,24 @@ def ones(length=10):
 
 def words(model, **fixed):
     return Given(model, "input_ids", **fixed), (ids(), ids()), {}
+
+
+def decoder(family, **sizes):
+    """A family of decoders, from ids to the next ones."""
+    make, sizes = getattr(hf, family + "ForCausalLM"), {**SHARED, **sizes}
+    config = getattr(hf, family + ("TextConfig" if family == "Gemma3" else "Config"))
+    return lambda: words(make(config(**sizes)), use_cache=False)
+
+
+def encoder(family, **sizes):
+    make, config = getattr(hf, family + "ForMaskedLM"), getattr(hf, family + "Config")
+    return lambda: words(make(config(**{**PLAIN, **sizes})))
+
+
+def images(family, **sizes):
+    make, config = getattr(hf, family + "ForImageClassification"), getattr(hf, family + "Config")
+    return lambda: (Given(make(config(image_size=32, num_labels=5, **sizes)), "pixel_values"),
+                    (pictures(3, 32, 32), torch.randint(5, (BATCH,))), {})
 
 
 def pictures(*shape):
@@ -90,7 +130,35 @@ MODELS = {
     "Whisper": lambda: (Given(hf.WhisperForConditionalGeneration(hf.WhisperConfig(**WHISPER)), "input_features",
                               "decoder_input_ids", use_cache=False), (pictures(20, 32), ids(7), ids(7)), {}),
     "U-Net of diffusion": lambda: (Denoising(), (pictures(3, 16, 16), torch.randint(1000, (BATCH,)),
-                                                 pictures(3, 16, 16)), {"below": {"steps": 1000}})}
+                                                 pictures(3, 16, 16)), {"below": {"steps": 1000}}),
+    # at least one of each kind that others copy
+    "Qwen3": decoder("Qwen3", head_dim=8), "Gemma 3": decoder("Gemma3", head_dim=8, sliding_window=4),
+    "Phi-3": decoder("Phi3"), "Mistral": decoder("Mistral", sliding_window=4), "OLMo 2": decoder("Olmo2"),
+    "Falcon": decoder("Falcon", bos_token_id=1, eos_token_id=2),
+    "Falcon, ALiBi": decoder("Falcon", alibi=True, bos_token_id=1, eos_token_id=2),
+    "DeepSeek-V3, dense": decoder("DeepseekV3", **LATENT),
+    "BLOOM": decoder("Bloom", n_layer=1, n_head=4, hidden_dropout=0.0),
+    "Mamba": decoder("Mamba", state_size=4),
+    "Mamba-2": decoder("Mamba2", state_size=4, num_heads=8, head_dim=8, n_groups=2, chunk_size=4),
+    "RWKV": decoder("Rwkv", attention_hidden_size=32, num_hidden_layers=2),
+    "Qwen3-MoE": decoder("Qwen3Moe", head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32),
+    "RoBERTa": encoder("Roberta", pad_token_id=0, max_position_embeddings=40),
+    "DeBERTa": encoder("Deberta", relative_attention=True, pos_att_type=["p2c", "c2p"]),
+    "DeBERTa-v2": encoder("DebertaV2", relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=8,
+                          share_att_key=True, norm_rel_ebd="layer_norm", position_biased_input=False),
+    "ModernBERT": encoder("ModernBert", num_hidden_layers=2, local_attention=4, global_attn_every_n_layers=2),
+    "DINOv2": images("Dinov2", **VIT, mlp_ratio=2, patch_size=8),
+    "Swin, of transformers": images("Swin", patch_size=2, embed_dim=16, depths=[2, 1], num_heads=[2, 4], window_size=4,
+                                    hidden_dropout_prob=0, drop_path_rate=0),
+    "U-Net of Stable Diffusion": lambda: (
+        Denoised(diffusers.UNet2DConditionModel(**STABLE), "sample", "timestep", "encoder_hidden_states"),
+        (pictures(4, 16, 16), torch.randint(1000, (BATCH,)), pictures(5, 16), pictures(4, 16, 16)),
+        {"below": {"inputs_1": 1000}}),
+    "transformer of SD3": lambda: (
+        Denoised(diffusers.SD3Transformer2DModel(**PATCHES), "hidden_states", "encoder_hidden_states",
+                 "pooled_projections", "timestep"),
+        (pictures(4, 8, 8), pictures(5, 32), pictures(16), torch.randint(1000, (BATCH,)), pictures(4, 8, 8)),
+        {"below": {"inputs_3": 1000}})}
 
 
 def row(ffrun, name):
