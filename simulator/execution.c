@@ -63,7 +63,8 @@ static void take_turns(struct ff_execution *x, const struct ff_task *t)
 	uint64_t turn = 2 * (uint64_t)t->micro + (t->phase != FF_PHASE_FORWARD);
 	double *host = &x->host_us[t->device];
 
-	if (!x->framework->times_passes || !ff_task_computes_part(t) || turn == x->turn[t->device])
+	if (!x->framework->hosts.times_passes || !ff_task_computes_part(t) ||
+			turn == x->turn[t->device])
 		return;
 	x->turn[t->device] = turn;
 	*host = fmax(*host, x->done_us[t->device]);

@@ -10,18 +10,21 @@
  * say. */
 struct ff_framework {
 	const char *name, *summary;
-	/* One of these is fitted to steps that were published, the other is 0.
-	 * Hosts issue tasks one after another, a device starts none before: microseconds that one
-	 * takes to issue a pass of an operator (or each of its kernels), a move or an update. */
-	double operator_us;
-	double times; /* what kernels are told to take, for all that is in a step beside them */
-	bool calls;   /* hosts issue a pass kernel by kernel, not operator by operator */
-	bool waits;   /* hosts wait until messages between stages have arrived */
-	bool times_passes; /* hosts wait for their devices between passes of micro-batches */
-	bool whole;        /* what is recomputed is recomputed up to what is kept, needed or not */
-	bool narrow;       /* gradients are kept and summed in the type that is computed in */
-	bool products;     /* attention is two products and what lies between, each a kernel */
-	bool causal;       /* what lies between is one kernel, which does not read masked scores */
+	/* Hosts issue tasks one after another, a device starts none before. */
+	struct ff_framework_hosts {
+		/* One takes so long to issue a pass of an operator (or each of its kernels), a move
+		 * or an update.  This or `times` is fitted to steps that were published, the other
+		 * is 0. */
+		double operator_us;
+		bool calls; /* they issue a pass kernel by kernel, not operator by operator */
+		bool waits; /* they wait until messages between stages have arrived */
+		bool times_passes; /* they wait for their devices between passes of micro-batches */
+	} hosts;
+	double times;   /* what kernels are told to take, for all that is in a step beside them */
+	bool whole;     /* what is recomputed is recomputed up to what is kept, needed or not */
+	bool narrow;    /* gradients are kept and summed in the type that is computed in */
+	bool products;  /* attention is two products and what lies between, each a kernel */
+	bool causal;    /* what lies between is one kernel, which does not read masked scores */
 	bool copies;    /* what attention's products read and make is brought in order for them */
 	bool sums;      /* a gradient of a bias is a kernel of its own */
 	bool hands_on;  /* of a sum of equal shapes, each gradient is the sum's, not a copy */

@@ -5,6 +5,7 @@
 
 #include "best.h"
 #include "hand/branches.h"
+#include "sought.h"
 #include "space/limits.h"
 
 #define MOST_GROUPS 4 /* of devices, for branches */

@@ -15,17 +15,4 @@ int ff_chain_look_at_fewer(struct ff_chain *c, struct ff_arena *a, struct ff_err
  * parallelism is faster there. */
 int ff_chain_look_at_branches(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
 
-/* starts.c: makes a start current that was made with `code`, with the buckets that are best for it;
- * `why` says what is wrong, and one that is not for this space is left out. */
-int ff_chain_go_to_made(struct ff_chain *c, int code, struct ff_strategy *s,
-		const struct ff_error *why, struct ff_error *err);
-/* starts.c: what elimination finds in `space`, of this chain's graph and machine. */
-int ff_chain_eliminate(struct ff_chain *c, const struct ff_space *space, struct ff_arena *a,
-		struct ff_strategy *ret, bool *found, struct ff_error *err);
-/* starts.c: the best of the grid by hand on `m`, of those it has time for; *found false: none fits.
- */
-int ff_chain_find_by_hand(struct ff_chain *c, const struct ff_space *space,
-		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
-		char name[FF_GRID_NAME], bool *found, struct ff_error *err);
-
 #endif

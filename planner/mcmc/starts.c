@@ -6,38 +6,14 @@
 #include "best.h"
 #include "chain.h"
 #include "fewer.h"
-#include "ff/bucketing.h"
 #include "ff/clock.h"
 #include "hand/buckets.h"
 #include "hand/grid.h"
 #include "hand/tables.h"
+#include "sought.h"
 
-#define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
-#define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
-#define GRID_SHARE 0.1          /* of the budget, at most: of time, or */
-#define GRID_SHARE_TIGHT 0.4    /* where no plain start fits */
-#define GRID_SHARE_SLOW 0.7     /* where walks lead nowhere */
-#define GRID_EVERY 32           /* a strategy by hand for so many proposals, */
-#define GRID_EVERY_TIGHT 8      /* where no plain start fits for so many, */
-#define GRID_LEAST 64           /* and at least so many */
-#define MOST_STAGES 16          /* of a pipeline to start from */
-#define FEW_PER_NODE 4          /* strategies priced an operator: with fewer walks lead nowhere */
-
-static bool elimination_ends(void *ctx)
-{
-	struct ff_chain *c = ctx;
-
-	ff_chain_look(c);
-	if (ff_chain_in_hurry(c))
-		return true;
-	if (c->clock.limit > 0 &&
-			++c->clock.elimination_calls >
-					ELIMINATION_CALLS +
-							ELIMINATION_SHARE * (double)c->clock.limit)
-		return true;
-	return c->opt->seconds > 0 &&
-	       c->clock.seconds - c->clock.elimination_from > ELIMINATION_SHARE * c->opt->seconds;
-}
+#define MOST_STAGES 16 /* of a pipeline to start from */
+#define FEW_PER_NODE 4 /* strategies priced an operator: with fewer walks lead nowhere */
 
 /* ---- which there are: those given, and behind them those with names ---- */
 
@@ -74,54 +50,6 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
 
 	s->bucket_bytes = c->opt->bucket_bytes < most ? c->opt->bucket_bytes : most;
 	return ff_chain_go_to(c, s, err);
-}
-
-/* Tunes the buckets of `s` from `bytes` on. */
-static int tune(struct ff_chain *c, struct ff_strategy *s, int64_t bytes, struct ff_evaluation *at,
-		struct ff_error *err)
-{
-	int64_t most = ff_buckets_most(s);
-	int code;
-
-	s->bucket_bytes = bytes < most ? bytes : most;
-	code = ff_evaluator_set(c->evaluator, s, at, err);
-	if (code == FF_OK && s->bucket_bytes)
-		code = ff_buckets_tune(c->evaluator, s, s->bucket_bytes, at, err);
-	return code;
-}
-
-static int go_to_timed(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err)
-{
-	double from_us = ff_clock_us();
-	int code = ff_chain_go_to(c, s, err);
-
-	c->notes.go_to_s = (ff_clock_us() - from_us) / 1e6;
-	return code;
-}
-
-/* Makes a start current, with the buckets that are best for it. */
-static int go_to_tuned(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
-{
-	struct ff_evaluation at;
-	int code = tune(c, s, c->opt->bucket_bytes, &at, err);
-
-	return code == FF_OK ? go_to_timed(c, s, err) : code;
-}
-
-/* The same, no worse than --simulate has it, which tunes from the preset buckets on. */
-static int go_to_as_by_hand(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
-{
-	int64_t preset = ff_bucket_bytes(c->graph, c->machine), bytes;
-	struct ff_evaluation at, by_hand;
-	int code = tune(c, s, c->opt->bucket_bytes, &at, err);
-
-	if (code == FF_OK && s->bucket_bytes && c->opt->bucket_bytes != preset) {
-		bytes = s->bucket_bytes;
-		code = tune(c, s, preset, &by_hand, err);
-		if (code == FF_OK && ff_how_much_worse(at, by_hand) >= 0)
-			s->bucket_bytes = bytes;
-	}
-	return code == FF_OK ? go_to_timed(c, s, err) : code;
 }
 
 /* Starts of which there is one for each number of stages, or of columns: the best of least, twice
@@ -231,19 +159,6 @@ static bool is_tight(const struct ff_chain *c)
 	return !c->best.at.fits || c->best.at.tight || c->opt->known;
 }
 
-static bool grid_ends(void *ctx, double part)
-{
-	struct ff_chain *c = ctx;
-	double share = c->notes.slow                       ? GRID_SHARE_SLOW
-		       : !c->best.at.fits || c->opt->known ? GRID_SHARE_TIGHT
-							   : GRID_SHARE;
-	double most_s = part * share * c->opt->seconds;
-
-	ff_chain_look(c);
-	return ff_chain_in_hurry(c) ||
-	       (most_s > 0 && c->clock.seconds - c->notes.grid_from > most_s);
-}
-
 /* One that limits of the space rule out is no start.  What was looked at has the buckets that were
  * best then. */
 static int start_named(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool *found,
@@ -265,27 +180,6 @@ static int start_named(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool 
 	return ff_chain_go_to(c, &start, err);
 }
 
-static bool grid_lays_out(void *ctx, const struct ff_strategy *s)
-{
-	return ff_chain_may_lay_out(ctx, s);
-}
-
-/* There is a plan from now on: a search that is to end ends with the best of the grid so far. */
-static void grid_begins(void *ctx)
-{
-	struct ff_chain *c = ctx;
-
-	if (isinf(c->clock.first_s))
-		c->clock.first_s = ff_clock_us() / 1e6 - c->clock.from;
-}
-
-static void grid_visits(void *ctx, const struct ff_strategy *s, double step_us)
-{
-	struct ff_chain *c = ctx;
-
-	ff_shapes_add(&c->notes.shapes, s, step_us);
-}
-
 /* The best of what people write by hand, where the grid was looked through and it is worth a walk:
  * memory is scarce, or it is better than all plain starts. */
 static int start_grid(struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
@@ -303,24 +197,6 @@ static int start_grid(struct ff_chain *c, struct ff_arena *a, bool *found, struc
 	return code == FF_OK ? ff_chain_go_to(c, &s, err) : code;
 }
 
-int ff_chain_eliminate(struct ff_chain *c, const struct ff_space *space, struct ff_arena *a,
-		struct ff_strategy *ret, bool *found, struct ff_error *err)
-{
-	int code;
-
-	*found = false;
-	if (!c->opt->pricer)
-		return FF_OK;
-	c->clock.elimination_from = c->clock.seconds;
-	c->clock.elimination_calls = 0;
-	code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
-	if (code == FF_OK)
-		code = ff_search_eliminate(space, c->evaluator, c->graph, c->machine,
-				c->opt->pricer, elimination_ends, c, a, ret, found, err);
-	ff_chain_look(c);
-	return code;
-}
-
 static int start_elimination(
 		struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
 {
@@ -329,7 +205,7 @@ static int start_elimination(
 	int code = ff_chain_eliminate(c, c->space, a, &start, found, err);
 
 	c->run.done += ff_chain_budget_done(c) - from; /* it is for all runs */
-	return code == FF_OK && *found ? go_to_tuned(c, &start, err) : code;
+	return code == FF_OK && *found ? ff_chain_go_to_tuned(c, &start, err) : code;
 }
 
 /* Makes start number `i` current; not *found: there is none. */
@@ -392,19 +268,7 @@ static bool is_slow(const struct ff_chain *c)
 	       most * c->notes.go_to_s > c->opt->seconds;
 }
 
-int ff_chain_go_to_made(struct ff_chain *c, int code, struct ff_strategy *s,
-		const struct ff_error *why, struct ff_error *err)
-{
-	if (code == FF_E_INPUT)
-		return FF_OK;
-	if (code < 0) {
-		*err = *why;
-		return code;
-	}
-	return go_to_tuned(c, s, err);
-}
-
-/* The same of a plain start. */
+/* A look at a plain start. */
 static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff_error *err)
 {
 	struct ff_strategy start;
@@ -434,39 +298,7 @@ static int look_at_tables(struct ff_chain *c, struct ff_arena *a, struct ff_erro
 	bool found;
 	int code = find_best(c, find_family("tables"), a, &s, &found, err);
 
-	return code == FF_OK && found ? go_to_tuned(c, &s, err) : code;
-}
-
-/* How many strategies by hand are tried; 0: as many as there is time for. */
-static uint32_t most_by_hand(const struct ff_chain *c, bool scarce)
-{
-	uint64_t n = c->clock.limit / (scarce ? GRID_EVERY_TIGHT : GRID_EVERY) + 1;
-
-	if (!c->clock.limit)
-		return 0;
-	return n > GRID_LEAST ? (uint32_t)n : GRID_LEAST;
-}
-
-int ff_chain_find_by_hand(struct ff_chain *c, const struct ff_space *space,
-		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
-		char name[FF_GRID_NAME], bool *found, struct ff_error *err)
-{
-	const bool scarce = !c->best.at.fits || c->opt->known;
-	const struct ff_grid grid = {.evaluator = c->evaluator,
-			.space = space,
-			.graph = c->graph,
-			.machine = m,
-			.fill = scarce,
-			.most = most_by_hand(c, scarce),
-			.stop = grid_ends,
-			.may_lay_out = grid_lays_out,
-			.begins = grid_begins,
-			.visit = c->notes.shapes.most ? grid_visits : NULL,
-			.ctx = c};
-	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
-
-	c->notes.grid_from = c->clock.seconds;
-	return code == FF_OK ? ff_grid_find(&grid, a, ret, name, found, err) : code;
+	return code == FF_OK && found ? ff_chain_go_to_tuned(c, &s, err) : code;
 }
 
 /* A look at the grid of strategies by hand; it is all of the space that they use. */
@@ -482,7 +314,7 @@ static int look_at_grid(struct ff_chain *c, struct ff_arena *a, struct ff_error 
 	before = c->best.at;
 	code = ff_chain_find_by_hand(c, c->space, c->machine, a, &s, c->notes.grid, &found, err);
 	if (code == FF_OK && found)
-		code = go_to_as_by_hand(c, &s, err);
+		code = ff_chain_go_to_as_by_hand(c, &s, err);
 	if (code == FF_OK && found) {
 		c->notes.grid_bucket_bytes = s.bucket_bytes;
 		c->notes.grid_leads = ff_how_much_worse(before, c->best.at) < 0;

@@ -37,8 +37,8 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
 static const struct ff_framework rows[] = {
 		{.name = "pytorch",
 				.summary = "eager PyTorch",
-				.operator_us = 59,
-				.calls = true,
+				.hosts.operator_us = 59,
+				.hosts.calls = true,
 				.products = true,
 				.copies = true,
 				.sums = true,
@@ -51,8 +51,8 @@ static const struct ff_framework rows[] = {
 				.rope = {20, 20}},
 		{.name = "tensorflow",
 				.summary = "TensorFlow of 2017",
-				.operator_us = 59, /* as it is eager PyTorch's */
-				.calls = true,
+				.hosts.operator_us = 59, /* as it is eager PyTorch's */
+				.hosts.calls = true,
 				.products = true,
 				.copies = true,
 				.sums = true,
@@ -62,8 +62,8 @@ static const struct ff_framework rows[] = {
 				.passes = 4},
 		{.name = "fsdp",
 				.summary = "PyTorch's FSDP with fused attention",
-				.operator_us = 59, /* as it is eager PyTorch */
-				.calls = true,
+				.hosts.operator_us = 59, /* as it is eager PyTorch */
+				.hosts.calls = true,
 				.sums = true,
 				.hands_on = true,
 				.tf32_convolutions = true,
@@ -74,9 +74,9 @@ static const struct ff_framework rows[] = {
 				.rope = {20, 20}},
 		{.name = "megatron",
 				.summary = "Megatron-DeepSpeed",
-				.operator_us = 73,
-				.waits = true,
-				.times_passes = true,
+				.hosts.operator_us = 73,
+				.hosts.waits = true,
+				.hosts.times_passes = true,
 				.whole = true,
 				.narrow = true,
 				.products = true,
@@ -87,7 +87,7 @@ static const struct ff_framework rows[] = {
 				.loss = {38, 14}},
 		{.name = "megatron-core",
 				.summary = "Megatron-LM with Transformer Engine",
-				.operator_us = 73, /* as they are Megatron-DeepSpeed's */
+				.hosts.operator_us = 73, /* as they are Megatron-DeepSpeed's */
 				.narrow = true,
 				.hands_on = true,
 				.adds = true,
@@ -95,8 +95,8 @@ static const struct ff_framework rows[] = {
 				.loss = {38, 14}},
 		{.name = "examples",
 				.summary = "NVIDIA's DeepLearningExamples",
-				.operator_us = 59, /* as they are PyTorch's */
-				.calls = true,
+				.hosts.operator_us = 59, /* as they are PyTorch's */
+				.hosts.calls = true,
 				.times = 1.14,
 				.products = true,
 				.copies = true,
@@ -112,8 +112,8 @@ static const struct ff_framework rows[] = {
 				.passes = 4},
 		{.name = "examples-nchw",
 				.summary = "the same, channels first",
-				.operator_us = 59,
-				.calls = true,
+				.hosts.operator_us = 59,
+				.hosts.calls = true,
 				.times = 1.14,
 				.products = true,
 				.copies = true,
@@ -129,8 +129,8 @@ static const struct ff_framework rows[] = {
 				.passes = 4},
 		{.name = "examples-mxnet",
 				.summary = "the same in MxNet",
-				.operator_us = 59,
-				.calls = true,
+				.hosts.operator_us = 59,
+				.hosts.calls = true,
 				.times = 1.14,
 				.products = true,
 				.copies = true,
@@ -170,7 +170,7 @@ static int read_number(const char *text, struct ff_framework *f, struct ff_error
 		return ff_fail(err, FF_E_INPUT,
 				"expected a number from 0 to %g behind the colon, not \"%.60s\"",
 				MOST, text + 1);
-	*(f->times > 0 ? &f->times : &f->operator_us) = v;
+	*(f->times > 0 ? &f->times : &f->hosts.operator_us) = v;
 	return FF_OK;
 }
 
@@ -562,7 +562,7 @@ static bool is_message(const struct ff_schedule *s, const struct ff_task *t)
 bool ff_framework_awaits(
 		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t)
 {
-	return f->waits && ff_task_moves_edge(t) && t->move->kind == FF_MOVE_POINT_TO_POINT &&
+	return f->hosts.waits && ff_task_moves_edge(t) && t->move->kind == FF_MOVE_POINT_TO_POINT &&
 	       is_message(s, t);
 }
 
@@ -572,7 +572,7 @@ static uint32_t operators(const struct ff_framework *f, const struct ff_work *w)
 	struct ff_kernel_shape kernel[FF_MOST_KERNELS], call[FF_FRAMEWORK_KERNELS];
 	uint32_t n = ff_work_kernels(w, kernel);
 
-	if (f->calls)
+	if (f->hosts.calls)
 		return ff_framework_kernels(f, w, call);
 	if (n == 1 && is_apart(f, &kernel[0]))
 		return ff_dtype_bytes(kernel[0].type) < 4 ? 5 : 3;
@@ -585,9 +585,9 @@ double ff_framework_issue_us(
 	struct ff_work work;
 
 	if (ff_task_moves_edge(t))
-		return is_message(s, t) ? f->operator_us : 0;
+		return is_message(s, t) ? f->hosts.operator_us : 0;
 	if (!ff_task_computes_part(t))
-		return f->operator_us;
+		return f->hosts.operator_us;
 	ff_task_work(s, t, &work);
-	return operators(f, &work) * f->operator_us;
+	return operators(f, &work) * f->hosts.operator_us;
 }
