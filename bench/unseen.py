@@ -30,9 +30,11 @@ float32 that frameworks multiply in TF32.  Sources:
 
 What is left out, and why: steps on several DGX-1; BERT's pre-training of 2021 in PyTorch, on bins of shorter sequences
 (of 2020 it tells all words, modeling.py @ 1d4211f); AlexNet of MxNet, which is another; U-Net on 8 GPUs, which waits
-for images from the host (4.7 times one GPU); steps of torch.compile, float8 or context parallelism; 76 billion parameters on 1,024 GPUs on, which take minutes to price, as do those of 530 billion that are there: --seconds.  Megatron-LM's table of 2021 names no micro-batches: they have four samples.  Batches of BERT that are
-put together from more than 16 micro-batches are cut to 16, as an update is hardly a part of them.  BERT of TensorFlow
-on several DGX-2 is of DGX-2H, of 450 W.  Tables of DLRM have a million rows at most.
+for images from the host (4.7 times one GPU); steps of torch.compile, float8 or context parallelism; GPTs from 76
+billion parameters on 1,024 A100 on, which take minutes to price, as do those of 530 billion that are there: --seconds.
+Megatron-LM's table of 2021 names no micro-batches: they have four samples.  Batches of BERT that are put together from
+more than 16 micro-batches are cut to 16, as an update is hardly a part of them.  BERT of TensorFlow on several DGX-2 is
+of DGX-2H, of 450 W.  Tables of DLRM have a million rows at most.
 
 Printed are, by source, machine, type, network and number of devices, the mean absolute and signed errors of steps as
 their frameworks execute them (ffsearch --framework), by the numbers that were fitted to other tables.  OUT/unseen.json
