@@ -87,6 +87,7 @@ WITHIN = {
     "graphs/import/operators": "graphs/import",
     "graphs/operator/rows": "graphs/operator",
     "simulator/evaluate/bytes": "simulator/evaluate",
+    "simulator/evaluate/shortcuts": "simulator/evaluate",
 }
 SUFFIXES = (".c", ".cu", ".h", ".cuh")
 ROOTS = ("include", "graphs", "simulator", "planner", "runtime", "runtime/cuda/core")  # what -I names
@@ -99,7 +100,6 @@ WIDE = {
 CROWDED = {
     "include/ff": "public headers, one noun each",
     "graphs/operator/rows": "a file for each operator",
-    "simulator/evaluate": "one evaluator, in a file for each part of its state",
 }
 ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort"}
 

@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "busy.h"
 #include "bytes/account.h"
 #include "bytes/columns.h"
 #include "bytes/dropped.h"
-#include "early.h"
-#include "fold.h"
 #include "home.h"
 #include "memos.h"
 #include "ordered.h"
 #include "place.h"
-#include "stretch.h"
+#include "shortcuts/busy.h"
+#include "shortcuts/early.h"
+#include "shortcuts/fold.h"
+#include "shortcuts/stretch.h"
 
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
 #define REMEMBER 64u   /* proposals whose bytes were counted, before they count half */

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "busy.h"
 #include "evaluate.h"
 #include "ff/micro.h"
 #include "ff/saturate.h"
 #include "reorder.h"
+#include "shortcuts/busy.h"
 
 /* Blocks held before memos are emptied, so that long searches stay small; more where the
  * current strategy alone takes as much. */

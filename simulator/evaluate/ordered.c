@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "bytes/account.h"
-#include "fold.h"
 #include "place.h"
+#include "shortcuts/fold.h"
 
 static int allocate(struct ff_trial *e, struct ff_order *o, struct ff_error *err)
 {

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#include "busy.h"
 #include "ff/program_phases.h"
 #include "ff/sharing.h"
+#include "shortcuts/busy.h"
 
 /* Moves are counted so many values behind where they are fetched from the host's memory. */
 #define COUNT_BEHIND 4

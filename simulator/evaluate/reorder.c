@@ -5,12 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "busy.h"
-#include "early.h"
 #include "evaluate.h"
 #include "ff/sharing.h"
 #include "ordered.h"
 #include "place.h"
+#include "shortcuts/busy.h"
+#include "shortcuts/early.h"
 
 static bool use_differs(const struct ff_trial *e, uint32_t edge)
 {

@@ -14,11 +14,11 @@
 #include <string.h>
 
 #include "adding.h"
-#include "early.h"
-#include "fold.h"
 #include "lanes.h"
 #include "place.h"
-#include "stretch.h"
+#include "shortcuts/early.h"
+#include "shortcuts/fold.h"
+#include "shortcuts/stretch.h"
 
 /* A task while the walk tells it: a move, or one of a bucket. */
 struct timed_task {

@@ -23,9 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "evaluate/trial.h"
 #include "ff/program_phases.h"
 #include "stretch.h"
-#include "trial.h"
 
 int ff_fold_create(struct ff_trial *e, struct ff_error *err)
 {

@@ -3,7 +3,7 @@
 #ifndef FF_SIMULATOR_BUSY_H
 #define FF_SIMULATOR_BUSY_H
 
-#include "trial.h"
+#include "evaluate/trial.h"
 
 /* Of the blocks in place; then, of a proposal, without what it touches, and
  * with what has come in its place. */

@@ -3,7 +3,7 @@
 #ifndef FF_SIMULATOR_EARLY_H
 #define FF_SIMULATOR_EARLY_H
 
-#include "trial.h"
+#include "evaluate/trial.h"
 
 /* Before a proposal, once its blocks are in place, in the pass before the
  * snapshot `s` behind all of forward that it changes, as the pass begins, when it has come to

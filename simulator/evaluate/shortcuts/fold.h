@@ -2,7 +2,7 @@
 #ifndef FF_SIMULATOR_FOLD_H
 #define FF_SIMULATOR_FOLD_H
 
-#include "trial.h"
+#include "evaluate/trial.h"
 
 int ff_fold_create(struct ff_trial *e, struct ff_error *err);
 /* For a new program. */

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "lane_runs.h"
+#include "evaluate/lane_runs.h"
 
 #define CHECK_EVERY 16 /* proposals, of which one is timed whatever was found */
 #define TRUST 64       /* a reason is trusted while fewer than one in so many is wrong */

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adding.h"
+#include "evaluate/adding.h"
+#include "evaluate/lane_runs.h"
 #include "ff/grow.h"
 #include "ff/program_phases.h"
-#include "lane_runs.h"
 
 void ff_stretch_begin(struct ff_trial *e)
 {

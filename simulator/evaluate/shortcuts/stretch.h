@@ -4,7 +4,7 @@
 #ifndef FF_SIMULATOR_STRETCH_H
 #define FF_SIMULATOR_STRETCH_H
 
-#include "trial.h"
+#include "evaluate/trial.h"
 
 /* A pass begins: none of its stretches is there yet. */
 void ff_stretch_begin(struct ff_trial *e);
