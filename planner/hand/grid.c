@@ -7,44 +7,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ff/micro.h"
 #include "space/repeats.h"
 #include "space/space.h"
 
 #define WALK_SHARE 0.75 /* of the time, before it is asked how few blocks are recomputed, */
 #define MOST_FEWER 8    /* of so many that recompute all, the fastest */
 
-/* Axes: stages and devices that share a product are divisors of the devices, which need not be a
- * power of two: three nodes suggest three stages; micro-batches are powers of two. */
-enum { STAGES, TENSOR, SPLIT, UPDATES, AGAIN, MICRO, ORDER, AXES };
-static const uint8_t sizes[AXES] = {0, 0, 4, 5, 3, 11, 6}; /* 0: as many divisors as there are */
-static const uint32_t largest[] = {[STAGES] = 16, [TENSOR] = 8};
-enum { DIVISORS = 16 };
-static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
-static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3", ",zero-3,hybrid"};
-static const char *const recomputed[] = {"", ",recompute=light", ",recompute"};
-enum { HYBRID = 4 }; /* of updates */
-enum { NOTHING, LIGHT, WHOLE };
-/* Either side of 1F1B fills its bubbles, by other means. */
-enum { PLAIN = 2 };
-static const char *const orders[] = {
-		",zb-v", ",zb-h1", "", ",interleave=2", ",interleave=3", ",interleave=4"};
-
-struct place {
-	uint8_t at[AXES];
-};
-
 /* A place that is to be tried; of several the one of least `key`, and of those the first.  Keys of
  * where to begin are negative. */
 struct due {
-	struct place place;
+	struct ff_place place;
 	double key;
 	bool fits; /* what it is a neighbour of */
 };
 
 /* What fits by the account of memory, and is laid out when the walk is over, if it is the best. */
 struct waiting {
-	struct place place;
+	struct ff_place place;
 	double step_us;
 };
 
@@ -56,8 +35,7 @@ struct list {
 struct walk {
 	const struct ff_grid *grid;
 	struct ff_arena *a;
-	uint32_t divisor[2][DIVISORS]; /* of STAGES and TENSOR, ascending from 1 */
-	uint8_t sizes[AXES];
+	struct ff_places places;
 	struct ff_strategy best;
 	struct ff_evaluation at_best; /* step_us INFINITY: nothing fits yet */
 	char name[FF_GRID_NAME];
@@ -67,7 +45,6 @@ struct walk {
 	uint32_t n_due;
 	struct list waiting; /* likewise */
 	struct list whole;   /* what fits, and recomputes blocks whole */
-	uint32_t n_blocks;
 	double memory_bytes; /* of all devices together */
 };
 
@@ -159,79 +136,13 @@ static int try_now(struct walk *x, const char *name, struct ff_error *err)
 	return try(x, name, false, &at, &late, err);
 }
 
-static bool is_searched(const struct ff_space *s, uint32_t micro_batches)
+/* ---- what is due ---- */
+
+static void make_due(struct walk *x, const struct ff_place *p, double key, bool fits)
 {
-	const uint32_t *micro;
-	uint32_t n = ff_space_micro(s, &micro);
+	uint32_t number = ff_place_number(&x->places, p);
 
-	for (uint32_t i = 0; i < n; i++)
-		if (micro[i] == micro_batches)
-			return true;
-	return false;
-}
-
-/* Whether the grid has so many micro-batches, `share` samples all together. */
-static bool has_micro(const struct walk *x, uint32_t m, uint32_t share)
-{
-	return m <= FF_MAX_MICRO_BATCHES && share && share % m == 0 &&
-	       (x->grid->samples || is_searched(x->grid->space, m));
-}
-
-/* ---- places ---- */
-
-static uint32_t number_of(const struct walk *x, const struct place *p)
-{
-	uint32_t number = 0;
-
-	for (uint32_t i = 0; i < AXES; i++)
-		number = number * x->sizes[i] + p->at[i];
-	return number;
-}
-
-static uint32_t places(const struct walk *x)
-{
-	uint32_t n = 1;
-
-	for (uint32_t i = 0; i < AXES; i++)
-		n *= x->sizes[i];
-	return n;
-}
-
-static uint32_t stages_of(const struct walk *x, const struct place *p)
-{
-	return x->divisor[STAGES][p->at[STAGES]];
-}
-
-static uint32_t tensor_of(const struct walk *x, const struct place *p)
-{
-	return x->divisor[TENSOR][p->at[TENSOR]];
-}
-
-/* Whether the grid has it: devices and samples are shared out evenly, and only what is shared by
- * several is split further. */
-static bool is_there(const struct walk *x, const struct place *p)
-{
-	const struct ff_grid *on = x->grid;
-	uint32_t n = on->machine->n_devices, each = tensor_of(x, p) * stages_of(x, p);
-
-	if (on->samples && (each > 1 || p->at[SPLIT]))
-		return false;
-	if (n % each || (!p->at[TENSOR] && (p->at[SPLIT] & 1)))
-		return false;
-	if (p->at[UPDATES] == HYBRID &&
-			(!ff_machine_shards(on->machine, tensor_of(x, p)) ||
-					on->machine->nodes[0].count % tensor_of(x, p)))
-		return false;
-	if (p->at[ORDER] != PLAIN && (!p->at[STAGES] || 1u << p->at[MICRO] < stages_of(x, p)))
-		return false;
-	return has_micro(x, 1u << p->at[MICRO], (uint32_t)on->graph->batch / (n / each));
-}
-
-static void make_due(struct walk *x, const struct place *p, double key, bool fits)
-{
-	uint32_t number = number_of(x, p);
-
-	if (x->seen[number] || !is_there(x, p))
+	if (x->seen[number] || !ff_place_is_there(&x->places, p))
 		return;
 	x->seen[number] = true;
 	x->due[x->n_due++] = (struct due){*p, key, fits};
@@ -240,47 +151,32 @@ static void make_due(struct walk *x, const struct place *p, double key, bool fit
 /* What helps only where memory lacks is no neighbour of what fits, and what needs more memory none
  * of what does not. */
 static bool is_promising(
-		const struct place *p, uint32_t axis, bool up, const struct ff_evaluation *at)
+		const struct ff_place *p, uint32_t axis, bool up, const struct ff_evaluation *at)
 {
-	if (axis == AGAIN)
+	if (axis == FF_PLACE_AGAIN)
 		return at->fits != up;
-	return axis != MICRO || p->at[STAGES] || at->fits != up;
+	return axis != FF_PLACE_MICRO || p->at[FF_PLACE_STAGES] || at->fits != up;
 }
 
-/* One step along an axis; of two ways to split further either is a step by itself.  False: there is
- * none. */
-static bool step(const struct walk *x, struct place *p, uint32_t axis, bool up)
+static void make_neighbours_due(struct walk *x, const struct ff_place *p,
+		const struct ff_evaluation *at, double key)
 {
-	uint8_t *at = &p->at[axis];
-
-	if (axis == SPLIT)
-		*at ^= up ? 1 : 2;
-	else if (up ? *at + 1 == x->sizes[axis] : !*at)
-		return false;
-	else
-		*at = (uint8_t)(up ? *at + 1 : *at - 1);
-	return true;
-}
-
-static void make_neighbours_due(
-		struct walk *x, const struct place *p, const struct ff_evaluation *at, double key)
-{
-	for (uint32_t i = 0; i < 2 * AXES; i++) {
+	for (uint32_t i = 0; i < 2 * FF_PLACE_AXES; i++) {
 		uint32_t axis = i / 2;
 		bool up = i % 2 == 0;
-		struct place next = *p;
+		struct ff_place next = *p;
 
-		if (step(x, &next, axis, up) && is_promising(p, axis, up, at))
+		if (ff_place_step(&x->places, &next, axis, up) && is_promising(p, axis, up, at))
 			make_due(x, &next, key, at->fits);
 	}
 }
 
 /* Weights and gradients where updates alone are cut flat, as a share of memory: at best each device
  * of a stage that shares products has as much of them as any other. */
-static double room_taken(const struct walk *x, const struct place *p)
+static double room_taken(const struct walk *x, const struct ff_place *p)
 {
 	const struct ff_grid *on = x->grid;
-	uint32_t shares = tensor_of(x, p) * stages_of(x, p);
+	uint32_t shares = ff_place_tensor(&x->places, p) * ff_place_stages(&x->places, p);
 	int64_t bytes = ff_graph_parameters(on->graph) *
 			(ff_dtype_bytes(on->graph->dtype) + FF_F32_BYTES);
 
@@ -288,9 +184,11 @@ static double room_taken(const struct walk *x, const struct place *p)
 }
 
 /* What needs least memory but for micro-batches: it is likely to fit where little does. */
-static struct place frugal(void)
+static struct ff_place frugal(void)
 {
-	return (struct place){.at = {[UPDATES] = 3, [AGAIN] = WHOLE, [ORDER] = PLAIN}};
+	return (struct ff_place){.at = {[FF_PLACE_UPDATES] = FF_PLACE_ZERO_3,
+						 [FF_PLACE_AGAIN] = FF_PLACE_WHOLE,
+						 [FF_PLACE_ORDER] = FF_PLACE_1F1B}};
 }
 
 static bool is_power_of_two(uint32_t n)
@@ -299,12 +197,13 @@ static bool is_power_of_two(uint32_t n)
 }
 
 /* Micro-batches enough to fill the stages, or as many as there may be. */
-static void fill_stages(const struct walk *x, struct place *p)
+static void fill_stages(const struct walk *x, struct ff_place *p)
 {
-	p->at[MICRO] = 0;
-	while (p->at[STAGES] && 1u << p->at[MICRO] < 2 * stages_of(x, p))
-		p->at[MICRO]++;
-	for (; !is_there(x, p) && p->at[MICRO]; p->at[MICRO]--)
+	p->at[FF_PLACE_MICRO] = 0;
+	while (p->at[FF_PLACE_STAGES] &&
+			1u << p->at[FF_PLACE_MICRO] < 2 * ff_place_stages(&x->places, p))
+		p->at[FF_PLACE_MICRO]++;
+	for (; !ff_place_is_there(&x->places, p) && p->at[FF_PLACE_MICRO]; p->at[FF_PLACE_MICRO]--)
 		continue;
 }
 
@@ -314,19 +213,20 @@ static void fill_stages(const struct walk *x, struct place *p)
  * is to be filled, with what is frugal before them.  `roomy`: but for those that cannot fit. */
 static void make_first_due(struct walk *x, bool roomy)
 {
-	struct place least = frugal();
+	struct ff_place least = frugal();
 
 	if (x->grid->fill)
 		make_due(x, &least, -3, true);
-	for (uint8_t p = 0; p < x->sizes[STAGES]; p++)
-		for (uint8_t t = 0; t < x->sizes[TENSOR]; t++)
+	for (uint8_t p = 0; p < x->places.sizes[FF_PLACE_STAGES]; p++)
+		for (uint8_t t = 0; t < x->places.sizes[FF_PLACE_TENSOR]; t++)
 			for (uint8_t split = 0; split < 2; split++) {
-				struct place at = {{p, t, split, 1, 0, 0, PLAIN}};
+				struct ff_place at = {{p, t, split, 1, 0, 0, FF_PLACE_1F1B}};
 				double taken = room_taken(x, &at);
 
-				if (!is_power_of_two(tensor_of(x, &at)) ||
-						(!is_power_of_two(stages_of(x, &at)) &&
-								stages_of(x, &at) !=
+				if (!is_power_of_two(ff_place_tensor(&x->places, &at)) ||
+						(!is_power_of_two(ff_place_stages(
+								 &x->places, &at)) &&
+								ff_place_stages(&x->places, &at) !=
 										x->grid->machine->n_nodes))
 					continue;
 				fill_stages(x, &at);
@@ -337,12 +237,9 @@ static void make_first_due(struct walk *x, bool roomy)
 
 static void make_all_due(struct walk *x)
 {
-	for (uint32_t number = 0, n = places(x); number < n; number++) {
-		uint32_t rest = number;
-		struct place p;
+	for (uint32_t number = 0, n = ff_places_count(&x->places); number < n; number++) {
+		struct ff_place p = ff_place_at(&x->places, number);
 
-		for (uint32_t i = AXES; i-- > 0; rest /= x->sizes[i])
-			p.at[i] = (uint8_t)(rest % x->sizes[i]);
 		make_due(x, &p, -1, true);
 	}
 }
@@ -362,11 +259,11 @@ static uint32_t find_due(const struct walk *x, bool fits)
 
 /* Where to begin, then in turn the neighbour of what fits and of what does not: on from the one it
  * becomes faster, on from the other the fastest may come to fit. */
-static struct place take_due(struct walk *x)
+static struct ff_place take_due(struct walk *x)
 {
 	uint32_t fitting = find_due(x, true), other = find_due(x, false), at = fitting;
 	bool begins = fitting != FF_NONE && x->due[fitting].key < 0;
-	struct place place;
+	struct ff_place place;
 
 	if (fitting == FF_NONE || (other != FF_NONE && !begins && x->tried % 2))
 		at = other;
@@ -385,17 +282,7 @@ static double key_of(const struct walk *x, const struct ff_evaluation *at)
 	return at->step_us * (1 + (double)at->over_bytes / x->memory_bytes);
 }
 
-static void name_place(const struct walk *x, const struct place *p, char name[FF_GRID_NAME])
-{
-	uint32_t tensor = tensor_of(x, p), stages = stages_of(x, p);
-
-	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s", tensor,
-			x->grid->machine->n_devices / tensor / stages, stages, 1u << p->at[MICRO],
-			splits[p->at[SPLIT]], updates[p->at[UPDATES]], recomputed[p->at[AGAIN]],
-			orders[p->at[ORDER]]);
-}
-
-static void add(struct list *l, const struct place *p, const struct ff_evaluation *at)
+static void add(struct list *l, const struct ff_place *p, const struct ff_evaluation *at)
 {
 	l->at[l->n++] = (struct waiting){*p, at->step_us};
 }
@@ -415,18 +302,18 @@ static bool take_fastest(struct list *l, struct waiting *ret)
 	return true;
 }
 
-static int try_place(struct walk *x, const struct place *p, struct ff_error *err)
+static int try_place(struct walk *x, const struct ff_place *p, struct ff_error *err)
 {
 	struct ff_evaluation at;
 	char name[FF_GRID_NAME];
 	bool late;
 	int code;
 
-	name_place(x, p, name);
+	ff_place_name(&x->places, p, name);
 	code = try(x, name, true, &at, &late, err);
 	if (code == FF_OK && late)
 		add(&x->waiting, p, &at);
-	if (code == FF_OK && at.fits && p->at[AGAIN] == WHOLE)
+	if (code == FF_OK && at.fits && p->at[FF_PLACE_AGAIN] == FF_PLACE_WHOLE)
 		add(&x->whole, p, &at);
 	if (code == FF_OK && !x->grid->whole && at.step_us > 0)
 		make_neighbours_due(x, p, &at, key_of(x, &at));
@@ -445,7 +332,7 @@ static int try_waiting(struct walk *x, struct ff_error *err)
 
 		if (next.step_us >= x->at_best.step_us || (!first && time_is_up(x, 1)))
 			break;
-		name_place(x, &next.place, name);
+		ff_place_name(&x->places, &next.place, name);
 		code = try_now(x, name, err);
 	}
 	return code;
@@ -454,13 +341,13 @@ static int try_waiting(struct walk *x, struct ff_error *err)
 /* ---- some blocks recomputed ---- */
 
 /* `p`, but that `n` blocks of a stage are recomputed whole. */
-static int try_blocks(struct walk *x, const struct place *p, uint32_t n, struct ff_evaluation *at,
-		struct ff_error *err)
+static int try_blocks(struct walk *x, const struct ff_place *p, uint32_t n,
+		struct ff_evaluation *at, struct ff_error *err)
 {
 	char name[FF_GRID_NAME], count[24];
 	bool late;
 
-	name_place(x, p, name);
+	ff_place_name(&x->places, p, name);
 	snprintf(count, sizeof(count), ",recompute=%u", n);
 	if (strlen(name) + strlen(count) < sizeof(name))
 		strcat(name, count);
@@ -469,14 +356,14 @@ static int try_blocks(struct walk *x, const struct place *p, uint32_t n, struct 
 
 /* How few blocks have to be recomputed whole; of the others what `others` says is.  None that is no
  * faster than the best is looked for. */
-static int find_fewest(struct walk *x, struct place p, uint8_t others, struct ff_error *err)
+static int find_fewest(struct walk *x, struct ff_place p, uint8_t others, struct ff_error *err)
 {
-	uint32_t stages = stages_of(x, &p) * (p.at[ORDER] > PLAIN ? p.at[ORDER] : 1u);
-	uint32_t least = 1, most = (x->n_blocks + stages - 1) / stages;
+	uint32_t stages = ff_place_stages(&x->places, &p) * ff_place_chunks(&x->places, &p);
+	uint32_t least = 1, most = (x->places.n_blocks + stages - 1) / stages;
 	struct ff_evaluation at;
 	int code;
 
-	p.at[AGAIN] = others;
+	p.at[FF_PLACE_AGAIN] = others;
 	if (most < 2)
 		return FF_OK;
 	code = try_blocks(x, &p, least, &at, err);
@@ -503,9 +390,9 @@ static int try_fewer(struct walk *x, struct ff_error *err)
 	for (uint32_t i = 0; i < MOST_FEWER && code == FF_OK && take_fastest(&x->whole, &next);
 			i++) {
 		if (!stopped(x, 1))
-			code = find_fewest(x, next.place, NOTHING, err);
+			code = find_fewest(x, next.place, FF_PLACE_NOTHING, err);
 		if (code == FF_OK && !stopped(x, 1))
-			code = find_fewest(x, next.place, LIGHT, err);
+			code = find_fewest(x, next.place, FF_PLACE_LIGHT, err);
 	}
 	return code;
 }
@@ -526,12 +413,12 @@ static int try_others(struct walk *x, struct ff_error *err)
 static int try_frugal(struct walk *x, struct ff_error *err)
 {
 	uint32_t share = (uint32_t)x->grid->graph->batch / x->grid->machine->n_devices;
-	struct place p = frugal();
+	struct ff_place p = frugal();
 	int code = try_place(x, &p, err);
 
-	for (uint8_t i = 0; i < x->sizes[MICRO]; i++)
-		if (has_micro(x, 1u << i, share))
-			p.at[MICRO] = i;
+	for (uint8_t i = 0; i < x->places.sizes[FF_PLACE_MICRO]; i++)
+		if (ff_places_have_micro(&x->places, 1u << i, share))
+			p.at[FF_PLACE_MICRO] = i;
 	if (code == FF_OK && !isfinite(x->at_best.step_us))
 		code = try_place(x, &p, err);
 	if (code == FF_OK && !isfinite(x->at_best.step_us))
@@ -539,24 +426,22 @@ static int try_frugal(struct walk *x, struct ff_error *err)
 	return code;
 }
 
-static void list_divisors(struct walk *x)
-{
-	memcpy(x->sizes, sizes, sizeof(sizes));
-	for (uint32_t axis = STAGES; axis <= TENSOR; axis++)
-		for (uint32_t i = 1; i <= largest[axis]; i++)
-			if (x->grid->machine->n_devices % i == 0)
-				x->divisor[axis][x->sizes[axis]++] = i;
-}
-
 static int create(struct walk *x, struct ff_error *err)
 {
+	const struct ff_grid *on = x->grid;
 	struct ff_repeats repeats;
+	int code = ff_repeats_find(on->graph, 1, x->a, &repeats, err);
 	uint32_t n;
-	int code;
 
-	list_divisors(x);
-	n = places(x);
-
+	if (code < 0)
+		return code;
+	x->places = (struct ff_places){.graph = on->graph,
+			.machine = on->machine,
+			.space = on->space,
+			.samples = on->samples,
+			.n_blocks = repeats.n_blocks};
+	ff_places_init(&x->places);
+	n = ff_places_count(&x->places);
 	x->at_best = (struct ff_evaluation){.step_us = INFINITY};
 	x->seen = ff_arena_array(x->a, n, sizeof(*x->seen));
 	x->due = ff_arena_array(x->a, n, sizeof(*x->due));
@@ -565,11 +450,9 @@ static int create(struct walk *x, struct ff_error *err)
 	if (!x->seen || !x->due || !x->waiting.at || !x->whole.at)
 		return ff_fail_memory(err);
 	memset(x->seen, 0, n * sizeof(*x->seen));
-	for (uint32_t d = 0; d < x->grid->machine->n_devices; d++)
-		x->memory_bytes += (double)ff_device_kind(x->grid->machine, d)->memory_bytes;
-	code = ff_repeats_find(x->grid->graph, 1, x->a, &repeats, err);
-	x->n_blocks = code == FF_OK ? repeats.n_blocks : 0;
-	return code == FF_OK ? ff_strategy_create(x->grid->graph, x->a, &x->best, err) : code;
+	for (uint32_t d = 0; d < on->machine->n_devices; d++)
+		x->memory_bytes += (double)ff_device_kind(on->machine, d)->memory_bytes;
+	return ff_strategy_create(on->graph, x->a, &x->best, err);
 }
 
 /* Tries what is due in `share` of the time. */
@@ -578,7 +461,7 @@ static int walk(struct walk *x, double share, struct ff_error *err)
 	int code = FF_OK;
 
 	while (x->n_due && code == FF_OK && !stopped(x, share)) {
-		struct place p = take_due(x);
+		struct ff_place p = take_due(x);
 
 		code = try_place(x, &p, err);
 	}

@@ -3,9 +3,7 @@
 #ifndef FF_PLANNER_GRID_H
 #define FF_PLANNER_GRID_H
 
-#include "ff/search.h"
-
-#define FF_GRID_NAME 96
+#include "places.h"
 
 struct ff_grid {
 	struct ff_evaluator *evaluator; /* left with another strategy */

@@ -2,6 +2,7 @@
 #include "../../planner/hand/grid.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "../check_main.h"
 #include "ff/zoo.h"
@@ -152,6 +153,65 @@ START_TEST(test_has_a_stage_a_node)
 }
 END_TEST
 
+/* How many places have V stages a device of P shares in turn. */
+static uint32_t count_turns(const struct ff_places *x, uint32_t stages, uint32_t v)
+{
+	char turns[24];
+	uint32_t n = 0;
+
+	snprintf(turns, sizeof(turns), ",interleave=%u", v);
+	for (uint32_t i = 0; i < ff_places_count(x); i++) {
+		struct ff_place p = ff_place_at(x, i);
+		char name[FF_GRID_NAME];
+		size_t length;
+
+		ck_assert_uint_eq(ff_place_number(x, &p), i);
+		ff_place_name(x, &p, name);
+		length = strlen(name);
+		if (ff_place_is_there(x, &p) && ff_place_stages(x, &p) == stages &&
+				length > strlen(turns) &&
+				!strcmp(name + length - strlen(turns), turns)) {
+			ck_assert_uint_eq(ff_place_chunks(x, &p), v);
+			n++;
+		}
+	}
+	return n;
+}
+
+/* Stages in turn have equally many blocks, where they can: of 20 blocks two shares have 10 each,
+ * four 5, so that two numbers that do not divide these are there as well; of 7 two have no half. */
+START_TEST(test_turns_divide_blocks)
+{
+	static const struct {
+		uint32_t blocks, stages, turns[3];
+	} cases[] = {{20, 2, {2, 5, 10}}, {20, 4, {2, 3, 5}}, {7, 2, {2, 3, 4}}, {4, 4, {2, 3, 4}},
+			{18, 2, {2, 3, 9}}};
+	struct ff_machine m = fixture_machine(
+			&(struct fixture_machine){1, 4, true, (int64_t)1 << 34, 1e4, 1e3}, &arena);
+	struct ff_graph g = three_layers();
+	struct looking l = open_looking(&g, &m, 0);
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ff_places x = {.graph = &g,
+				.machine = &m,
+				.space = l.space,
+				.n_blocks = cases[i].blocks};
+
+		ff_places_init(&x);
+		for (uint32_t v = 2; v <= 20; v++) {
+			bool is = v == cases[i].turns[0] || v == cases[i].turns[1] ||
+				  v == cases[i].turns[2];
+			bool has = count_turns(&x, cases[i].stages, v) > 0;
+
+			ck_assert_msg(has == is, "%u blocks, %u stages, %u in turn: %s",
+					cases[i].blocks, cases[i].stages, v,
+					has ? "there" : "missing");
+		}
+	}
+	close_looking(&l);
+}
+END_TEST
+
 /* The least memory of which `name` is said to need nothing more. */
 static int64_t least_bytes(const struct ff_graph *g, const struct ff_machine *m, const char *name)
 {
@@ -288,6 +348,7 @@ static Suite *suite(void)
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_has_zero_bubbles);
 	tcase_add_test(c, test_has_a_stage_a_node);
+	tcase_add_test(c, test_turns_divide_blocks);
 	tcase_add_test(c, test_has_some_blocks);
 	tcase_add_test(c, test_in_a_hurry);
 	tcase_add_test(c, test_lays_out_late);

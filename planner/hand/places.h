@@ -1,0 +1,64 @@
+/* The places of a grid of strategies by hand: its axes, which places there are, and what each is
+ * called.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_PLACES_H
+#define FF_PLANNER_PLACES_H
+
+#include "ff/search.h"
+
+#define FF_GRID_NAME 96
+
+/* Stages and devices that share a product are divisors of the devices, which need not be a power
+ * of two: three nodes suggest three stages; micro-batches are powers of two. */
+enum {
+	FF_PLACE_STAGES,
+	FF_PLACE_TENSOR,
+	FF_PLACE_SPLIT,
+	FF_PLACE_UPDATES,
+	FF_PLACE_AGAIN,
+	FF_PLACE_MICRO,
+	FF_PLACE_ORDER,
+	FF_PLACE_AXES
+};
+enum { FF_PLACE_ZERO_3 = 3, FF_PLACE_HYBRID };             /* of updates */
+enum { FF_PLACE_NOTHING, FF_PLACE_LIGHT, FF_PLACE_WHOLE }; /* that is computed again */
+/* Either side of 1F1B fills its bubbles, by other means: halves of backward, or more stages. */
+enum { FF_PLACE_ZB_V, FF_PLACE_ZB_H1, FF_PLACE_1F1B };
+
+struct ff_place {
+	uint8_t at[FF_PLACE_AXES];
+};
+
+#define FF_PLACE_DIVISORS 16
+#define FF_PLACE_CHUNKS 3 /* numbers of stages in turn, for each number of stages */
+struct ff_places {
+	const struct ff_graph *graph;
+	const struct ff_machine *machine;
+	const struct ff_space *space;
+	bool samples; /* nothing but samples is split */
+	uint32_t n_blocks;
+	uint32_t divisor[2][FF_PLACE_DIVISORS]; /* of STAGES and TENSOR, ascending from 1 */
+	uint32_t chunks[FF_PLACE_DIVISORS][FF_PLACE_CHUNKS]; /* by place of STAGES, ascending */
+	uint8_t sizes[FF_PLACE_AXES];
+};
+
+/* The first four members and n_blocks (0: none is repeated) are set. */
+void ff_places_init(struct ff_places *x);
+uint32_t ff_places_count(const struct ff_places *x);
+uint32_t ff_place_number(const struct ff_places *x, const struct ff_place *p);
+struct ff_place ff_place_at(const struct ff_places *x, uint32_t number);
+/* Whether the grid has it: devices and samples are shared out evenly, and only what is shared by
+ * several is split further. */
+bool ff_place_is_there(const struct ff_places *x, const struct ff_place *p);
+/* Whether the grid has so many micro-batches, `share` samples all together. */
+bool ff_places_have_micro(const struct ff_places *x, uint32_t m, uint32_t share);
+/* One step along an axis; of two ways to split further either is a step by itself.  False: there is
+ * none. */
+bool ff_place_step(const struct ff_places *x, struct ff_place *p, uint32_t axis, bool up);
+uint32_t ff_place_stages(const struct ff_places *x, const struct ff_place *p);
+/* Stages that a device has. */
+uint32_t ff_place_chunks(const struct ff_places *x, const struct ff_place *p);
+uint32_t ff_place_tensor(const struct ff_places *x, const struct ff_place *p);
+/* What --simulate calls it. */
+void ff_place_name(const struct ff_places *x, const struct ff_place *p, char name[FF_GRID_NAME]);
+
+#endif
