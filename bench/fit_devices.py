@@ -42,7 +42,7 @@ KINDS = {
     "V100-16GB": (80, 15.7e12, 125e12, 900e9, "SXM2: NVIDIA Tesla V100 whitepaper WP-08608-001"),
     "V100-32GB": (80, 15.7e12, 125e12, 900e9, "SXM2: NVIDIA V100 datasheet"),
     "V100-SXM3-32GB": (80, 16.35e12, 130.8e12, 981e9, "SXM3 of DGX-2, 350 W: 5120 units at 1597 MHz, HBM2 at 958 MHz, "
-                       "as its driver tells"),
+                       "as users report; no page of NVIDIA's was found"),
     "T4": (40, 8.1e12, 65e12, 320e9, "NVIDIA T4 datasheet"),
     "L4": (58, 30.3e12, 121e12, 300e9, "NVIDIA L4 datasheet"),
     "A100-PCIE-40GB": (108, 19.5e12, 312e12, 1555e9, "NVIDIA A100 datasheet"),

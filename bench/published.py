@@ -51,7 +51,7 @@ from concurrent import futures
 from typing import NamedTuple
 
 import compared
-from commands import run, save
+from commands import load, run, save
 
 # What a kind of device is called in graphs/machines, and of datasheets, dense: TFLOP/s float32 without tensor cores,
 # with TF32, 16 bit; GB/s; GiB; GB/s to others of the host in each direction.  V100 has no bfloat16: its float16 stands
@@ -127,6 +127,7 @@ def of_vtrain(r):
 
 GPTS = {"gpt2_large": (36, 1280, 20, 50257), "gpt3_xl": (24, 3072, 24, 50257), "gpt3_27": (32, 2560, 32, 50257),
         "opt_13": (24, 2048, 32, 50272)}
+RELU = {"opt_13"}  # in gelu's place
 WAYS = {"": (1, "megatron:1,1,1,1"), "dp4": (4, "data-parallel"), "tp4": (4, "megatron:4,1,1,1"),
         "pp4_1": (4, "megatron:1,1,4,1")}
 
@@ -222,6 +223,16 @@ def write_machine(path, gpu, gpus, tf32):
                 "nodes": [{"count": 1, "devices": gpus, "kind": name, "inside": inside}]})
 
 
+def replace_gelu(path):
+    """By relu, in a graph's file."""
+    graph = load(path)
+    for node in graph["nodes"]:
+        if node["op"] == "gelu":
+            node["op"] = "relu"
+            del node["approximate"]
+    save(path, graph)
+
+
 def is_communication(name):
     return name.startswith(COMMUNICATION)
 
@@ -267,11 +278,14 @@ class Predictor:
         self.graphs = {}
         os.makedirs(self.folder, exist_ok=True)
 
-    def graph(self, zoo):
-        if zoo not in self.graphs:
-            self.graphs[zoo] = os.path.join(self.folder, f"graph{len(self.graphs)}.json")
-            run(f"{self.o.build}/graphs/ffzoo", *zoo, "-o", self.graphs[zoo])
-        return self.graphs[zoo]
+    def graph(self, r):
+        key = r.zoo, r.network in RELU
+        if key not in self.graphs:
+            self.graphs[key] = path = os.path.join(self.folder, f"graph{len(self.graphs)}.json")
+            run(f"{self.o.build}/graphs/ffzoo", *r.zoo, "-o", path)
+            if r.network in RELU:
+                replace_gelu(path)
+        return self.graphs[key]
 
     def machine(self, r):
         nodes = -(-r.gpus // A_NODE)
@@ -287,7 +301,7 @@ class Predictor:
         """Of rows that share a graph, a machine and an optimizer, a list of plans each: of our runtime and of the
         framework by each number; or a sentence that says why not."""
         r = rows[0]
-        command = [f"{self.o.build}/bench/bench-frameworks", self.graph(r.zoo), "--machine", *self.machine(r),
+        command = [f"{self.o.build}/bench/bench-frameworks", self.graph(r), "--machine", *self.machine(r),
                    "--costs", self.o.costs, "--optimizer", r.optimizer or "sgd"]
         command += [w for n in numbers for w in ("--framework", f"{FRAMEWORKS[r.framework]}:{n}")]
         lines = [f"{'whole' if x.whole and x.gpus > 1 else 'tuned'} {x.strategy}\n" for x in rows]
@@ -322,7 +336,7 @@ def predict_all(rows, options):
     predictor, points, why = Predictor(options), [], {}
     groups = list(compared.by_key(rows, lambda r: (r.gpu, r.gpus, r.zoo, r.tf32, r.optimizer, r.framework)).values())
     for some in groups:  # what jobs share is made before
-        predictor.graph(some[0].zoo), predictor.machine(some[0])
+        predictor.graph(some[0]), predictor.machine(some[0])
     for i, found in enumerate(futures.ThreadPoolExecutor(options.jobs).map(predictor.predict, groups)):
         for r, x in zip(groups[i], found):
             if isinstance(x, str):

@@ -39,7 +39,7 @@ int ff_chain_look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_erro
 	return look_at(c, ff_starts[0], c->machine->nodes[0].count, a, &c->notes.node_us, err);
 }
 
-/* The same of what elimination finds in `space`. */
+/* A look at what elimination finds in `space`. */
 static int look_at_elimination(struct ff_chain *c, const struct ff_space *space, struct ff_arena *a,
 		struct ff_error *err)
 {
@@ -54,7 +54,7 @@ static int look_at_elimination(struct ff_chain *c, const struct ff_space *space,
 	return ff_chain_go_to_made(c, code, &s, &why, err);
 }
 
-/* The same of the grid on `m`. */
+/* A look at the best of the grid by hand on `m`. */
 static int look_at_grid(struct ff_chain *c, const struct ff_space *space,
 		const struct ff_machine *m, struct ff_arena *a, struct ff_error *err)
 {
@@ -70,7 +70,7 @@ static int look_at_grid(struct ff_chain *c, const struct ff_space *space,
 	return ff_chain_go_to_made(c, code, &s, &why, err);
 }
 
-/* What is sought on the first `n` devices. */
+/* A look at both on the first `n` devices, as far as `eliminates` and the space allow. */
 static int seek(struct ff_chain *c, uint32_t n, bool eliminates, struct ff_arena *a,
 		struct ff_error *err)
 {
@@ -118,7 +118,7 @@ int ff_chain_look_at_fewer(struct ff_chain *c, struct ff_arena *a, struct ff_err
 	return code;
 }
 
-/* The same of branches in `groups` groups of the first `n` devices, if by the prices of operators
+/* A look at branches in `groups` groups of the first `n` devices, if by the prices of operators
  * and moves that is better than *most_us, what all of them in a row take (INFINITY: it becomes
  * that). */
 static int look_at_groups(struct ff_chain *c, uint32_t n, uint32_t groups, double *most_us,

@@ -10,7 +10,6 @@ int ff_chain_look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_erro
  * far as data parallelism is the faster the fewer devices it has.  Small batches are launches and
  * latency, and from all devices no change of a few operators leads there. */
 int ff_chain_look_at_fewer(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
-
 /* A look at branches side by side, each on some of the devices, or of the first node's where data
  * parallelism is faster there. */
 int ff_chain_look_at_branches(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
