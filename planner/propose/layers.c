@@ -77,11 +77,11 @@ int ff_proposer_find_layers(struct ff_proposer *p, struct ff_arena *a, struct ff
 	return FF_OK;
 }
 
-/* Whether all parts of a config on a view have a device. */
-static bool has_devices(
-		const struct ff_proposer *p, const struct ff_node *n, const struct ff_config *c)
+/* Whether all parts of a config on a view that begins at `start` have a device. */
+static bool has_devices(const struct ff_proposer *p, const struct ff_node *n,
+		const struct ff_config *c, uint32_t start)
 {
-	uint32_t last = c->start + (c->replicas - 1u) * c->replica_stride;
+	uint32_t last = start + (c->replicas - 1u) * c->replica_stride;
 
 	for (uint32_t d = 0; d < n->n_dims; d++)
 		last += (c->degree[d] - 1u) * c->stride[d];
@@ -96,23 +96,23 @@ static uint32_t placed_with(const struct ff_graph *g, uint32_t node)
 	return g->edges[g->uses[g->values[g->nodes[node].out].first_use]].node;
 }
 
-/* What `c` of `node` is for `other`: in another stage it is on that one's devices.  False: there is
- * no saying. */
+/* Where `c` of `node` begins as config of `other`: in another stage it is on that one's devices.
+ * False: there is no saying. */
 static bool carry(const struct ff_proposer *p, uint32_t node, uint32_t other,
-		const struct ff_config *c, struct ff_config *ret)
+		const struct ff_config *c, uint16_t *start)
 {
 	const struct ff_strategy *s = p->base;
 	uint32_t at = placed_with(p->graph, node), to = placed_with(p->graph, other);
-	int32_t start;
+	int32_t moved;
 
-	*ret = *c;
+	*start = c->start;
 	if (!c->n_parts || s->stage[at] == s->stage[to])
 		return true;
-	start = (int32_t)c->start + s->config[to].start - s->config[at].start;
-	if (c->list || start < 0)
+	moved = (int32_t)c->start + s->config[to].start - s->config[at].start;
+	if (c->list || moved < 0)
 		return false;
-	ret->start = (uint16_t)start;
-	return has_devices(p, &p->graph->nodes[other], ret);
+	*start = (uint16_t)moved;
+	return has_devices(p, &p->graph->nodes[other], c, *start);
 }
 
 /* Each reach by how often one of it helped lately, as kinds are drawn. */
@@ -134,7 +134,7 @@ static uint32_t draw_reach(struct ff_proposer *p)
 void ff_propose_layers(struct ff_proposer *p)
 {
 	uint32_t end = p->t->n, most;
-	struct ff_config config;
+	uint16_t start;
 
 	p->reach = p->n_layers ? draw_reach(p) : FF_REACH_ONE;
 	if (p->reach == FF_REACH_ONE)
@@ -147,8 +147,8 @@ void ff_propose_layers(struct ff_proposer *p)
 
 		for (uint32_t k = 0; other != FF_NONE && k < most; k++) {
 			if (other != change.node &&
-					carry(p, change.node, other, &change.config, &config))
-				ff_transaction_set(p->t, other, &config);
+					carry(p, change.node, other, &change.config, &start))
+				ff_transaction_set(p->t, other, &change.config)->start = start;
 			other = p->next_layer[other];
 		}
 	}

@@ -44,13 +44,18 @@ void ff_transaction_clear(struct ff_transaction *t)
 	t->n = 0;
 }
 
-void ff_transaction_set(struct ff_transaction *t, uint32_t node, const struct ff_config *c)
+struct ff_config *ff_transaction_set(
+		struct ff_transaction *t, uint32_t node, const struct ff_config *c)
 {
+	struct ff_config *ret;
+
 	if (t->at[node] == 0) {
 		t->change[t->n++].node = node;
 		t->at[node] = t->n;
 	}
-	t->change[t->at[node] - 1].config = *c;
+	ret = &t->change[t->at[node] - 1].config;
+	*ret = *c;
+	return ret;
 }
 
 const struct ff_config *ff_proposer_config(const struct ff_proposer *p, uint32_t node)

@@ -15,8 +15,9 @@ struct ff_transaction {
 int ff_transaction_init(const struct ff_graph *g, struct ff_arena *a, struct ff_transaction *ret,
 		struct ff_error *err);
 void ff_transaction_clear(struct ff_transaction *t);
-/* A node that is changed already gets `c` instead. */
-void ff_transaction_set(struct ff_transaction *t, uint32_t node, const struct ff_config *c);
+/* A node that is changed already gets `c` instead.  What it has now, in the transaction. */
+struct ff_config *ff_transaction_set(
+		struct ff_transaction *t, uint32_t node, const struct ff_config *c);
 
 /* What became of the proposals of one kind. */
 struct ff_kind_record {
