@@ -422,11 +422,22 @@ static int64_t unfolded(const struct ff_work *w)
 	return share * row > CUDA_PLAN ? 0 : up(share * row, 64) + up(share * image, 64);
 }
 
-/* Of one tap: a product, and pixels that are gathered for it.  Forward in bfloat16 it is a plan. */
+/* Whole groups whose channels are units of 16 bytes. */
+static bool has_even_groups(const struct ff_work *w)
+{
+	const struct ff_region *weight = &w->in[w->node->n_data];
+	int64_t each = w->node->attrs.conv.out_channels / w->node->attrs.conv.groups;
+
+	return !cuts_groups(w) && each * type_bytes(w) % CUDA_UNIT == 0 &&
+	       ff_region_size(weight, 1) * type_bytes(w) % CUDA_UNIT == 0;
+}
+
+/* Of one tap: a product, one for each group, and pixels that are gathered for it.  Forward in
+ * bfloat16 it is a plan, unless there are groups. */
 static bool is_product(const struct ff_work *w)
 {
 	const struct ff_conv_attrs *a = &w->node->attrs.conv;
-	bool is = a->groups == 1 && (is_back(w) || ff_work_type(w) == FF_F32);
+	bool is = a->groups > 1 ? has_even_groups(w) : is_back(w) || ff_work_type(w) == FF_F32;
 
 	for (uint32_t i = 0; i < ff_op_row(w->node->op)->axes; i++)
 		is = is && a->kernel[i] == 1;
@@ -457,13 +468,21 @@ static int64_t cuda_transposed(const struct ff_work *w)
 	       (ff_work_type(w) == FF_F32 ? image / 4 * 5 : image + result(w, FF_F32_BYTES));
 }
 
+/* Whether the pixels that windows of one tap meet are one matrix where they are. */
+static bool is_matrix(const struct ff_work *w)
+{
+	return is_last(&w->node->in_map[0]) &&
+	       ff_region_volume(&w->in[0]) / ff_region_size(&w->in[0], 1) ==
+			       ff_region_volume(&w->out[0]) / extent(&w->out[0], 1);
+}
+
 /* Or images are unfolded for a product, whichever is faster. */
 static int64_t cuda_convolution(const struct ff_work *w)
 {
 	int64_t bytes;
 
 	if (is_product(w))
-		return CUDA_PRODUCT + operand(w, 0, type_bytes(w));
+		return CUDA_PRODUCT + (is_matrix(w) ? 0 : operand(w, 0, type_bytes(w)));
 	bytes = cuda_transposed(w);
 	return is_back(w) && unfolds(w)
 			       ? larger(bytes, larger(cuda_plan(w), CUDA_PRODUCT) + unfolded(w))

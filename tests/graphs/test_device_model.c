@@ -474,6 +474,57 @@ START_TEST(steps_of_recurrences)
 }
 END_TEST
 
+/* The kernels of eight groups with so many channels each, going in and out. */
+static uint32_t kernels_of_groups(
+		int in, int out, enum ff_pass pass, struct ff_kernel_shape *s, struct ff_arena *a)
+{
+	struct ff_region box = {0};
+	struct ff_error err;
+	struct ff_graph g;
+	struct ff_work w;
+	uint32_t node;
+	char text[500];
+
+	snprintf(text, sizeof(text),
+			"{\"format\": \"ffsoap-graph\", \"version\": 2, \"name\": \"g\", "
+			"\"dtype\": \"bfloat16\", \"nodes\": "
+			"[{\"name\": \"x\", \"op\": \"input\", \"shape\": [4, %d, 100]}, "
+			"{\"name\": \"t\", \"op\": \"input\", \"shape\": [4, %d, 100]}, "
+			"{\"name\": \"y\", \"op\": \"conv1d\", \"in\": [\"x\"], \"kernel\": 1, "
+			"\"out_channels\": %d, \"groups\": 8, \"bias\": false}, "
+			"{\"name\": \"loss\", \"op\": \"mse\", \"in\": [\"y\", \"t\"]}]}",
+			8 * in, 8 * out, 8 * out);
+	ck_assert_msg(ff_graph_parse("g.json", text, strlen(text), a, &g, &err) == FF_OK, "%s",
+			err.text);
+	node = ff_graph_find(&g, "y");
+	box.rank = g.nodes[node].n_dims;
+	for (uint32_t i = 0; i < box.rank; i++)
+		box.hi[i] = g.nodes[node].dim[i].extent;
+	ff_work_fill(&g, node, &box, pass, &w);
+	return ff_work_kernels(&w, s);
+}
+
+/* Experts' layers are products, which were measured on more devices than convolutions. */
+START_TEST(groups_of_one_tap)
+{
+	struct ff_kernel_shape s[FF_MOST_KERNELS];
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	for (int pass = FF_FORWARD; pass <= FF_BACKWARD; pass++) {
+		uint32_t n = kernels_of_groups(64, 256, (enum ff_pass)pass, s, &a);
+
+		ck_assert_uint_eq(n, 1); /* nobody asks for the gradient of an input */
+		ck_assert_int_eq(s[0].class, FF_KERNEL_PRODUCT);
+		ck_assert_double_eq(s[0].count, 8);
+		ck_assert_double_eq(s[0].m * s[0].n * s[0].k, 400. * 64 * 256);
+	}
+	kernels_of_groups(60, 256, FF_FORWARD, s, &a); /* rows do not begin where vectors may */
+	ck_assert_int_eq(s[0].class, FF_KERNEL_CONVOLUTION);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("device_model");
@@ -486,6 +537,7 @@ int main(void)
 	tcase_add_test(t, sustained);
 	tcase_add_test(t, rows_that_are_no_whole_vectors);
 	tcase_add_test(t, steps_of_recurrences);
+	tcase_add_test(t, groups_of_one_tap);
 	tcase_add_test(t, which_model);
 	tcase_add_test(t, bad_files);
 	suite_add_tcase(s, t);

@@ -101,9 +101,19 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 struct sides {
 	double samples, groups, fine, fine_channels, coarse, coarse_channels, bytes;
 	double taps, stride;
-	bool winograd;
+	bool winograd, multiplies; /* a product for each group */
 	enum ff_dtype type;
 };
+
+/* Of one tap, and groups whose channels are whole vectors: what experts' layers are. */
+#define VECTOR_BYTES 16
+static bool multiplies(const struct ff_conv_attrs *a, const struct sides *s)
+{
+	double each = VECTOR_BYTES / (double)ff_dtype_bytes(s->type);
+
+	return a->groups > 1 && s->taps == 1 && s->stride == 1 &&
+	       fmod(s->fine_channels, each) == 0 && fmod(s->coarse_channels, each) == 0;
+}
 
 static void window_of(const struct ff_work *w, struct sides *s)
 {
@@ -137,6 +147,7 @@ static struct sides sides_of(const struct ff_work *w, bool transposed)
 		s.fine *= ff_region_size(fine, i);
 		s.coarse *= ff_region_size(coarse, i);
 	}
+	s.multiplies = multiplies(a, &s);
 	s.bytes = (double)(ff_region_volume(fine) + ff_region_volume(coarse) +
 				  ff_region_volume(&w->in[1])) *
 		  (double)ff_dtype_bytes(s.type);
@@ -156,6 +167,8 @@ static struct ff_kernel_shape kernel_of(const struct sides *s, enum ff_conv_pass
 
 	if (s->fine_channels < FEW_CHANNELS && s->coarse_channels < FEW_CHANNELS)
 		ret.class = FF_KERNEL_POOL;
+	if (s->multiplies)
+		ret.class = FF_KERNEL_PRODUCT;
 	ret.m = s->samples * (pass == FF_CONV_IMAGE ? s->fine : s->coarse);
 	ret.n = pass == FF_CONV_IMAGE ? s->fine_channels : s->coarse_channels;
 	ret.k = s->fine_channels * s->taps;

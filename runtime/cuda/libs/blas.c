@@ -133,6 +133,9 @@ static int describe_epilogue(const struct ff_kernel *k, const struct ff_product_
 
 	if (code == FF_OK && has_kept(s))
 		code = describe_kept(k, s, p, err);
+	if (code == FF_OK && s->has_bias && s->c_beside)
+		code = set(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, &s->columns,
+				sizeof(s->columns), k, err);
 	if (code < 0 || !s->gives_sums)
 		return code;
 	return set(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof(type), k, err);
@@ -157,16 +160,18 @@ static int describe_product(const struct ff_kernel *k, const struct ff_product_s
 	return code < 0 ? code : describe_epilogue(k, s, p, err);
 }
 
-/* `columns` numbers a row, one row behind the other; so are the matrices of a batch, unless one is
- * all of them. */
+/* How matrices of a batch lie: one behind the other, beside each other, or one is all of them. */
+enum lie { BEHIND, BESIDE, SHARED };
+
+/* `columns` numbers a row. */
 static int describe_matrix(const struct ff_kernel *k, enum ff_dtype type, int64_t rows,
-		int64_t columns, int64_t batch, bool shared, cublasLtMatrixLayout_t *ret,
+		int64_t columns, int64_t batch, enum lie lie, cublasLtMatrixLayout_t *ret,
 		struct ff_error *err)
 {
 	const int32_t count = (int32_t)batch;
-	const int64_t apart = shared ? 0 : rows * columns;
+	const int64_t apart = lie == SHARED ? 0 : lie == BESIDE ? columns : rows * columns;
 	int code = check(cublasLtMatrixLayoutCreate(ret, data_type(type), (uint64_t)columns,
-					 (uint64_t)rows, columns),
+					 (uint64_t)rows, lie == BESIDE ? batch * columns : columns),
 			k, "describe a matrix", err);
 
 	if (code < 0 || batch < 2)
@@ -185,19 +190,19 @@ static int describe_matrix(const struct ff_kernel *k, enum ff_dtype type, int64_
 static int describe(const struct ff_kernel *k, const struct ff_product_shape *s,
 		struct ff_product *p, struct ff_error *err)
 {
+	enum lie of_a = s->a_shared ? SHARED : s->a_beside ? BESIDE : BEHIND;
 	int code = describe_product(k, s, p, err);
 
 	if (code == FF_OK)
 		code = describe_matrix(k, s->type, s->b_transposed ? s->columns : s->inner,
-				s->b_transposed ? s->inner : s->columns, s->batch, false, &p->a,
-				err);
+				s->b_transposed ? s->inner : s->columns, s->batch,
+				s->b_beside ? BESIDE : BEHIND, &p->a, err);
 	if (code == FF_OK)
 		code = describe_matrix(k, s->type, s->a_transposed ? s->inner : s->rows,
-				s->a_transposed ? s->rows : s->inner, s->batch, s->a_shared, &p->b,
-				err);
+				s->a_transposed ? s->rows : s->inner, s->batch, of_a, &p->b, err);
 	return code < 0 ? code
-			: describe_matrix(k, s->sink, s->rows, s->columns, s->batch, false, &p->c,
-					  err);
+			: describe_matrix(k, s->sink, s->rows, s->columns, s->batch,
+					  s->c_beside ? BESIDE : BEHIND, &p->c, err);
 }
 
 static const struct choice *find_choice(const struct ff_blas *b, const struct ff_product_shape *s)
@@ -207,7 +212,8 @@ static const struct choice *find_choice(const struct ff_blas *b, const struct ff
 
 		if (o->rows == s->rows && o->inner == s->inner && o->columns == s->columns &&
 				o->batch == s->batch && o->a_shared == s->a_shared &&
-				o->a_transposed == s->a_transposed &&
+				o->a_beside == s->a_beside && o->b_beside == s->b_beside &&
+				o->c_beside == s->c_beside && o->a_transposed == s->a_transposed &&
 				o->b_transposed == s->b_transposed && o->has_bias == s->has_bias &&
 				o->gives_sums == s->gives_sums && o->epilogue == s->epilogue &&
 				o->type == s->type && o->sink == s->sink)
@@ -272,10 +278,11 @@ static void print_problem(const struct ff_kernel *k, const struct ff_product_sha
 {
 	snprintf(text, FF_PLANS_TEXT,
 			"product of %" PRId64 " x %" PRId64 " x %" PRId64 ", %" PRId64
-			" of them%s%s%s%s%s, epilogue %d, %s to %s%s%s, within %zu bytes, "
+			" of them%s%s%s%s%s%s%s%s, epilogue %d, %s to %s%s%s, within %zu bytes, "
 			"aligned to %d%s",
 			s->rows, s->inner, s->columns, s->batch, s->a_shared ? ", one A" : "",
-			s->a_transposed ? ", A transposed" : "",
+			s->a_beside ? ", A beside" : "", s->b_beside ? ", B beside" : "",
+			s->c_beside ? ", C beside" : "", s->a_transposed ? ", A transposed" : "",
 			s->b_transposed ? ", B transposed" : "", s->has_bias ? ", bias" : "",
 			s->gives_sums ? ", sums" : "", (int)s->epilogue, ff_dtype_name(s->type),
 			ff_dtype_name(s->sink), s->sink == FF_F32 ? "" : " rounded once",

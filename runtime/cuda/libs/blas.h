@@ -12,11 +12,15 @@ struct ff_kernel;
 void ff_blas_close(struct ff_blas *b);
 
 /* C = A B + bias: `rows` x `inner`, `inner` x `columns`, all row-major unless transposed;
- * bias is one number a column.  Sums are float32. */
+ * bias is one number a column, of all matrices or, where those of C lie beside each other, of each.
+ * Sums are float32. */
 struct ff_product_shape {
 	int64_t rows, inner, columns;
 	int64_t batch; /* so many of each, one behind the other; 0: one */
 	bool a_shared; /* one A for all of a batch */
+	/* Matrices of a batch lie beside each other instead: their rows are pieces of longer rows.
+	 */
+	bool a_beside, b_beside, c_beside;
 	bool a_transposed, b_transposed, has_bias;
 	bool gives_sums; /* instead of taking a bias: the sum of each row of A, of type `sink` */
 	enum ff_epilogue epilogue;

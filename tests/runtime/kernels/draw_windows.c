@@ -12,16 +12,16 @@ static int32_t draw_channels(struct ff_random *r)
 	return draw(r, 0, 3) ? draw(r, 1, 7) : 16 * draw(r, 1, 2);
 }
 
-/* As layers have them whose filters a backend takes for matrices, or turns about; parts have fewer
- * channels. */
+/* As layers have them whose filters a backend takes for matrices, one for each group, or turns
+ * about; parts have fewer channels. */
 static void draw_layer(struct ff_random *r, uint32_t axes, struct ff_conv_attrs *a, int32_t *shape)
 {
 	bool deep = draw(r, 0, 1), pixels = deep && !draw(r, 0, 2);
 
-	a->groups = 1;
+	a->groups = pixels && draw(r, 0, 1) ? draw(r, 2, 4) : 1;
 	shape[0] = draw(r, 1, 3);
-	shape[1] = 16 * (deep ? draw(r, 4, 8) : draw(r, 1, 4));
-	a->out_channels = 16 * (deep ? draw(r, 6, 14) : draw(r, 1, 4));
+	shape[1] = a->groups * 16 * (deep ? draw(r, 4, 8) : draw(r, 1, 4));
+	a->out_channels = a->groups * 16 * (deep ? draw(r, 6, 14) : draw(r, 1, 4));
 	for (uint32_t i = 0; i < axes; i++) {
 		a->kernel[i] = pixels ? 1 : draw(r, 1, axes < 3 ? 3 : 2);
 		a->stride[i] = deep && !pixels ? draw(r, 1, 2) : 1;

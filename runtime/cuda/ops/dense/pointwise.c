@@ -1,7 +1,8 @@
-/* Convolutions of one tap are products of matrices: pixels x channels.  cuBLASLt writes float32
- * gradients of weights from bfloat16, which cuDNN does not, and all that it has is deterministic
- * and exact; so only bfloat16 forward is left to cuDNN.  Windows that skip pixels have these
- * gathered first, and their gradient scattered.  SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions of one tap are products of matrices: pixels x channels, one for each group, beside
+ * each other.  cuBLASLt writes float32 gradients of weights from bfloat16, which cuDNN does not,
+ * and all that it has is deterministic and exact; so only bfloat16 forward without groups is left
+ * to cuDNN.  Windows that skip pixels have these gathered first, and their gradient scattered.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "pointwise.h"
 
 #include <string.h>
@@ -12,9 +13,11 @@
 #include "cuda/libs/blas.h"
 #include "kernels/windows.h"
 
+#define VECTOR_BYTES 16
+
 struct pointwise {
-	enum ff_dtype type; /* gradients of parameters are float32 */
-	int64_t pixels, in_channels, out_channels;
+	enum ff_dtype type;                                /* gradients of parameters are float32 */
+	int64_t pixels, groups, in_channels, out_channels; /* of each group */
 	bool has_bias, need_din, need_weight;
 	bool gathers; /* the pixels that windows meet are not one matrix where they are */
 	bool skips;   /* some are met by no window */
@@ -96,8 +99,8 @@ static int run_weight(const struct ff_kernel *k, const struct ff_kernel_io *io, 
 	if (code < 0 || !p->sum_columns)
 		return code;
 	return ff_kernel_launched(
-			ff_launch_columns(p->type, p->pixels, p->out_channels, io->dout[0],
-					io->din[2], ff_kernel_at(io, p->sums), queue),
+			ff_launch_columns(p->type, p->pixels, p->groups * p->out_channels,
+					io->dout[0], io->din[2], ff_kernel_at(io, p->sums), queue),
 			k, err);
 }
 
@@ -131,24 +134,37 @@ static int add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *
 
 /* ---- preparing ---- */
 
-static bool is_pointwise(const struct ff_work *w, const struct ff_windows *v,
-		const struct ff_image *in, const struct ff_image *out)
+/* Rows of a group's matrices begin where vectors may, or it is the only one. */
+static bool is_even(const struct ff_band *b, enum ff_dtype type)
 {
-	bool is = w->node->attrs.conv.groups == 1 && out->is_last &&
-		  ff_region_size(&w->in[1], 1) == in->channels && ff_image_pixels(out) > 0;
+	int64_t each = VECTOR_BYTES / ff_dtype_bytes(type);
 
+	return b->groups == 1 || (b->c % each == 0 && b->k % each == 0);
+}
+
+static bool is_pointwise(const struct ff_work *w, const struct ff_windows *v,
+		const struct ff_image *in, const struct ff_image *out, struct ff_band *band)
+{
+	struct ff_bands all;
+	bool is;
+
+	ff_bands_fill(w, in, out, &all);
+	*band = all.band[0];
+	is = all.n == 1 && all.cover && !band->pack_out && ff_image_pixels(out) > 0 &&
+	     is_even(band, ff_work_type(w));
 	for (uint32_t i = 0; i < FF_MAX_SPATIAL; i++)
 		is = is && v->kernel[i] == 1 && v->pad[0][i] == 0 && v->pad[1][i] <= 0;
 	return is;
 }
 
 static void fill(const struct ff_work *w, const struct ff_windows *v, const struct ff_image *in,
-		const struct ff_image *out, struct pointwise *p)
+		const struct ff_image *out, const struct ff_band *band, struct pointwise *p)
 {
 	p->type = ff_work_type(w);
 	p->pixels = ff_image_pixels(out);
-	p->in_channels = in->channels;
-	p->out_channels = out->channels;
+	p->groups = band->groups;
+	p->in_channels = band->c;
+	p->out_channels = band->k;
 	p->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	p->need_din = w->pass == FF_BACKWARD && w->need_din[0];
 	p->need_weight = ff_grads_make(w->grads, true);
@@ -165,9 +181,13 @@ static void fill(const struct ff_work *w, const struct ff_windows *v, const stru
 
 static int prepare_forward(struct ff_kernel *k, struct pointwise *p, struct ff_error *err)
 {
+	const bool beside = p->groups > 1;
 	const struct ff_product_shape s = {.rows = p->pixels,
 			.inner = p->in_channels,
 			.columns = p->out_channels,
+			.batch = beside ? p->groups : 0,
+			.a_beside = beside,
+			.c_beside = beside,
 			.b_transposed = true,
 			.has_bias = p->has_bias,
 			.epilogue = k->epilogue,
@@ -180,16 +200,23 @@ static int prepare_forward(struct ff_kernel *k, struct pointwise *p, struct ff_e
 
 static int prepare_backward(struct ff_kernel *k, struct pointwise *p, struct ff_error *err)
 {
+	const bool beside = p->groups > 1;
 	const struct ff_product_shape weight = {.rows = p->out_channels,
 			.inner = p->pixels,
 			.columns = p->in_channels,
+			.batch = beside ? p->groups : 0,
+			.a_beside = beside,
+			.b_beside = beside,
 			.a_transposed = true,
-			.gives_sums = p->has_bias,
+			.gives_sums = p->has_bias && !beside,
 			.type = p->type,
 			.sink = FF_F32};
 	const struct ff_product_shape data = {.rows = p->pixels,
 			.inner = p->out_channels,
 			.columns = p->in_channels,
+			.batch = beside ? p->groups : 0,
+			.a_beside = beside,
+			.c_beside = beside,
 			.type = p->type,
 			.sink = p->type};
 	int code = FF_OK;
@@ -202,7 +229,8 @@ static int prepare_backward(struct ff_kernel *k, struct pointwise *p, struct ff_
 		return code;
 	p->sum_columns = p->need_weight && p->has_bias && !ff_product_gives_sums(p->weight);
 	if (p->sum_columns)
-		p->sums = ff_kernel_reserve(k, ff_column_scratch(p->pixels, p->out_channels));
+		p->sums = ff_kernel_reserve(
+				k, ff_column_scratch(p->pixels, p->groups * p->out_channels));
 	return p->need_din ? ff_product_create(k, &data, &p->data, err) : FF_OK;
 }
 
@@ -212,21 +240,23 @@ int ff_pointwise_prepare(
 	bool forward = w->pass == FF_FORWARD;
 	struct ff_image in, out;
 	struct ff_windows v;
+	struct ff_band band;
 	struct pointwise *p;
 
 	ff_image_fill(&w->node->in_map[0], &w->in[0], &in);
 	ff_image_fill(&w->node->out_map[0], &w->out[0], &out);
 	ff_windows_fill(w, &v);
-	*ret = is_pointwise(w, &v, &in, &out) && !(forward && ff_work_type(w) != FF_F32);
+	*ret = is_pointwise(w, &v, &in, &out, &band) &&
+	       !(forward && w->node->attrs.conv.groups == 1 && ff_work_type(w) != FF_F32);
 	if (!*ret)
 		return FF_OK;
 	p = ff_kernel_state(k, sizeof(*p), err);
 	if (!p)
 		return FF_E_NOMEM;
 	k->finish = finish;
-	fill(w, &v, &in, &out, p);
+	fill(w, &v, &in, &out, &band, p);
 	if (p->gathers)
-		p->rows = ff_kernel_reserve(
-				k, p->pixels * p->in_channels * ff_dtype_bytes(p->type));
+		p->rows = ff_kernel_reserve(k,
+				p->pixels * p->groups * p->in_channels * ff_dtype_bytes(p->type));
 	return forward ? prepare_forward(k, p, err) : prepare_backward(k, p, err);
 }
