@@ -2,6 +2,7 @@
 #include "megatron.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,11 +291,56 @@ static int look(struct hand *x, struct ff_error *err)
 
 /* ---- stages ---- */
 
+/* Whose a stage is: shares of the devices hold stages in turn, or down and up again. */
+static uint32_t share_of(const struct hand *x, uint32_t stage)
+{
+	uint32_t p = x->h->pipeline;
+
+	return x->h->rule == FF_ORDER_ZB_V && stage >= p ? 2 * p - 1 - stage : stage % p;
+}
+
+/* What all operators take on one device of a kind. */
+static double total_on(const struct hand *x, const struct ff_device_kind *kind)
+{
+	double s = 0;
+
+	for (uint32_t i = 0; i < x->g->n_nodes; i++)
+		if (ff_node_needs_config(x->g, i))
+			s += ff_node_roofline_on_s(x->g, kind, i);
+	return s;
+}
+
+/* Where devices are of several kinds: how many times as long as on the first one operators take in
+ * each stage, whose slowest device counts.  NULL otherwise. */
+static int find_slowness(const struct hand *x, uint32_t stages, double **ret, struct ff_error *err)
+{
+	uint32_t each = x->h->tensor * x->h->data, kinds = x->m->n_kinds;
+	double *slow, *total;
+
+	*ret = NULL;
+	if (kinds < 2 || x->h->even)
+		return FF_OK;
+	slow = ff_arena_array(x->a, stages, sizeof(*slow));
+	total = ff_arena_array(x->a, kinds, sizeof(*total));
+	if (!slow || !total)
+		return ff_fail_memory(err);
+	for (uint32_t k = 0; k < kinds; k++)
+		total[k] = total_on(x, &x->m->kinds[k]);
+	for (uint32_t s = 0; s < stages; s++)
+		for (uint32_t d = share_of(x, s) * each; d < (share_of(x, s) + 1) * each; d++)
+			slow[s] = fmax(slow[s], total[ff_device_kind(x->m, d) - x->m->kinds] /
+								total[ff_device_kind(x->m, 0) -
+										x->m->kinds]);
+	*ret = slow;
+	return FF_OK;
+}
+
 static int set_stages(struct hand *x, struct ff_error *err)
 {
 	const struct ff_repeats *r = &x->repeats;
-	double *cost = ff_arena_array(x->a, r->n_units, sizeof(*cost));
+	double *cost = ff_arena_array(x->a, r->n_units, sizeof(*cost)), *slow;
 	uint16_t *stage = ff_arena_array(x->a, r->n_units, sizeof(*stage));
+	uint32_t stages = count_stages(x->h);
 	int code;
 
 	if (!cost || !stage)
@@ -304,7 +350,9 @@ static int set_stages(struct hand *x, struct ff_error *err)
 			cost[r->unit[i]] += x->h->even ? 0 : ff_node_roofline_s(x->g, x->m, i);
 	for (uint32_t i = 0; i < r->n_units && x->h->even; i++)
 		cost[i] = 1;
-	code = ff_stages_balance(cost, r->n_units, count_stages(x->h), x->a, stage, err);
+	code = find_slowness(x, stages, &slow, err);
+	if (code == FF_OK)
+		code = ff_stages_balance(cost, r->n_units, slow, stages, x->a, stage, err);
 	for (uint32_t i = 0; i < x->g->n_nodes && code == FF_OK; i++)
 		if (ff_node_needs_config(x->g, i))
 			x->s.stage[i] = stage[r->unit[i]];
@@ -326,15 +374,6 @@ static uint32_t places_dim(const struct hand *x, const struct ff_node *n)
 	return (uint32_t)at->term[0].dim;
 }
 
-/* Whose the stage is that `node` stands in: shares of the devices hold stages in turn, or down and
- * up again. */
-static uint32_t share_of(const struct hand *x, uint32_t node)
-{
-	uint32_t p = x->h->pipeline, stage = x->s.stage[node];
-
-	return x->h->rule == FF_ORDER_ZB_V && stage >= p ? 2 * p - 1 - stage : stage % p;
-}
-
 /* `dim` in `degree` parts on neighbours, samples in up to `samples` shares; on what is left of the
  * stage's devices the same once more. */
 static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t degree,
@@ -344,7 +383,8 @@ static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t de
 	uint32_t all = x->h->tensor * x->h->data, s = ff_node_sample_dim(n);
 	struct ff_config *c = &x->s.config[node];
 
-	*c = (struct ff_config){.n_parts = all, .start = (uint16_t)(share_of(x, node) * all)};
+	*c = (struct ff_config){
+			.n_parts = all, .start = (uint16_t)(share_of(x, x->s.stage[node]) * all)};
 	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
 		c->degree[d] = 1;
 	if (dim != FF_NONE && degree > 1) {

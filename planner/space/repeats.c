@@ -210,9 +210,9 @@ int ff_repeats_find(const struct ff_graph *g, uint32_t least, struct ff_arena *a
 
 /* ---- stages ---- */
 
-double ff_node_roofline_s(const struct ff_graph *g, const struct ff_machine *m, uint32_t node)
+double ff_node_roofline_on_s(
+		const struct ff_graph *g, const struct ff_device_kind *kind, uint32_t node)
 {
-	const struct ff_device_kind *k = ff_device_kind(m, 0);
 	const struct ff_node *n = &g->nodes[node];
 	struct ff_region box = {.rank = n->n_dims};
 	struct ff_work *w = malloc(sizeof(*w));
@@ -222,57 +222,99 @@ double ff_node_roofline_s(const struct ff_graph *g, const struct ff_machine *m, 
 		box.hi[d] = n->dim[d].extent;
 	for (int pass = 0; pass < 2 && w; pass++) {
 		ff_work_fill(g, node, &box, (enum ff_pass)pass, w);
-		s += fmax((double)ff_work_flops(w) / ff_device_flops_per_s(k, ff_work_type(w)),
-				(double)ff_work_bytes(w) / k->memory_bytes_per_s);
+		s += fmax((double)ff_work_flops(w) / ff_device_flops_per_s(kind, ff_work_type(w)),
+				(double)ff_work_bytes(w) / kind->memory_bytes_per_s);
 	}
 	free(w);
 	return s;
 }
 
-/* How many runs a greedy walk needs if none may be above `limit`. */
-static uint32_t runs_below(const double *cost, uint32_t n, double limit)
+double ff_node_roofline_s(const struct ff_graph *g, const struct ff_machine *m, uint32_t node)
 {
-	double sum = 0;
-	uint32_t runs = 1;
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (sum > 0 && sum + cost[i] > limit) {
-			runs++;
-			sum = 0;
-		}
-		sum += cost[i];
-	}
-	return runs;
+	return ff_node_roofline_on_s(g, ff_device_kind(m, 0), node);
 }
 
-/* The least that the largest of `stages` runs can be. */
-static double least_largest(const double *cost, uint32_t n, uint32_t stages)
-{
-	double low = 0, high = 0;
+/* Costs in a row that are cut into runs, each of which is so many times as slow. */
+struct cuts {
+	const double *cost, *slow;
+	uint32_t n, stages;
+	bool *ends; /* scratch: behind so many costs, as an even number of stages may, or an odd */
+};
 
-	for (uint32_t i = 0; i < n; i++) {
-		low = fmax(low, cost[i]);
-		high += cost[i];
+static double slowness(const struct cuts *c, uint32_t stage)
+{
+	return c->slow ? c->slow[stage] : 1;
+}
+
+/* Where `stage` may end, none above `limit`, if those before it end where `ends` says. */
+static void end_stage(
+		const struct cuts *c, uint32_t stage, double limit, const bool *ends, bool *ret)
+{
+	uint32_t first = 0, begins = 0; /* the earliest begin, and how many there are from it on */
+	double sum = 0, slow = slowness(c, stage);
+
+	ret[0] = false;
+	for (uint32_t i = 1; i <= c->n; i++) {
+		sum += c->cost[i - 1];
+		begins += ends[i - 1];
+		while (first < i && sum * slow > limit) {
+			sum = first + 1 < i ? sum - c->cost[first] : 0;
+			begins -= ends[first++];
+		}
+		ret[i] = begins > 0;
+	}
+}
+
+static bool fits_below(const struct cuts *c, double limit)
+{
+	bool *ends = c->ends, *next = c->ends + c->n + 1;
+
+	for (uint32_t i = 0; i <= c->n; i++)
+		ends[i] = i == 0;
+	for (uint32_t s = 0; s < c->stages; s++) {
+		bool *swap = ends;
+
+		end_stage(c, s, limit, ends, next);
+		ends = next;
+		next = swap;
+	}
+	return ends[c->n];
+}
+
+/* The least that the largest run can be. */
+static double least_largest(const struct cuts *c)
+{
+	double low = 0, high = 0, least = slowness(c, 0), most = least;
+
+	for (uint32_t s = 1; s < c->stages; s++) {
+		least = fmin(least, slowness(c, s));
+		most = fmax(most, slowness(c, s));
+	}
+	for (uint32_t i = 0; i < c->n; i++) {
+		low = fmax(low, c->cost[i] * least);
+		high += c->cost[i] * most;
 	}
 	for (int i = 0; i < 50; i++) {
 		double mid = (low + high) / 2;
 
-		*(runs_below(cost, n, mid) <= stages ? &high : &low) = mid;
+		*(fits_below(c, mid) ? &high : &low) = mid;
 	}
 	return high;
 }
 
-/* squares[i]: the least sum of squares of the costs before i in the stages so far; from[i]: where
- * the last of them begins. */
-static void add_stage(const double *cost, uint32_t n, double limit, const double *squares,
+/* squares[i]: the least sum of squares of the costs before i in the stages before `stage`;
+ * from[i]: where that begins. */
+static void add_stage(const struct cuts *c, uint32_t stage, double limit, const double *squares,
 		double *ret, uint32_t *from)
 {
-	for (uint32_t i = 0; i <= n; i++) {
+	double slow = slowness(c, stage);
+
+	for (uint32_t i = 0; i <= c->n; i++) {
 		double sum = 0;
 
 		ret[i] = INFINITY;
 		for (uint32_t k = i; k-- > 0;) {
-			sum += cost[k];
+			sum += c->cost[k] * slow;
 			if (sum > limit)
 				break;
 			if (squares[k] + sum * sum < ret[i]) {
@@ -283,20 +325,22 @@ static void add_stage(const double *cost, uint32_t n, double limit, const double
 	}
 }
 
-int ff_stages_balance(const double *cost, uint32_t n, uint32_t stages, struct ff_arena *a,
-		uint16_t *stage, struct ff_error *err)
+int ff_stages_balance(const double *cost, uint32_t n, const double *slow, uint32_t stages,
+		struct ff_arena *a, uint16_t *stage, struct ff_error *err)
 {
-	double limit = least_largest(cost, n, stages) * (1 + 1e-9);
+	struct cuts c = {cost, slow, n, stages,
+			ff_arena_array(a, 2 * ((size_t)n + 1), sizeof(*c.ends))};
 	double *squares = ff_arena_array(a, 2 * ((size_t)n + 1), sizeof(*squares));
 	uint32_t *from = ff_arena_array(a, stages * ((size_t)n + 1), sizeof(*from)), end = n;
-	double *now = squares + n + 1, *swap;
+	double *now = squares + n + 1, *swap, limit;
 
-	if (!squares || !from)
+	if (!c.ends || !squares || !from)
 		return ff_fail_memory(err);
+	limit = least_largest(&c) * (1 + 1e-9);
 	for (uint32_t i = 1; i <= n; i++)
 		squares[i] = INFINITY;
 	for (uint32_t s = 0; s < stages; s++) {
-		add_stage(cost, n, limit, squares, now, from + (size_t)s * (n + 1));
+		add_stage(&c, s, limit, squares, now, from + (size_t)s * (n + 1));
 		swap = squares;
 		squares = now;
 		now = swap;

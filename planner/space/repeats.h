@@ -21,13 +21,16 @@ struct ff_repeats {
 int ff_repeats_find(const struct ff_graph *g, uint32_t least, struct ff_arena *a,
 		struct ff_repeats *ret, struct ff_error *err);
 
-/* Seconds that a node takes by the roofline of one device, forward and backward: what stages are
- * balanced by. */
+/* Seconds that a node takes by the roofline of one device, the machine's first or one of a kind,
+ * forward and backward: what stages are balanced by. */
 double ff_node_roofline_s(const struct ff_graph *g, const struct ff_machine *m, uint32_t node);
+double ff_node_roofline_on_s(
+		const struct ff_graph *g, const struct ff_device_kind *kind, uint32_t node);
 
 /* Cuts `n` costs in a row into `stages` runs, at most n, none empty: the largest sum is as small
- * as can be, and then so are the squares of all.  `stage` has room for n. */
-int ff_stages_balance(const double *cost, uint32_t n, uint32_t stages, struct ff_arena *a,
-		uint16_t *stage, struct ff_error *err);
+ * as can be, and then so are the squares of all.  `slow`: how many times as long a cost takes in
+ * each stage, above 0; NULL: it takes as long in all.  `stage` has room for n. */
+int ff_stages_balance(const double *cost, uint32_t n, const double *slow, uint32_t stages,
+		struct ff_arena *a, uint16_t *stage, struct ff_error *err);
 
 #endif

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../../planner/space/repeats.h"
 #include "../check_main.h"
 #include "ff/micro.h"
 #include "ff/zoo.h"
@@ -465,55 +464,6 @@ START_TEST(test_all_are_legal)
 }
 END_TEST
 
-/* The least largest sum of `stages` runs of costs from `first` on, by trying all. */
-static double least(const double *cost, uint32_t first, uint32_t n, uint32_t stages)
-{
-	double best = INFINITY, sum = 0;
-
-	if (stages == 1) {
-		for (uint32_t i = first; i < n; i++)
-			sum += cost[i];
-		return sum;
-	}
-	for (uint32_t i = first; i + stages - 1 < n; i++) {
-		sum += cost[i];
-		best = fmin(best, fmax(sum, least(cost, i + 1, n, stages - 1)));
-	}
-	return best;
-}
-
-START_TEST(test_balance)
-{
-	static const double even[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-	struct ff_random r = {.seed = 9, .stream = ff_philox_stream(0, 'b')};
-	struct ff_error err = {0};
-	uint32_t count[4] = {0};
-	uint16_t stage[10];
-
-	for (uint32_t i = 0; i < 300; i++) {
-		uint32_t n = 1 + ff_random_below(&r, 10), stages = 1 + ff_random_below(&r, n);
-		double cost[10], sum[10] = {0}, most = 0;
-
-		for (uint32_t k = 0; k < n; k++)
-			cost[k] = ff_random_unit(&r);
-		CHECK_OK(ff_stages_balance(cost, n, stages, &arena, stage, &err));
-		ck_assert_uint_eq(stage[0], 0);
-		ck_assert_uint_eq(stage[n - 1], stages - 1);
-		for (uint32_t k = 0; k < n; k++) {
-			ck_assert(!k || stage[k] == stage[k - 1] || stage[k] == stage[k - 1] + 1);
-			sum[stage[k]] += cost[k];
-			most = fmax(most, sum[stage[k]]);
-		}
-		ck_assert_double_le(most, least(cost, 0, n, stages) * (1 + 1e-6));
-	}
-	CHECK_OK(ff_stages_balance(even, 10, 4, &arena, stage, &err));
-	for (uint32_t i = 0; i < 10; i++)
-		count[stage[i]]++;
-	for (uint32_t i = 0; i < 4; i++)
-		ck_assert(count[i] == 2 || count[i] == 3);
-}
-END_TEST
-
 static double step_of(
 		const struct ff_graph *g, const struct ff_machine *m, const struct ff_strategy *s)
 {
@@ -646,7 +596,6 @@ static Suite *suite(void)
 	tcase_add_test(c, test_messages);
 	tcase_add_test(c, test_refused);
 	tcase_add_test(c, test_all_are_legal);
-	tcase_add_test(c, test_balance);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -1,0 +1,141 @@
+/* Stages of a pipeline: blocks in a row, balanced over devices that may be of several kinds.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../check_main.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../../planner/hand/megatron.h"
+#include "../../planner/space/repeats.h"
+#include "ff/philox.h"
+#include "ff/zoo.h"
+#include "fixture.h"
+
+static struct ff_arena arena;
+
+static void setup(void)
+{
+	ff_arena_init(&arena);
+}
+
+static void teardown(void)
+{
+	ff_arena_finish(&arena);
+}
+
+/* The least largest sum of `stages` runs of costs from `first` on, by trying all; slow[0] is of the
+ * first of them. */
+static double least(
+		const double *cost, const double *slow, uint32_t first, uint32_t n, uint32_t stages)
+{
+	double best = INFINITY, sum = 0;
+
+	if (stages == 1) {
+		for (uint32_t i = first; i < n; i++)
+			sum += cost[i] * slow[0];
+		return sum;
+	}
+	for (uint32_t i = first; i + stages - 1 < n; i++) {
+		sum += cost[i] * slow[0];
+		best = fmin(best, fmax(sum, least(cost, slow + 1, i + 1, n, stages - 1)));
+	}
+	return best;
+}
+
+START_TEST(test_balance)
+{
+	static const double even[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+	struct ff_random r = {.seed = 9, .stream = ff_philox_stream(0, 'b')};
+	struct ff_error err = {0};
+	uint32_t count[4] = {0};
+	uint16_t stage[10];
+
+	for (uint32_t i = 0; i < 300; i++) {
+		uint32_t n = 1 + ff_random_below(&r, 10), stages = 1 + ff_random_below(&r, n);
+		double cost[10], slow[10], sum[10] = {0}, most = 0;
+
+		for (uint32_t k = 0; k < n; k++) {
+			cost[k] = ff_random_unit(&r);
+			slow[k] = i % 2 ? 1 + 9 * ff_random_unit(&r) : 1;
+		}
+		CHECK_OK(ff_stages_balance(
+				cost, n, i % 2 ? slow : NULL, stages, &arena, stage, &err));
+		ck_assert_uint_eq(stage[0], 0);
+		ck_assert_uint_eq(stage[n - 1], stages - 1);
+		for (uint32_t k = 0; k < n; k++) {
+			ck_assert(!k || stage[k] == stage[k - 1] || stage[k] == stage[k - 1] + 1);
+			sum[stage[k]] += cost[k] * slow[stage[k]];
+			most = fmax(most, sum[stage[k]]);
+		}
+		ck_assert_double_le(most, least(cost, slow, 0, n, stages) * (1 + 1e-6));
+	}
+	CHECK_OK(ff_stages_balance(even, 10, NULL, 4, &arena, stage, &err));
+	for (uint32_t i = 0; i < 10; i++)
+		count[stage[i]]++;
+	for (uint32_t i = 0; i < 4; i++)
+		ck_assert(count[i] == 2 || count[i] == 3);
+}
+END_TEST
+
+/* Two nodes, of which the second takes three times as long. */
+static struct ff_machine two_kinds(void)
+{
+	struct ff_machine m = fixture_machine(
+			&(struct fixture_machine){2, 2, true, (int64_t)1 << 34, 1e4, 1e4}, &arena);
+	struct ff_device_kind *kinds = ff_arena_array(&arena, 2, sizeof(*kinds));
+
+	ck_assert(kinds);
+	kinds[0] = kinds[1] = m.kinds[0];
+	kinds[1].name = "slow";
+	kinds[1].flops_per_s /= 3;
+	kinds[1].memory_bytes_per_s /= 3;
+	m.kinds = kinds;
+	m.n_kinds = 2;
+	m.nodes[1].kind = 1;
+	return m;
+}
+
+/* Stages of slow devices have fewer blocks, whichever way stages go through devices. */
+START_TEST(test_slow_stages)
+{
+	static const char *const sets[] = {
+			"layers=16", "width=256", "heads=8", "sequence=64", "vocabulary=101"};
+	static const char *const names[] = {"megatron:1,2,2,4", "megatron:1,2,2,4,interleave=2",
+			"megatron:1,2,2,4,zb-v"};
+	struct ff_machine m = two_kinds();
+	struct ff_error err = {0};
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("gpt2", 16, sets, 5, &arena, &g, &err));
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t blocks[2] = {0};
+		struct ff_megatron h;
+		struct ff_strategy s;
+
+		CHECK_OK(ff_megatron_parse(names[i], &h, &err));
+		CHECK_OK(ff_start_megatron(&h, &g, &m, &arena, &s, &err));
+		for (uint32_t k = 0; k < g.n_nodes; k++)
+			if (strstr(g.nodes[k].name, ".norm1") && ff_node_needs_config(&g, k))
+				blocks[s.config[k].start / 2]++;
+		ck_assert_uint_eq(blocks[0] + blocks[1], 16);
+		ck_assert_msg(blocks[1] == 4, "%s: %u blocks on slow devices", names[i], blocks[1]);
+	}
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("stages");
+	TCase *c = tcase_create("stages");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, test_balance);
+	tcase_add_test(c, test_slow_stages);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
