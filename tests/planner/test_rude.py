@@ -67,10 +67,10 @@ def test_machines():
     refused("did you mean dgx-a100-40?", *machine("dgx-a100:4"))
     refused("; --machine a100x1024 --devices 300 takes 300 of its 1024 devices", *machine("a100x300"))
     refused("; did you mean a100x1024?", *machine("a100x2048"))
-    refused("p4d.24xlarge; did you mean cpu2?", *machine("cpux2"))
+    refused("p5e.48xlarge; did you mean cpu2?", *machine("cpux2"))
     refused("only a100x1024, a100x256, cpu1, cpu2, cpu4, cpu8, dgx-a100-40, dgx-a100-80, dgx-b200, dgx-h100, "
-            "dgx-h200, dgx1-p100, dgx1-v100-32, dgx1-v100, dgx2-v100, k80x64, p100x16, p3.16xlarge, p4d.24xlarge",
-            *machine("tpu"))
+            "dgx-h200, dgx1-p100, dgx1-v100-32, dgx1-v100, dgx2-v100, k80x64, p100x16, p3.16xlarge, p4d.24xlarge, "
+            "p4de.24xlarge, p5.48xlarge, p5e.48xlarge", *machine("tpu"))
     run(*machine("a100x256", "--devices", "64"))
     p = run(*machine("dgx-a100-40:2"))
     assert "on machine dgx-a100-40:2 (16 devices)" in p.stdout, p.stdout

@@ -60,8 +60,8 @@ static double reduce_us(struct world *w, uint32_t n, uint32_t first, uint32_t st
 }
 
 static const char *const machines[] = {"dgx1-p100", "dgx1-v100", "dgx1-v100-32", "dgx2-v100",
-		"p3.16xlarge", "dgx-a100-40", "dgx-a100-80", "p4d.24xlarge", "dgx-h100", "dgx-h200",
-		"dgx-b200"};
+		"p3.16xlarge", "dgx-a100-40", "dgx-a100-80", "p4d.24xlarge", "p5.48xlarge",
+		"dgx-h100", "dgx-h200", "dgx-b200"};
 
 static const enum ff_move_kind kinds[] = {
 		FF_MOVE_ALL_REDUCE, FF_MOVE_ALL_GATHER, FF_MOVE_REDUCE_SCATTER};
