@@ -37,14 +37,34 @@ static uint32_t groups_of(const struct ff_regular *r)
 	return shards && r->h.data % shards == 0 ? r->h.data / shards : 1;
 }
 
+/* Blocks of each stage, with `between` the stages. */
+static void write_blocks(
+		const struct ff_regular *r, const char *each, const char *between, FILE *to)
+{
+	for (uint32_t i = 0; i < r->n_stages; i++)
+		fprintf(to, "%s%s%u", i ? between : "", each, r->blocks[i]);
+}
+
+/* Stages a share of the devices: Megatron's layout tells both (docs, "Custom Pipeline Model
+ * Parallel Layout"). */
+static void write_stages(const struct ff_regular *r, FILE *to)
+{
+	if (r->blocks) {
+		fprintf(to, "--pipeline-model-parallel-layout \"E");
+		write_blocks(r, "t*", "|", to);
+		fprintf(to, "L\"\n");
+	} else if (r->h.interleave) {
+		fprintf(to, "--num-virtual-stages-per-pipeline-rank %u\n", r->h.interleave);
+	}
+}
+
 /* Arguments of pretrain_gpt.py (Megatron-LM, docs "Megatron FSDP" and arguments.py). */
 static void write_megatron(const struct ff_regular *r, const struct ff_graph *g, FILE *to)
 {
 	const struct ff_megatron *h = &r->h;
 	fprintf(to, "--tensor-model-parallel-size %u\n", h->tensor);
 	fprintf(to, "--pipeline-model-parallel-size %u\n", h->pipeline);
-	if (h->interleave)
-		fprintf(to, "--num-virtual-stages-per-pipeline-rank %u\n", h->interleave);
+	write_stages(r, to);
 	fprintf(to, "--micro-batch-size %u\n", share_of(h, g));
 	fprintf(to, "--global-batch-size %d\n", g->batch);
 	if (h->updates)
@@ -134,7 +154,12 @@ static void write_deepspeed(const struct ff_regular *r, const struct ff_graph *g
 		fprintf(to, "and in the model's code: PipelineModule(layers, num_stages=%u%s)\n",
 				h->pipeline,
 				h->recomputed ? ", activation_checkpoint_interval=1" : "");
-	else if (h->recomputed)
+	if (r->blocks) {
+		fprintf(to, "whose stages have ");
+		write_blocks(r, "", ", ", to);
+		fprintf(to, " blocks\n");
+	}
+	if (h->pipeline == 1 && h->recomputed)
 		fprintf(to, "and in the model's code: deepspeed.checkpointing.checkpoint around "
 			    "each block\n");
 }
@@ -178,6 +203,11 @@ static void write_torchtitan(const struct ff_regular *r, const struct ff_graph *
 				"    parallelism.pipeline_parallel_schedule = \"%s\"\n"
 				"    parallelism.num_pp_microbatches = %u\n",
 				schedule, h->micro);
+	if (r->blocks) {
+		fprintf(to, "    # name its modules in module_fqns_per_model_part: stages have ");
+		write_blocks(r, "", ", ", to);
+		fprintf(to, " blocks\n");
+	}
 	fprintf(to, "    config.activation_checkpoint = %s\n    return config\n",
 			recomputed[h->recomputed]);
 }

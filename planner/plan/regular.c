@@ -233,6 +233,30 @@ static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *er
 	return code;
 }
 
+static int count_blocks(const struct walk *x, struct ff_regular *r, struct ff_error *err)
+{
+	uint32_t n = count_stages(x->g, &r->strategy), next = 0, *blocks;
+	struct ff_repeats repeats;
+	int code = ff_repeats_find(x->g, n, x->a, &repeats, err);
+	bool even = true;
+
+	if (code < 0 || !repeats.n_blocks)
+		return code;
+	blocks = ff_arena_array(x->a, n, sizeof(*blocks));
+	if (!blocks)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < x->g->n_nodes; i++)
+		if (ff_node_needs_config(x->g, i) && repeats.block[i] == next) {
+			blocks[r->strategy.stage[i]]++;
+			next++;
+		}
+	for (uint32_t s = 1; s < n; s++)
+		even = even && blocks[s] == blocks[0];
+	r->blocks = even ? NULL : blocks;
+	r->n_stages = n;
+	return FF_OK;
+}
+
 int ff_regular_find(const struct ff_graph *g, const struct ff_machine *m,
 		const struct ff_strategy *plan, const struct ff_regular_limits *limits,
 		struct ff_arena *a, struct ff_regular *ret, bool *found, struct ff_error *err)
@@ -257,12 +281,12 @@ int ff_regular_find(const struct ff_graph *g, const struct ff_machine *m,
 								.data = n / p / t,
 								.pipeline = p},
 						err);
-	if (code < 0)
-		return code;
-	*found = isfinite(x.apart);
+	*found = code == FF_OK && isfinite(x.apart);
 	if (*found)
+		code = count_blocks(&x, &x.best, err);
+	if (*found && code == FF_OK)
 		*ret = x.best;
-	return FF_OK;
+	return code;
 }
 
 void ff_regular_name(const struct ff_megatron *h, char *buf, size_t size)

@@ -21,6 +21,10 @@ struct ff_regular {
 	struct ff_strategy strategy;
 	double alike; /* of the network's FLOPs, the share in operators that are cut as the plan's
 		       */
+	/* Blocks of each stage, where stages have not equally many; NULL: they have, or the network
+	 * repeats none. */
+	const uint32_t *blocks;
+	uint32_t n_stages;
 };
 
 /* *found false: no regular plan is for this network and machine.  Memory from `a`. */

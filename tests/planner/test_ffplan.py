@@ -179,6 +179,23 @@ def test_as():
         assert all(w in text for w in words), text
 
 
+def test_as_uneven():
+    """Stages with more blocks than others are told; plans whose stages are alike say nothing of them."""
+    make("gpt2", 32, "layers=5", file="five.json")
+    simulate("five.json", "dgx-a100-40:2", "megatron:1,8,2,4", "regular.json")
+    at = ("regular.json", "--graph", "five.json", "--machine", "dgx-a100-40:2")
+    blocks = [0, 0]
+    for name, o in operators("regular.json").items():
+        if name.endswith(".mlp.up"):
+            blocks[o.get("stage", 0)] += 1
+    assert sum(blocks) == 5 and blocks[0] != blocks[1], blocks
+    assert f'--pipeline-model-parallel-layout "Et*{blocks[0]}|t*{blocks[1]}L"' in plan("as", "megatron", *at)
+    for tool in ("deepspeed", "torchtitan"):
+        assert f"stages have {blocks[0]}, {blocks[1]} blocks" in plan("as", tool, *at)
+    simulate("five.json", "dgx-a100-40:2", "megatron:1,16,1,2", "regular.json")
+    assert "layout" not in plan("as", "megatron", *at)
+
+
 class Settings:
     """What torchtitan's configuration of that kind has of fields (config/training.py, config/parallelism.py)."""
 
