@@ -9,6 +9,11 @@
 
 /* ---- within samples, and by sample ---- */
 
+static bool has_room(const struct ff_node *n, const uint16_t *degree, uint32_t d, uint32_t by)
+{
+	return by * degree[d] <= (uint32_t)n->dim[d].extent;
+}
+
 int ff_proposer_find_chains(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err)
 {
 	struct ff_tensor t;
@@ -19,14 +24,14 @@ int ff_proposer_find_chains(struct ff_proposer *p, struct ff_arena *a, struct ff
 	return code;
 }
 
-/* The dim but that of samples that is split most of those that may be split twice as much or, if
- * not `more`, half as much; FF_NONE: there is none. */
-static uint32_t split_dim(const struct ff_node *n, const uint16_t *degree, bool more)
+/* The dim but that of samples that is split most of those that may be split `by` times as much or,
+ * if not `more`, a `by`-th as much; FF_NONE: there is none. */
+static uint32_t split_dim(const struct ff_node *n, const uint16_t *degree, uint32_t by, bool more)
 {
 	uint32_t sample = ff_node_sample_dim(n), best = FF_NONE;
 
 	for (uint32_t d = 0; d < n->n_dims; d++) {
-		bool may = more ? 2 * degree[d] <= n->dim[d].extent : degree[d] % 2 == 0;
+		bool may = more ? has_room(n, degree, d, by) : degree[d] % by == 0;
 
 		if (d != sample && degree[d] > 1 && may &&
 				(best == FF_NONE || degree[d] > degree[best]))
@@ -35,44 +40,44 @@ static uint32_t split_dim(const struct ff_node *n, const uint16_t *degree, bool 
 	return best;
 }
 
-/* What is split otherwise, or computed by several alike, gives a factor of two to samples. */
-static bool to_samples(const struct ff_node *n, uint16_t *degree, uint16_t *replicas)
+/* What is split otherwise, or computed by several alike, gives a factor of `by` to samples. */
+static bool to_samples(const struct ff_node *n, uint32_t by, uint16_t *degree, uint16_t *replicas)
 {
-	uint32_t sample = ff_node_sample_dim(n), from = split_dim(n, degree, false);
+	uint32_t sample = ff_node_sample_dim(n), from = split_dim(n, degree, by, false);
 
-	if (sample == FF_NONE || 2 * degree[sample] > n->dim[sample].extent)
+	if (sample == FF_NONE || !has_room(n, degree, sample, by))
 		return false;
-	if (from == FF_NONE && *replicas % 2)
+	if (from == FF_NONE && *replicas % by)
 		return false;
 	if (from == FF_NONE)
-		*replicas /= 2;
+		*replicas = (uint16_t)(*replicas / by);
 	else
-		degree[from] /= 2;
-	degree[sample] = (uint16_t)(2 * degree[sample]);
+		degree[from] = (uint16_t)(degree[from] / by);
+	degree[sample] = (uint16_t)(by * degree[sample]);
 	return true;
 }
 
 /* Samples give one to what is split otherwise, to the dim that chains of products are split along,
  * or to replicas of what lies between chains. */
-static bool from_samples(
-		const struct ff_proposer *p, uint32_t node, uint16_t *degree, uint16_t *replicas)
+static bool from_samples(const struct ff_proposer *p, uint32_t node, uint32_t by, uint16_t *degree,
+		uint16_t *replicas)
 {
 	const struct ff_node *n = &p->graph->nodes[node];
-	uint32_t sample = ff_node_sample_dim(n), to = split_dim(n, degree, true);
+	uint32_t sample = ff_node_sample_dim(n), to = split_dim(n, degree, by, true);
 
-	if (sample == FF_NONE || degree[sample] % 2)
+	if (sample == FF_NONE || degree[sample] % by)
 		return false;
 	if (to == FF_NONE && p->chain_dim)
 		to = p->chain_dim[node];
-	if (to == sample || (to != FF_NONE && 2 * degree[to] > n->dim[to].extent))
+	if (to == sample || (to != FF_NONE && !has_room(n, degree, to, by)))
 		return false;
 	if (to == FF_NONE && !p->chain_dim && *replicas == 1)
 		return false;
 	if (to == FF_NONE)
-		*replicas = (uint16_t)(2 * *replicas);
+		*replicas = (uint16_t)(by * *replicas);
 	else
-		degree[to] = (uint16_t)(2 * degree[to]);
-	degree[sample] /= 2;
+		degree[to] = (uint16_t)(by * degree[to]);
+	degree[sample] = (uint16_t)(degree[sample] / by);
 	return true;
 }
 
@@ -98,7 +103,14 @@ static void lay_out(const struct ff_node *n, const struct ff_config *own, const 
 	ret->n_parts = stride * degree[sample] / on.step;
 }
 
-static bool change(const struct ff_proposer *p, uint32_t node, bool more, struct ff_config *ret)
+/* What a proposal does to the degrees of all operators on as many devices: within samples they are
+ * divided by `give`, or multiplied by `take`, or both; 1: neither. */
+struct exchange {
+	uint32_t give, take;
+};
+
+static bool change(const struct ff_proposer *p, uint32_t node, const struct exchange *e,
+		struct ff_config *ret)
 {
 	const struct ff_config *own = ff_proposer_config(p, node);
 	const struct ff_node *n = &p->graph->nodes[node];
@@ -106,7 +118,9 @@ static bool change(const struct ff_proposer *p, uint32_t node, bool more, struct
 	struct ff_error why;
 
 	memcpy(degree, own->degree, sizeof(degree));
-	if (more ? !from_samples(p, node, degree, &replicas) : !to_samples(n, degree, &replicas))
+	if (e->take > 1 && !from_samples(p, node, e->take, degree, &replicas))
+		return false;
+	if (e->give > 1 && !to_samples(n, e->give, degree, &replicas))
 		return false;
 	if (replicas > 1 && !(p->space->what & FF_SPACE_REPLICAS))
 		return false;
@@ -114,17 +128,44 @@ static bool change(const struct ff_proposer *p, uint32_t node, bool more, struct
 	return ff_config_check(n, ret, p->space->n_devices, &why) == FF_OK;
 }
 
+/* The least prime factor of `n`, and the greatest; 2 for 1. */
+static void find_factors(uint32_t n, uint32_t *least, uint32_t *greatest)
+{
+	*least = *greatest = 2;
+	for (uint32_t k = 2, first = 1; n > 1; k++)
+		for (; n % k == 0; n /= k, first = 0) {
+			*least = first ? k : *least;
+			*greatest = k;
+		}
+}
+
+/* Factors of the number of devices, 2 where it is a power of that; where there are two primes they
+ * may also change places, as three shares of samples by two do with two by three. */
+static struct exchange draw_exchange(struct ff_proposer *p, uint32_t parts)
+{
+	bool more = ff_random_below(&p->random, 2);
+	uint32_t least, greatest, by;
+
+	find_factors(parts, &least, &greatest);
+	if (least == greatest)
+		return more ? (struct exchange){1, least} : (struct exchange){least, 1};
+	by = ff_random_below(&p->random, 2) ? least : greatest;
+	if (ff_random_below(&p->random, 2))
+		return (struct exchange){by, least + greatest - by};
+	return more ? (struct exchange){1, by} : (struct exchange){by, 1};
+}
+
 void ff_propose_degrees(struct ff_proposer *p)
 {
 	uint32_t like = p->node[ff_random_below(&p->random, p->n_nodes)];
 	uint32_t parts = ff_proposer_config(p, like)->n_parts;
-	bool more = ff_random_below(&p->random, 2);
+	struct exchange e = draw_exchange(p, parts);
 	struct ff_config config;
 
 	for (uint32_t i = 0; i < p->n_nodes; i++) {
 		const struct ff_config *own = ff_proposer_config(p, p->node[i]);
 
-		if (own->n_parts == parts && !own->list && change(p, p->node[i], more, &config))
+		if (own->n_parts == parts && !own->list && change(p, p->node[i], &e, &config))
 			ff_transaction_set(p->t, p->node[i], &config);
 	}
 }

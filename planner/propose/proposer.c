@@ -257,13 +257,33 @@ static void move(struct ff_proposer *p, const struct ff_config *own, uint32_t n_
 	ff_view_config(n_dims, own->degree, &view, ret);
 }
 
-/* A factor of two from one dim to another (or to or from the number of parts);
+static uint32_t least_factor(uint32_t n)
+{
+	for (uint32_t k = 2; k * k <= n; k++)
+		if (n % k == 0)
+			return k;
+	return n;
+}
+
+/* A prime factor of the number of devices: 2 where that is a power of it. */
+static uint32_t draw_factor(struct ff_proposer *p)
+{
+	uint32_t n = p->space->n_devices, least = least_factor(n), other = n;
+
+	while (other % least == 0)
+		other /= least;
+	if (n == 1)
+		return 2;
+	return other > 1 && ff_random_below(&p->random, 2) ? least_factor(other) : least;
+}
+
+/* A factor from one dim to another (or to or from the number of parts);
  * first device and base stride stay where they fit. */
 static bool shift(struct ff_proposer *p, const struct ff_node *n, const struct ff_config *own,
 		struct ff_config *ret)
 {
 	uint32_t to = ff_random_below(&p->random, n->n_dims + 1);
-	uint32_t from = ff_random_below(&p->random, n->n_dims + 1);
+	uint32_t from = ff_random_below(&p->random, n->n_dims + 1), by = draw_factor(p);
 	uint16_t degree[FF_MAX_DIMS];
 	struct ff_view view = {0};
 	uint32_t stride = UINT32_MAX;
@@ -274,19 +294,54 @@ static bool shift(struct ff_proposer *p, const struct ff_node *n, const struct f
 		if (view.stride[i] > 0 && view.stride[i] < stride)
 			stride = view.stride[i];
 	stride = stride == UINT32_MAX ? 1 : stride; /* nothing is split */
-	if (from == to || (from < n->n_dims && degree[from] % 2 != 0))
+	if (from == to || (from < n->n_dims && degree[from] % by != 0))
 		return false;
-	if (to < n->n_dims && 2 * degree[to] > n->dim[to].extent)
+	if (to < n->n_dims && by * degree[to] > (uint32_t)n->dim[to].extent)
 		return false;
 	if (from < n->n_dims)
-		degree[from] /= 2;
+		degree[from] = (uint16_t)(degree[from] / by);
 	if (to < n->n_dims)
-		degree[to] = (uint16_t)(2 * degree[to]);
+		degree[to] = (uint16_t)(by * degree[to]);
 	for (uint32_t i = n->n_dims; i-- > 0; stride *= degree[i])
 		view.stride[i] = degree[i] > 1 ? stride : 0;
 	if (!ff_view_check(n->n_dims, degree, &view, p->space->n_devices))
 		return false;
 	ff_view_config(n->n_dims, degree, &view, ret);
+	return true;
+}
+
+/* The dim that a draw picks of those that are split, or are not; FF_NONE: it picked another. */
+static uint32_t draw_dim(struct ff_proposer *p, const struct ff_node *n, const uint16_t *degree,
+		bool split)
+{
+	uint32_t d = ff_random_below(&p->random, n->n_dims);
+
+	return (degree[d] > 1) == split ? d : FF_NONE;
+}
+
+/* A dim is split instead of another, or of a part of it: every device is next to those that it was
+ * next to.  A factor keeps its place, which the order of dims would change. */
+static bool hand_over(struct ff_proposer *p, const struct ff_node *n, const struct ff_config *own,
+		struct ff_config *ret)
+{
+	uint32_t from = draw_dim(p, n, own->degree, true);
+	uint32_t to = draw_dim(p, n, own->degree, false);
+	uint32_t by, kept = 1;
+
+	if (own->list || from == FF_NONE || to == FF_NONE)
+		return false;
+	by = own->degree[from];
+	if (ff_random_below(&p->random, 2))
+		kept = least_factor(by);
+	by /= kept == by ? 1 : kept;
+	kept = own->degree[from] / by;
+	if (by > (uint32_t)n->dim[to].extent)
+		return false;
+	*ret = *own;
+	ret->degree[from] = (uint16_t)kept;
+	ret->degree[to] = (uint16_t)by;
+	ret->stride[to] = (uint16_t)(own->stride[from] * kept);
+	ret->stride[from] = kept > 1 ? own->stride[from] : 0;
 	return true;
 }
 
@@ -306,7 +361,8 @@ void ff_proposer_one(struct ff_proposer *p, uint32_t node, struct ff_config *ret
 		made = true;
 		break;
 	case 3:
-		made = shift(p, n, own, ret);
+		made = ff_random_below(&p->random, 2) ? shift(p, n, own, ret)
+						      : hand_over(p, n, own, ret);
 		break;
 	case 4:
 		made = join_other(p, n, own, ret);
