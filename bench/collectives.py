@@ -54,7 +54,8 @@ def tree_us(g, p, inside, between, size):
             return math.inf
         wire = size / (g.chain * TREE_SHARE * inside["collective"][p]["share"])
     if g.nodes > 1:
-        wire = max(wire, min(g.nodes - 1, 2) * size / (g.network * between["collective"][p]["share"]))
+        passes = 2 if g.nodes > 2 else inside.get("tree_passes", 1)
+        wire = max(wire, passes * size / (g.network * between["collective"][p]["share"]))
     return pipelined(latency(g, p, inside, between, 2 * (g.each - 1), 2 * stages(g.nodes)), wire, inside["ramp"])
 
 

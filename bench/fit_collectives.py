@@ -142,7 +142,8 @@ def kinds():
         Kind("nvswitch-2", "inside", (), (), False, [], "nvswitch-3", "Inferred, no table: nvswitch-3's constants."),
         Kind("nvlink-2", "inside", ("vtrain v100",), ("simple",), False, [VTRAIN], "nvswitch-3",
              "The line rate is that of one link between two GPUs.  No table tells of less than 1 MiB, nor of messages: "
-             "latencies of ll, ll128 and messages are nvswitch-3's."),
+             "latencies of ll, ll128 and messages are nvswitch-3's.  Two nodes take rings, as steps of 2020 and 2021 "
+             "show (bench/unseen.csv, dlperf)."),
         Kind("nvlink-1", "inside", (), (), False, [], "nvlink-2", "Inferred, no table: nvlink-2's constants."),
         Kind("nvlink-bridge", "inside", (bridge + " all-reduce 1x2", bridge + " message"), ("simple",), False, [VIDUR],
              "nvswitch-3", "Pairs of PCIe cards.  ll and ll128 are nvswitch-3's."),
@@ -171,6 +172,8 @@ INFINIBAND = {"ll": (0.0, 5.0, 0.25), "ll128": (0.0, 8.5, 0.85), "simple": (0.0,
 # A hop over PCI Express beside one over NVLink, as NCCL has them for ll, which has a quarter of simple's bandwidth.
 PCI_HOPS, LL_SHARE = 1.0 / 0.6, 0.25
 GIVEN_SHARE = {"efa-3200": 0.9}  # of simple, where no table tells
+# Steps of 2020 and 2021 (bench/unseen.csv, dlperf) take two nodes' cards twice the bytes that trees would.
+TREE_PASSES = {"nvlink-2": 2}
 
 
 def named(values):
@@ -306,6 +309,8 @@ def add_messages(kind, base):
 def fit_kind(kind, rows, models):
     """Adds the kind to `models`; `rows`: those of its tables."""
     base = find_base(kind, models)
+    if kind.name in TREE_PASSES:
+        base["tree_passes"] = TREE_PASSES[kind.name]
     if kind.side == "inside":
         base["line"] = LINE.get(kind.name, 0)
 
@@ -431,7 +436,7 @@ def file_of(models):
         row = {"name": kind.name, "side": kind.side, "source": kind.source}
         if kind.note:
             row["note"] = kind.note
-        row |= {key: m[key] for key in ("own", "ramp", "message_own") if key in m}
+        row |= {key: m[key] for key in ("tree_passes", "own", "ramp", "message_own") if key in m}
         row |= {key: m[key] for key in ("collective", "message", "sums") if key in m}
         rows.append(row)
     return {"format": "ffsoap-interconnects", "version": 1,

@@ -5,10 +5,10 @@ usage: bench/unseen.py [--build build] [--out out] [--rows FILE] [--source NAME]
                        [--verbose] [--svg FILE]
 
 FILE (preset bench/unseen.csv) has a measured throughput a line: who published it, the framework, the machine by its
-name and how many of its devices, ffzoo's network and settings, the type, the strategy as ffsearch --simulate has it,
-the optimizer, samples a step and samples a second.  A strategy behind "whole" sends gradients at once, behind backward,
-as one operation of XLA makes them all; XLA's images are priced as MxNet's, whose batch norms add and cut off, too.  Of
-types, mixed is float16 or bfloat16, here bfloat16, and tf32 is
+name (of ffsearch, or of a file in bench/machines) and how many of its devices, ffzoo's network and settings, the type,
+the strategy as ffsearch --simulate has it, the optimizer, samples a step and samples a second.  A strategy behind
+"whole" sends gradients at once, behind backward, as one operation of XLA makes them all; XLA's images are priced as
+MxNet's, whose batch norms add and cut off, too.  Of types, mixed is float16 or bfloat16, here bfloat16, and tf32 is
 float32 that frameworks multiply in TF32.  Sources:
 
   dle-*                     tables of NVIDIA/DeepLearningExamples, README.md of PyTorch, MxNet, TensorFlow and
@@ -25,16 +25,33 @@ float32 that frameworks multiply in TF32.  Sources:
   torchtitan-2024           its benchmarks/llama3_h100_202412_torchtitan.md @ 31a17bf: H100 of 500 W and 2.4 TB/s
   fms-fsdp                  foundation-model-stack/fms-fsdp, README.md: Llama 2 by FSDP on 128 A100, the
                             smaller two by hybrid sharding (Apache-2.0)
+  dle-paddle-*              NVIDIA/DeepLearningExamples, PaddlePaddle: ResNet-50 @ 0bc061d, BERT-large @ 8cdaba1
+                            (Apache-2.0); of 16 bits its batch norms add and cut off (program.py)
+  dle-tensorflow-biobert    the same, TensorFlow/LanguageModeling/BERT/biobert @ 2de2945: BERT-base, 64 samples in
+                            fine-tuning
+  dle-tensorflow2-electra   the same, TensorFlow2/LanguageModeling/ELECTRA @ 446c878: fine-tuning, a network as
+                            BERT-base
+  dlperf-*                  Oneflow-Inc/DLPerf @ 0094fbd: ResNet-50, BERT-base and Megatron-LM (8aa4619, all recomputed)
+                            on 1 to 32 V100; PyTorch's BERT sends gradients at once (message_size=250000000,
+                            run_pretraining.py)
+  bigscience-tr11           bigscience-workshop/bigscience @ 053adaf, train/tr11-176B-ml/chronicles-prequel.md: GPTs of
+                            181 billion parameters on 384 A100, here two of the replicas, which do as much each
+  flagperf-*                FlagOpen/FlagPerf, training/nvidia: A100 and H100, images without loading (Apache-2.0);
+                            NVIDIA's containers let PyTorch multiply in TF32
+  dgxc-paxml-5b             NVIDIA/dgxc-benchmarking @ 143b90d, paxml/README_5b.md: 16 to 128 H100; JAX, priced as fsdp
+  jax-toolbox-pax           NVIDIA/JAX-Toolbox @ 08b08d1, rosetta/rosetta/projects/pax/README.md: 64 and 256 A100,
+                            likewise
+  sandeepkumar-resnet50     sandeepkumar-skb/pytorch_experiments @ 0e13d7f, torchvision_exp/README.md: one V100
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
-What is left out, and why: steps on several DGX-1; BERT's pre-training of 2021 in PyTorch, on bins of shorter sequences
-(of 2020 it tells all words, modeling.py @ 1d4211f); AlexNet of MxNet, which is another; U-Net on 8 GPUs, which waits
-for images from the host (4.7 times one GPU); steps of torch.compile, float8 or context parallelism; GPTs from 76
-billion parameters on 1,024 A100 on, which take minutes to price, as do those of 530 billion that are there: --seconds.
-Megatron-LM's table of 2021 names no micro-batches: they have four samples.  Batches of BERT that are put together from
-more than 16 micro-batches are cut to 16, as an update is hardly a part of them.  BERT of TensorFlow on several DGX-2 is
-of DGX-2H, of 450 W.  Tables of DLRM have a million rows at most.
+What is left out, and why: steps on several DGX-1; BERT's pre-training of 2021 in PyTorch, and of 512 words in
+PaddlePaddle, on bins of shorter sequences (of 2020 it tells all words, modeling.py @ 1d4211f); AlexNet of MxNet, which
+is another; U-Net on 8 GPUs, which waits for images from the host (4.7 times one GPU); steps of torch.compile, float8 or
+context parallelism; GPTs from 76 billion parameters on 1,024 A100 on, which take minutes to price, as do those of 530
+billion that are there: --seconds. Megatron-LM's table of 2021 names no micro-batches: they have four samples.  Batches
+of BERT that are put together from more than 16 micro-batches are cut to 16, as an update is hardly a part of them.
+BERT of TensorFlow on several DGX-2 is of DGX-2H, of 450 W.  Tables of DLRM have a million rows at most.
 
 Printed are, by source, machine, type, network and number of devices, the mean absolute and signed errors of steps as
 their frameworks execute them (ffsearch --framework), by the numbers that were fitted to other tables.  OUT/unseen.json
@@ -57,7 +74,7 @@ import figures
 from commands import load, run, save
 
 HERE = Path(__file__).resolve().parent
-MACHINES = HERE.parent / "graphs/machines"
+MACHINES = HERE.parent / "graphs/machines", HERE / "machines"  # the latter have no name that ffsearch knows
 TYPES = {"float32": "float32", "tf32": "float32", "mixed": "bfloat16"}
 
 
@@ -81,7 +98,7 @@ class Predictor:
     def plan(self, row):
         """The step and its classes of tasks, or a sentence that says why there is none."""
         nodes = -(-int(row["gpus"]) // a_node(row["machine"]))
-        machine = f"{row['machine']}:{nodes}" if nodes > 1 else row["machine"]
+        machine = f"{path(row['machine'])}:{nodes}" if nodes > 1 else path(row["machine"])
         command = [f"{self.o.build}/bench/bench-frameworks", self.graph(row), "--machine", machine, "--devices",
                    row["gpus"], "--optimizer", row["optimizer"], "--framework", row["framework"]]
         try:
@@ -99,9 +116,13 @@ def how(strategy):
     return f"{strategy if strategy.startswith('whole ') else f'plain {strategy}'}\n"
 
 
+def path(machine):
+    return next(p for p in (folder / f"{machine}.json" for folder in MACHINES) if p.exists())
+
+
 def a_node(machine):
     """Devices of all that its file has."""
-    return sum(n.get("count", 1) * n["devices"] for n in load(MACHINES / f"{machine}.json")["nodes"])
+    return sum(n.get("count", 1) * n["devices"] for n in load(path(machine))["nodes"])
 
 
 def scale(row):

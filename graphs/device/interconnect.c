@@ -13,7 +13,7 @@
 static int check_kind(const struct ff_json *v, struct ff_error *err)
 {
 	static const char *const keys[] = {"name", "side", "source", "note", "own", "ramp",
-			"message_own", "collective", "message", "sums", NULL};
+			"tree_passes", "message_own", "collective", "message", "sums", NULL};
 
 	if (v->type != FF_JSON_OBJECT)
 		return ff_json_fail(v, err, "expected an object");
@@ -79,9 +79,13 @@ static int read_sums(const struct ff_json *kind, struct ff_interconnect *x, stru
 
 static int read_kind(const struct ff_json *v, struct ff_interconnect *x, struct ff_error *err)
 {
+	int64_t passes = 1;
 	int code = FF_OK;
 
-	if (!x->between)
+	if (ff_json_get(v, "tree_passes"))
+		code = ff_json_int(v, "tree_passes", 1, 2, &passes, err);
+	x->tree_passes = (uint32_t)passes;
+	if (code == FF_OK && !x->between)
 		code = ff_json_real(v, "own", 0, 100, &x->own, err);
 	if (code == FF_OK && !x->between)
 		code = ff_json_real(v, "ramp", 0, 100, &x->ramp, err);

@@ -26,6 +26,7 @@ struct ff_interconnect {
 	bool between; /* of nodes, not inside one */
 	double ramp;  /* how much of latency and wire time chunks fail to hide from each other */
 	double own;   /* of what a ring has of each device: what that costs beside being sent */
+	uint32_t tree_passes; /* how often trees bring an array past the cards of two nodes */
 	struct ff_hop collective[FF_PROTOCOL_COUNT], message[FF_PROTOCOL_COUNT];
 	struct {
 		double base_us, share; /* share 0: it does not */

@@ -58,6 +58,7 @@ static inline void hand_wire(struct hand_machine *h, uint32_t cards)
 	static const struct ff_interconnect inside = {.name = "inside",
 			.ramp = 0.5,
 			.own = 0.3,
+			.tree_passes = 1,
 			.collective = {{3, 1, 0.1}, {5, 2, 0.5}, {9, 4, 0.8}},
 			.message = {{2, 1, 0.1}, {0}, {6, 1, 0.9}}};
 	static const struct ff_interconnect between = {.name = "between",

@@ -136,6 +136,28 @@ START_TEST(more_nodes)
 }
 END_TEST
 
+/* Of much, what passes the cards of two nodes counts: an array once where trees bring it, as
+ * between nodes with a switch; by rings of V100's time nearly twice. */
+START_TEST(two_nodes)
+{
+	const struct {
+		const char *name;
+		double passes;
+	} of[] = {{"dgx1-v100:2", 1.875}, {"p3.16xlarge:2", 1.875}, {"p4d.24xlarge:2", 1}};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		struct world w;
+		double least;
+
+		setup(&w, of[i].name);
+		least = of[i].passes * GIBI / w.m.nodes[0].network.bytes_per_us;
+		ck_assert_double_gt(reduce_us(&w, 16, 0, 1, GIBI), least);
+		ck_assert_double_lt(reduce_us(&w, 16, 0, 1, GIBI), 1.3 * least);
+		teardown(&w);
+	}
+}
+END_TEST
+
 /* Rings of a DGX-1's links among its first devices: NVIDIA's WP-08437-002, figure 4.  With five
  * no ring closes; with P100, which has four links where V100 has six, half as many do. */
 START_TEST(rings_of_a_mesh)
@@ -341,6 +363,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_test(t, monotone);
 	tcase_add_test(t, more_nodes);
+	tcase_add_test(t, two_nodes);
 	tcase_add_test(t, rings_of_a_mesh);
 	tcase_add_test(t, strided);
 	tcase_add_test(t, latencies);
