@@ -45,6 +45,12 @@ KINDS = {
                        "as users report; no page of NVIDIA's was found"),
     "T4": (40, 8.1e12, 65e12, 320e9, "NVIDIA T4 datasheet"),
     "L4": (58, 30.3e12, 121e12, 300e9, "NVIDIA L4 datasheet"),
+    "A10-24GB": (72, 31.2e12, 125e12, 600e9, "NVIDIA A10 datasheet"),
+    "A40-48GB": (84, 37.4e12, 149.7e12, 696e9, "NVIDIA A40 datasheet"),
+    "RTX-A6000-48GB": (84, 38.7e12, 154.8e12, 768e9, "NVIDIA RTX A6000 datasheet, GA102 whitepaper"),
+    "RTX-3090-24GB": (82, 35.6e12, 71e12, 936e9, "NVIDIA Ampere GA102 GPU architecture whitepaper: 16 bits added up in 32"),
+    "RTX-4090-24GB": (128, 82.6e12, 165.2e12, 1008e9, "NVIDIA Ada GPU architecture whitepaper: 16 bits added up in 32"),
+    "L40S-48GB": (142, 91.6e12, 362e12, 864e9, "NVIDIA L40S datasheet"),
     "A100-PCIE-40GB": (108, 19.5e12, 312e12, 1555e9, "NVIDIA A100 datasheet"),
     "A100-40GB": (108, 19.5e12, 312e12, 1555e9, "SXM4: NVIDIA A100 datasheet"),
     "A100-80GB": (108, 19.5e12, 312e12, 2039e9, "SXM4: NVIDIA A100 datasheet"),
@@ -54,14 +60,15 @@ KINDS = {
     "B200-180GB": (148, 80e12, 2250e12, 8000e9, "NVIDIA Blackwell datasheet, HGX B200"),
 }
 # of tensor cores in TF32, which these know; half of their rate for 16 bits (the same datasheets)
-TF32 = ("L4", "A100-PCIE-40GB", "A100-40GB", "A100-80GB", "H100-PCIE-80GB", "H100-80GB", "H200-141GB", "B200-180GB")
+CARDS = ("L4", "A10-24GB", "A40-48GB", "RTX-A6000-48GB", "RTX-3090-24GB", "RTX-4090-24GB", "L40S-48GB")
+TF32 = (*CARDS, "A100-PCIE-40GB", "A100-40GB", "A100-80GB", "H100-PCIE-80GB", "H100-80GB", "H200-141GB", "B200-180GB")
 # Of the share of the peak that a kernel of Ampere's instructions reaches on A100: FlashAttention-2 reaches 35 % on H100
 # (Shah et al., "FlashAttention-3", 2024, abstract), 73 % on A100 (Dao, "FlashAttention-2", 2023, abstract).
 AMPERE_SHARE = {"H100-PCIE-80GB": .48, "H100-80GB": .48, "H200-141GB": .48, "B200-180GB": .48}
 # least time of a kernel of a stream or a replayed graph: assumed, as tables of memory-bound kernels hide it
 FLOOR = {"K80": 6, "P100-16GB": 4, "V100-16GB": 3.5, "V100-32GB": 3.5, "V100-SXM3-32GB": 3.5, "T4": 3.5,
-         "L4": 2.5, "A100-PCIE-40GB": 2.5, "A100-40GB": 2.5, "A100-80GB": 2.5, "H100-PCIE-80GB": 2, "H100-80GB": 2,
-         "H200-141GB": 2, "B200-180GB": 2}
+         **dict.fromkeys(CARDS, 2.5), "A100-PCIE-40GB": 2.5, "A100-40GB": 2.5, "A100-80GB": 2.5, "H100-PCIE-80GB": 2,
+         "H100-80GB": 2, "H200-141GB": 2, "B200-180GB": 2}
 # whose figures stand for a kind where it was not measured
 NEAREST = {
     "K80": ["P100-16GB"],
@@ -70,7 +77,7 @@ NEAREST = {
     "V100-32GB": ["V100-16GB", "A100-80GB"],
     "V100-SXM3-32GB": ["V100-16GB", "A100-80GB"],
     "T4": ["V100-16GB", "A100-80GB"],
-    "L4": ["A100-80GB", "A100-PCIE-40GB", "V100-16GB"],
+    **{kind: ["A100-80GB", "A100-PCIE-40GB", "V100-16GB"] for kind in CARDS},
     "A100-PCIE-40GB": ["A100-80GB", "V100-16GB"],
     "A100-40GB": ["A100-80GB", "A100-PCIE-40GB", "V100-16GB"],
     "A100-80GB": ["A100-PCIE-40GB", "V100-16GB"],
@@ -115,6 +122,8 @@ ASSUMED_BACK = {
 # know no wide loads, are as much slower as multiprocessors and clock say, GHz (the datasheets above).
 UNALIGNED = "rows that are no whole vectors: "
 CLOCKS = {"V100-16GB": 1.53, "V100-32GB": 1.53, "V100-SXM3-32GB": 1.597, "T4": 1.59, "L4": 2.04,
+          "A10-24GB": 1.695, "A40-48GB": 1.74, "RTX-A6000-48GB": 1.8, "RTX-3090-24GB": 1.695, "RTX-4090-24GB": 2.52,
+          "L40S-48GB": 2.52,
           "A100-PCIE-40GB": 1.41, "A100-40GB": 1.41, "A100-80GB": 1.41, "H100-80GB": 1.755}
 
 PASSES = ["forward", "image", "filter"]
@@ -579,6 +588,24 @@ def slow_down(models):
             c["parameters"][name] = float(f"{c['parameters'][name] * times:.4g}")
 
 
+def tensor_flops(kind):
+    """Of a multiprocessor in a clock."""
+    multiprocessors, _, flops_per_s = KINDS[kind][:3]
+    return flops_per_s / multiprocessors / CLOCKS[kind] / 1e9
+
+
+def feed(models):
+    """Cards whose multiprocessors multiply more slowly than A100's, but load operands as fast, reach a larger share of
+    their peak: what a tile takes beyond its multiplications stays as it is."""
+    for kind in CARDS:
+        c = models[kind]["classes"]["product.bfloat16"]
+        times = tensor_flops(kind) / tensor_flops("A100-80GB")
+        c["basis"] += ", with slower tensor cores"
+        for name, share in c["parameters"].items():
+            if name.startswith("tile"):
+                c["parameters"][name] = float(f"{1 / (1 + (1 / share - 1) * times):.4g}")
+
+
 def tell_unaligned(c, low, high, source):
     """Shares of rows that begin at multiples of their elements, and of 8 bytes, and where they are from."""
     shares = {"unaligned": float(f"{low:.4g}"), "half_vectors": float(f"{high / low:.4g}")}
@@ -688,6 +715,7 @@ def main():
         fit_unaligned(tool, models["H100-80GB"])
         complete(models)
         slow_down(models)
+        feed(models)
         infer_unaligned(models)
         for model in models.values():
             write(model)

@@ -42,6 +42,8 @@ float32 that frameworks multiply in TF32.  Sources:
   jax-toolbox-pax           NVIDIA/JAX-Toolbox @ 08b08d1, rosetta/rosetta/projects/pax/README.md: 64 and 256 A100,
                             likewise
   sandeepkumar-resnet50     sandeepkumar-skb/pytorch_experiments @ 0e13d7f, torchvision_exp/README.md: one V100
+  lambda-benchmark          lambdal/deeplearning-benchmark, pytorch: throughputs @ 0551cb7, ca7748d, batches @ 08d77c4:
+                            NVIDIA's examples, ResNet-50 channels first, on cards that no number was fitted to (MIT)
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 

@@ -10,8 +10,9 @@
 #include "operator/example.h"
 
 static const char *const kinds[] = {"K80", "P100-16GB", "V100-16GB", "V100-32GB", "V100-SXM3-32GB",
-		"T4", "L4", "A100-PCIE-40GB", "A100-40GB", "A100-80GB", "H100-PCIE-80GB",
-		"H100-80GB", "H200-141GB", "B200-180GB"};
+		"T4", "L4", "A10-24GB", "A40-48GB", "RTX-A6000-48GB", "RTX-3090-24GB",
+		"RTX-4090-24GB", "L40S-48GB", "A100-PCIE-40GB", "A100-40GB", "A100-80GB",
+		"H100-PCIE-80GB", "H100-80GB", "H200-141GB", "B200-180GB"};
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
 
 static const struct ff_device_model *model_of(const char *kind, struct ff_arena *a)
