@@ -176,6 +176,19 @@ static double held_us(const double *v, const struct ff_kernel_shape *s, double u
 	return us * (1 + (s->brief ? more * us / (us + v[FF_OF_BURST]) : more));
 }
 
+/* In TF32, which libraries need not choose, no slower than in float32. */
+static double any_product_us(const struct ff_device_model *m, const struct ff_kernel_shape *s)
+{
+	const double *v = m->class[FF_KERNEL_PRODUCT][type_of(m, s)].v;
+	double us = v[FF_OF_FLOOR] + held_us(v, s, product_us(m, v, s, 1));
+	struct ff_kernel_shape plain = *s;
+
+	if (!is_tf32(m, s))
+		return us;
+	plain.tf32 = false;
+	return least_of(us, any_product_us(m, &plain));
+}
+
 /* A product of windows, at a share of its pass and form. */
 static double convolution_us(
 		const struct ff_device_model *m, const double *v, const struct ff_kernel_shape *s)
@@ -348,7 +361,7 @@ double ff_device_model_us(
 		*inferred = is_inferred(m, s);
 	switch (s->class) {
 	case FF_KERNEL_PRODUCT:
-		return c->v[FF_OF_FLOOR] + held_us(c->v, s, product_us(m, c->v, s, 1));
+		return any_product_us(m, s);
 	case FF_KERNEL_CONVOLUTION:
 		return any_convolution_us(m, s);
 	case FF_KERNEL_ATTENTION:
