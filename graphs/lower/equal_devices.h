@@ -9,7 +9,8 @@
  * any of those are left out.  Called when blocks and buckets are there, before tasks are emitted.
  */
 int ff_equal_devices_find(struct ff_lowering *l, struct ff_error *err);
-/* Behind the layout: the others need as much memory as the first of them. */
+/* Behind the layout: the others need as much memory as the first of them, and what is sent is what
+ * all send. */
 void ff_equal_devices_copy(struct ff_lowering *l);
 
 #endif

@@ -16,6 +16,7 @@
 #include "room.h"
 #include "tables.h"
 #include "tasks.h"
+#include "updates.h"
 
 /* One that readers apart have lies where all of them do. */
 static int follow_apart(struct ff_lowering *l, uint32_t param, uint32_t edge, struct ff_error *err)
@@ -313,12 +314,9 @@ static int build_clip(struct ff_lowering *l, struct ff_error *err)
 
 	if (!device || !updates)
 		return ff_fail_memory(err);
-	*b = (struct ff_bucket){.synced = true,
-			.replicas = 1,
-			.runs = 1,
-			.device = device,
-			.first_shard = l->r.n_shards,
-			.bytes = ff_optimizer_align(l->g->dtype, 1)};
+	*b = ff_updates_norm(l);
+	b->device = device;
+	b->first_shard = l->r.n_shards;
 	for (uint32_t i = 0; i < l->r.n_buckets; i++)
 		for (uint32_t d = 0; d < l->r.buckets[i].n_devices; d++)
 			updates[l->r.buckets[i].device[d]] = true;
@@ -357,25 +355,10 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		const struct ff_bucket_build *k = &b->bucket[i];
-		bool is_summed = k->way.synced && k->n_devices > 1;
 
 		l->told.sync[i] = l->told.delay[i] = FF_NONE;
-		l->r.buckets[i] = (struct ff_bucket){.synced = k->way.synced,
-				.flat = k->way.flat,
-				.scattered = k->way.scattered,
-				.dropped = k->way.dropped,
-				.codec = l->opt && is_summed ? l->r.travel.codec : NULL,
-				.delay = ff_delays_of(l, i),
-				.replica = k->replica,
-				.replicas = k->replicas,
-				.n_devices = k->n_devices,
-				.runs = k->way.runs,
-				.device = k->device,
-				.first_shard = l->r.n_shards,
-				.bytes = k->bytes};
-		if (!l->r.buckets[i].delay) /* those that wait are whole */
-			l->r.buckets[i].sparse = k->sparse;
-		l->r.buckets[i].averaged = l->r.travel.average_every && is_summed;
+		l->r.buckets[i] = ff_updates_bucket(l, i);
+		l->r.buckets[i].first_shard = l->r.n_shards;
 		reserve_packed(l, &l->r.buckets[i]);
 		if (k->way.scattered && ff_dropped_begin(l, i) < 0)
 			return ff_fail_memory(err);

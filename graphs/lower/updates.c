@@ -3,6 +3,7 @@
 #include "updates.h"
 
 #include "arrivals.h"
+#include "delays.h"
 #include "dropped.h"
 #include "emit.h"
 #include "ff/saturate.h"
@@ -38,9 +39,38 @@ static void depend_on_due(struct ff_lowering *l, uint32_t bucket)
 		ff_emit_depend(l, l->told.delay[bucket] + d);
 }
 
-/* Forward weights are gathered, backward gradients are summed; where those are not, what is updated
- * by them becomes the mean. */
-static struct ff_move move_of(
+struct ff_bucket ff_updates_bucket(const struct ff_lowering *l, uint32_t i)
+{
+	const struct ff_bucket_build *k = &l->buckets.bucket[i];
+	bool is_summed = k->way.synced && k->n_devices > 1;
+	struct ff_bucket b = {.synced = k->way.synced,
+			.flat = k->way.flat,
+			.scattered = k->way.scattered,
+			.dropped = k->way.dropped,
+			.codec = l->opt && is_summed ? l->r.travel.codec : NULL,
+			.delay = ff_delays_of(l, i),
+			.replica = k->replica,
+			.replicas = k->replicas,
+			.n_devices = k->n_devices,
+			.runs = k->way.runs,
+			.device = k->device,
+			.bytes = k->bytes};
+
+	if (!b.delay) /* those that wait are whole */
+		b.sparse = k->sparse;
+	b.averaged = l->r.travel.average_every && is_summed;
+	return b;
+}
+
+struct ff_bucket ff_updates_norm(const struct ff_lowering *l)
+{
+	return (struct ff_bucket){.synced = true,
+			.replicas = 1,
+			.runs = 1,
+			.bytes = ff_optimizer_align(l->g->dtype, 1)};
+}
+
+struct ff_move ff_updates_move(
 		const struct ff_lowering *l, const struct ff_bucket *b, const struct ff_step *s)
 {
 	bool gathers = ff_phase_pass(s->phase) == FF_FORWARD;
@@ -67,7 +97,7 @@ uint32_t ff_updates_begin(struct ff_lowering *l, const struct ff_step *s, uint32
 
 	l->failed |= !mv;
 	if (mv)
-		*mv = move_of(l, &l->r.buckets[bucket], s);
+		*mv = ff_updates_move(l, &l->r.buckets[bucket], s);
 	ff_emit_move(l, s, FF_NONE, mv ? mv : &nothing)->bucket = bucket;
 	return l->r.n_tasks - 1;
 }

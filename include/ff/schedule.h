@@ -75,8 +75,9 @@ struct ff_lower_options {
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;
-	/* For who only asks whether it fits: which elements are moved is left out, and the
-	 * layout ends with a device that needs more than its `limit` (by device; NULL: none). */
+	/* For who only asks for memory and bytes sent: which elements are moved is left out, and
+	 * tasks of devices that do what another does.  The layout ends with a device that needs
+	 * more than its `limit` (by device; NULL: none), and what is sent is not known then. */
 	bool sizes_only;
 	const int64_t *limit;
 	struct ff_arena *scratch; /* NULL: one of its own */

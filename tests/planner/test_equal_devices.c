@@ -17,12 +17,14 @@ static int64_t scratch(void *ctx, const struct ff_work *w)
 	return (int64_t)ff_work_bytes(w) / 3 + 64;
 }
 
-/* Both schedules; every device's memory is the same.  Returns how many tasks the whole one has for
- * each of the other. */
+/* Both schedules; every device's memory is the same, and what is sent.  Returns how many tasks the
+ * whole one has for each of the other. */
 static double compare(const struct ff_graph *g, const struct ff_machine *m,
-		const struct ff_strategy *s, bool clip, struct ff_arena *a, const char *what)
+		const struct ff_strategy *s, bool clip, uint32_t average_every, struct ff_arena *a,
+		const char *what)
 {
-	struct ff_lower_options opt = {.workspace = scratch, .clip = clip};
+	struct ff_lower_options opt = {
+			.workspace = scratch, .clip = clip, .travel.average_every = average_every};
 	struct ff_schedule whole, sizes;
 	struct ff_error err = {0};
 
@@ -39,6 +41,11 @@ static double compare(const struct ff_graph *g, const struct ff_machine *m,
 		ck_assert_msg(whole.workspace_bytes[d] == sizes.workspace_bytes[d],
 				"%s: scratch, device %u", what, d);
 	}
+	ck_assert_msg(whole.network_bytes == sizes.network_bytes &&
+					whole.averaged_bytes == sizes.averaged_bytes,
+			"%s: %lld and %lld bytes are sent, and %lld and %lld where sizes are asked",
+			what, (long long)whole.network_bytes, (long long)whole.averaged_bytes,
+			(long long)sizes.network_bytes, (long long)sizes.averaged_bytes);
 	return (double)whole.n_tasks / sizes.n_tasks;
 }
 
@@ -81,7 +88,7 @@ START_TEST(as_the_whole_schedule)
 			random_order(&r, &s);
 			random_scattered(&r, &micro, &a, &s);
 		}
-		folded += compare(&g, &m, &s, i & 1, &a, what) > 1;
+		folded += compare(&g, &m, &s, i & 1, 0, &a, what) > 1;
 		ff_arena_finish(&a);
 	}
 	ck_assert_uint_gt(folded, CASES / 16);
@@ -112,7 +119,9 @@ START_TEST(strategies_by_hand)
 	CHECK_OK(ff_space_create(&g, &m, &space, &err));
 	ff_space_allow(space, FF_SPACE_ALL);
 	CHECK_OK(ff_init_strategy(by_hand[_i], space, &g, &m, 0, &a, &s, &err));
-	ck_assert_double_gt(compare(&g, &m, &s, false, &a, by_hand[_i]), 3);
+	ck_assert_double_gt(compare(&g, &m, &s, _i % 2, 0, &a, by_hand[_i]), 3);
+	if (_i == 0)
+		ck_assert_double_gt(compare(&g, &m, &s, false, 4, &a, "averaged"), 3);
 	ff_space_destroy(space);
 	ff_arena_finish(&a);
 }
