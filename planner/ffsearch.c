@@ -351,6 +351,7 @@ static bool is_data_parallel(const struct ff_job *j)
 static int simulate(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_strategy s = j->in.planned;
+	struct ff_evaluation at;
 	int code = ff_job_bound(j, err);
 
 	/* costs of one strategy alone (ffprof --strategy) tell nothing of all others */
@@ -372,7 +373,7 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 		code = ff_init_strategy(j->opt.simulate, j->tools.space, &j->in.graph,
 				&j->in.machine, j->opt.seed, &j->arena, &s, err);
 	if (code == FF_OK && ff_job_is_start(j->opt.simulate))
-		code = ff_job_tune(j, &s, err);
+		code = ff_job_tune(j, &s, &at, err);
 	if (code == FF_OK && j->opt.limits.torch)
 		code = ff_job_check_torch(j, &s, err);
 	if (code == FF_OK)

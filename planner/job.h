@@ -152,6 +152,9 @@ int ff_job_save_certificate(struct ff_job *j, struct ff_error *err);
 /* predict.c: lowers and times `s` afresh. */
 int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
 		struct ff_plan *ret, struct ff_error *err);
+/* The same of `s`, which costs `at`, but for its tasks: what it is compared by alone. */
+int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_evaluation *at,
+		struct ff_arena *a, struct ff_plan *ret, struct ff_error *err);
 /* rivals.c: what is tried before the search, and behind it what is written by hand most like the
  * plan; as far as there is time. */
 int ff_job_find_rivals(struct ff_job *j, struct ff_error *err);
@@ -163,8 +166,9 @@ void ff_job_take(struct ff_job *j, const struct ff_plan *p);
 int ff_job_take_best(struct ff_job *j, struct ff_error *err);
 /* What the plan gains by each of its splits. */
 int ff_job_find_gains(struct ff_job *j, struct ff_error *err);
-/* Gives a strategy by name the buckets that are best. */
-int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err);
+/* Gives a strategy by name the buckets that are best: it costs `at` then. */
+int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_evaluation *at,
+		struct ff_error *err);
 /* Data parallelism with the buckets that are best; where it does not fit, what people do then. */
 int ff_job_find_baseline(struct ff_job *j, struct ff_error *err);
 /* The best of the whole grid by hand, and in j->by_hand its name. */

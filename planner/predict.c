@@ -48,14 +48,19 @@ void ff_job_check_memory(const struct ff_job *j, struct ff_plan *p)
 	}
 }
 
-int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
-		struct ff_plan *ret, struct ff_error *err)
+static struct ff_lower_options lower_options(const struct ff_job *j)
 {
-	struct ff_lower_options opt = {.optimizer = j->in.optimizer,
+	return (struct ff_lower_options){.optimizer = j->in.optimizer,
 			.clip = j->opt.clip,
 			.travel = j->in.travel,
 			.workspace = ff_price_workspace,
 			.ctx = j->tools.pricer};
+}
+
+int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
+		struct ff_plan *ret, struct ff_error *err)
+{
+	struct ff_lower_options opt = lower_options(j);
 	int code;
 
 	ret->strategy = *s;
@@ -69,14 +74,30 @@ int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_aren
 	return FF_OK;
 }
 
-int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err)
+/* On 1,024 devices lowering all takes seconds and gigabytes; of equal devices one is lowered here.
+ */
+int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_evaluation *at,
+		struct ff_arena *a, struct ff_plan *ret, struct ff_error *err)
 {
-	struct ff_evaluation at;
-	int code = ff_evaluator_set(j->tools.evaluator, s, &at, err);
+	struct ff_lower_options opt = lower_options(j);
+	int code;
+
+	opt.sizes_only = true;
+	*ret = (struct ff_plan){.strategy = *s, .simulation.step_us = at->step_us};
+	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, a, &ret->schedule, err);
+	if (code == FF_OK)
+		ff_job_check_memory(j, ret);
+	return code;
+}
+
+int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_evaluation *at,
+		struct ff_error *err)
+{
+	int code = ff_evaluator_set(j->tools.evaluator, s, at, err);
 
 	return code < 0 ? code
 			: ff_buckets_tune(j->tools.evaluator, s,
-					  ff_bucket_bytes(&j->in.graph, &j->in.machine), &at, err);
+					  ff_bucket_bytes(&j->in.graph, &j->in.machine), at, err);
 }
 
 /* Whether a device lacks memory even where nothing is left free. */
@@ -166,12 +187,13 @@ static int find_sharded(struct ff_job *j, struct ff_error *err)
 			.begins = baseline_begins,
 			.ctx = &look};
 	struct ff_summary *s = &j->summary;
+	struct ff_evaluation at;
 	struct ff_strategy base;
 	bool found = false;
 	int code = ff_grid_find(&grid, &j->arena, &base, j->baseline_name, &found, err);
 
 	if (code == FF_OK && found)
-		code = ff_job_tune(j, &base, err);
+		code = ff_job_tune(j, &base, &at, err);
 	if (code == FF_OK && found)
 		code = ff_job_predict(j, &base, &j->arena, &j->baseline, err);
 	if (code == FF_OK && found && ff_plan_fits(&j->baseline)) {
@@ -209,6 +231,7 @@ static int find_without_reserve(struct ff_job *j, struct ff_error *err)
 int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
+	struct ff_evaluation at;
 	struct ff_strategy base;
 	double from_s;
 	int code = ff_init_strategy("data-parallel", j->tools.space, &j->in.graph, &j->in.machine,
@@ -217,7 +240,7 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 	s->baseline = &s->data_parallel;
 	s->baseline_name = "data-parallel";
 	if (code == FF_OK)
-		code = ff_job_tune(j, &base, err);
+		code = ff_job_tune(j, &base, &at, err);
 	from_s = ff_job_now_s();
 	if (code == FF_OK)
 		code = predict_data_parallel(j, &base, err);

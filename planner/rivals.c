@@ -22,6 +22,7 @@ static bool has_time(struct ff_job *j, double share)
 static int add_rival(struct ff_job *j, const char *name, bool *made, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
+	struct ff_evaluation at;
 	struct ff_strategy start;
 	struct ff_arena a;
 	struct ff_error why;
@@ -32,9 +33,9 @@ static int add_rival(struct ff_job *j, const char *name, bool *made, struct ff_e
 	code = ff_init_strategy(name, j->tools.space, &j->in.graph, &j->in.machine, j->opt.seed, &a,
 			&start, &why);
 	if (code == FF_OK)
-		code = ff_job_tune(j, &start, &why);
+		code = ff_job_tune(j, &start, &at, &why);
 	if (code == FF_OK)
-		code = ff_job_predict(j, &start, &a, &plan, &why);
+		code = ff_job_price(j, &start, &at, &a, &plan, &why);
 	*made = code == FF_OK;
 	if (code == FF_OK)
 		s->rivals[s->n_rivals++] = ff_rival_of(name, &plan);
@@ -185,13 +186,14 @@ void ff_job_take(struct ff_job *j, const struct ff_plan *p)
 static int take_start(struct ff_job *j, const char *name, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
+	struct ff_evaluation at;
 	struct ff_strategy start;
 	struct ff_plan plan;
 	int code = ff_init_strategy(name, j->tools.space, &j->in.graph, &j->in.machine, j->opt.seed,
 			&j->arena, &start, err);
 
 	if (code == FF_OK)
-		code = ff_job_tune(j, &start, err);
+		code = ff_job_tune(j, &start, &at, err);
 	if (code == FF_OK)
 		code = ff_job_predict(j, &start, &j->arena, &plan, err);
 	if (code < 0 || !ff_job_may_take(j, &plan) ||
