@@ -153,6 +153,13 @@ static bool saves_memory(const char *called)
 	       !strcmp(called, "megatron");
 }
 
+/* Where links between nodes are slow it is also the fastest: over them goes the share of a node's
+ * device, once. */
+static bool may_be_fastest(const char *called)
+{
+	return !strcmp(called, "zero-1-hybrid");
+}
+
 /* Whether memory is scarce, or is so for starts that do nothing about it. */
 static bool is_tight(const struct ff_chain *c)
 {
@@ -221,7 +228,8 @@ static int start_from(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool *
 		return start_best(c, find_family(called), a, found, err);
 	if (!strcmp(called, "megatron"))
 		return start_grid(c, a, found, err);
-	*found = !saves_memory(called) || is_tight(c);
+	*found = !saves_memory(called) || is_tight(c) ||
+		 (may_be_fastest(called) && c->notes.hybrid_leads);
 	if (!*found)
 		return FF_OK; /* nobody needs to */
 	if (!strcmp(called, "elimination"))
@@ -254,7 +262,7 @@ static bool is_due(const struct ff_chain *c, uint32_t i, uint32_t n)
 /* Whether a start is one strategy, made at once. */
 static bool is_plain(const char *called)
 {
-	return !saves_memory(called) && !find_family(called) &&
+	return (!saves_memory(called) || may_be_fastest(called)) && !find_family(called) &&
 	       strcmp(called, "elimination") != 0 && strcmp(called, "random") != 0;
 }
 
@@ -272,6 +280,7 @@ static bool is_slow(const struct ff_chain *c)
 static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff_error *err)
 {
 	struct ff_strategy start;
+	struct ff_evaluation before = c->best.at;
 	struct ff_error why;
 	bool made;
 	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
@@ -286,6 +295,8 @@ static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff
 	code = ff_chain_go_to_made(c, code, &start, &why, err);
 	if (made && code == FF_OK)
 		c->notes.tuned_bytes[i] = c->current.bucket_bytes;
+	if (made && code == FF_OK && may_be_fastest(name(c, i)))
+		c->notes.hybrid_leads = ff_how_much_worse(before, c->best.at) < 0;
 	if (made && code == FF_OK && c->at.fits && !strcmp(name(c, i), ff_starts[0]))
 		c->notes.all_us = c->at.step_us;
 	return code;
