@@ -32,9 +32,10 @@ static double sync_us(const struct ff_schedule *s, const struct ff_task *t, stru
 		return ff_price_sync(p, b->n_devices, b->device, b->bytes);
 	if (b->flat && ff_task_pass(t) == FF_FORWARD)
 		return ff_price_gather(p, &x);
+	if (t->move->across)
+		return ff_price_across(p, &x);
 	if (b->flat)
-		return ff_price_scatter(p, s->graph, &x, b->scattered && t->micro > 0,
-				ff_bucket_crosses(b, t->micro, s->strategy->micro_batches));
+		return ff_price_scatter(p, s->graph, &x, b->scattered && t->micro > 0);
 	return ff_price_bucket(p, b->n_devices, b->device, b->bytes);
 }
 

@@ -111,8 +111,9 @@ static void count_bucket(const struct ff_lowering *l, uint32_t bucket, struct co
 {
 	size_t devices = l->buckets.bucket[bucket].n_devices;
 
-	n->tasks += 2 + (l->r.travel.staleness ? 2 : 1) * devices;
-	n->clocks += (l->r.travel.staleness ? 4 : 3) * devices;
+	/* gathered, summed in groups and among them */
+	n->tasks += 3 + (l->r.travel.staleness ? 2 : 1) * devices;
+	n->clocks += (l->r.travel.staleness ? 5 : 4) * devices;
 	if (ff_lowering_clips(l)) {
 		n->tasks += 1 + devices;
 		n->clocks += l->m->n_devices + devices;

@@ -113,9 +113,10 @@ static inline bool sink_begin_move(
 	return true;
 }
 
-static void add_bucket(struct count *c, const struct ff_step *s, const struct ff_bucket *b)
+static void add_bucket(
+		struct count *c, const struct ff_step *s, const struct ff_bucket *b, bool across)
 {
-	struct ff_move mv = ff_updates_move(c->l, b, s);
+	struct ff_move mv = ff_updates_move(c->l, b, ff_phase_pass(s->phase), across);
 	int64_t *sum = b->averaged ? &c->sent.averaged_bytes : &c->sent.network_bytes;
 
 	*sum = ff_sat_add(*sum, mv.network_bytes);
@@ -125,7 +126,15 @@ static inline bool sink_begin_sync(struct count *c, const struct ff_step *s, uin
 {
 	struct ff_bucket b = ff_updates_bucket(c->l, bucket);
 
-	add_bucket(c, s, &b);
+	add_bucket(c, s, &b, false);
+	return true;
+}
+
+static inline bool sink_begin_across(struct count *c, const struct ff_step *s, uint32_t bucket)
+{
+	struct ff_bucket b = ff_updates_bucket(c->l, bucket);
+
+	add_bucket(c, s, &b, true);
 	return true;
 }
 
@@ -147,7 +156,7 @@ static void add_norm(struct count *c, const struct ff_step *s)
 	for (uint32_t d = 0; d < c->l->m->n_devices; d++)
 		norm.n_devices += updates[d];
 	if (norm.n_devices > 1)
-		add_bucket(c, s, &norm);
+		add_bucket(c, s, &norm, false);
 }
 
 static inline int sink_update(struct count *c, const struct ff_step *s, struct ff_error *err)
@@ -159,7 +168,7 @@ static inline int sink_update(struct count *c, const struct ff_step *s, struct f
 		struct ff_bucket b = ff_updates_bucket(c->l, i);
 
 		if (b.averaged)
-			add_bucket(c, s, &b);
+			add_bucket(c, s, &b, false);
 	}
 	return FF_OK;
 }

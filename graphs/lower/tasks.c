@@ -149,13 +149,19 @@ static inline uint32_t sink_end_move(struct ff_lowering *l, uint32_t *t)
 static inline uint32_t sink_begin_sync(
 		struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
 {
-	return ff_updates_begin(l, s, bucket);
+	return ff_updates_begin(l, s, bucket, false);
+}
+
+static inline uint32_t sink_begin_across(
+		struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
+{
+	return ff_updates_begin(l, s, bucket, true);
 }
 
 static inline uint32_t sink_begin_gather(
 		struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
 {
-	return ff_updates_begin(l, s, bucket);
+	return ff_updates_begin(l, s, bucket, false);
 }
 
 static inline void sink_wait_members(

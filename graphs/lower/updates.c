@@ -70,34 +70,38 @@ struct ff_bucket ff_updates_norm(const struct ff_lowering *l)
 			.bytes = ff_optimizer_align(l->g->dtype, 1)};
 }
 
-struct ff_move ff_updates_move(
-		const struct ff_lowering *l, const struct ff_bucket *b, const struct ff_step *s)
+struct ff_move ff_updates_move(const struct ff_lowering *l, const struct ff_bucket *b,
+		enum ff_pass pass, bool across)
 {
-	bool gathers = ff_phase_pass(s->phase) == FF_FORWARD;
+	bool gathers = pass == FF_FORWARD, reduces = across || !b->flat;
+	const struct ff_shard_groups groups = {b->n_devices, b->runs, b->device, across};
 	int64_t sent = gathers ? ff_bucket_gathered_bytes(b, l->g->dtype)
-			       : ff_bucket_sent_bytes(b, ff_bucket_crosses(b, s->micro,
-									 l->s->micro_batches));
+			       : ff_bucket_sent_bytes(b, reduces);
 
-	return (struct ff_move){.kind = !b->flat  ? FF_MOVE_ALL_REDUCE
+	return (struct ff_move){.kind = reduces   ? FF_MOVE_ALL_REDUCE
 					: gathers ? FF_MOVE_ALL_GATHER
 						  : FF_MOVE_REDUCE_SCATTER,
 			.type = gathers ? l->g->dtype : FF_F32,
 			.gradients = !gathers && !b->averaged,
 			.codec = b->codec,
+			.across = across,
+			.beside = across && ff_shard_groups_are_apart(l->m, &groups),
+			.runs = b->flat ? b->runs : 0,
 			.n_devices = b->n_devices,
 			.device = b->device,
 			.network_bytes = ff_sat_mul(
 					b->averaged ? 1 + l->r.optimizer->states : 1, sent)};
 }
 
-uint32_t ff_updates_begin(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
+uint32_t ff_updates_begin(
+		struct ff_lowering *l, const struct ff_step *s, uint32_t bucket, bool across)
 {
 	static const struct ff_move nothing;
 	struct ff_move *mv = ff_arena_alloc(l->a, sizeof(*mv));
 
 	l->failed |= !mv;
 	if (mv)
-		*mv = ff_updates_move(l, &l->r.buckets[bucket], s);
+		*mv = ff_updates_move(l, &l->r.buckets[bucket], ff_phase_pass(s->phase), across);
 	ff_emit_move(l, s, FF_NONE, mv ? mv : &nothing)->bucket = bucket;
 	return l->r.n_tasks - 1;
 }
@@ -119,7 +123,7 @@ uint32_t ff_updates_end(struct ff_lowering *l)
 	ff_emit_ready(l);
 	sum = b->averaged ? &l->r.averaged_bytes : &l->r.network_bytes;
 	*sum = ff_sat_add(*sum, t->move->network_bytes);
-	if (b->scattered && ff_task_pass(t) == FF_BACKWARD)
+	if (b->scattered && ff_task_pass(t) == FF_BACKWARD && !t->move->across)
 		ff_dropped_take(l, t);
 	else if (b->dropped && ff_task_pass(t) == FF_FORWARD)
 		ff_dropped_place(l, t);
@@ -212,7 +216,7 @@ static uint32_t sink_sum_norms(struct ff_lowering *l)
 
 	if (all->n_devices < 2)
 		return end - 1;
-	ff_updates_begin(l, last, l->r.clip);
+	ff_updates_begin(l, last, l->r.clip, false);
 	for (uint32_t i = l->told.round; i < end; i++)
 		ff_emit_depend(l, i);
 	return ff_updates_end(l);
@@ -226,7 +230,7 @@ static inline void sink_average(struct ff_lowering *l)
 	for (uint32_t i = 0; i < l->r.n_buckets; i++) {
 		if (!l->r.buckets[i].averaged)
 			continue;
-		ff_updates_begin(l, last, i);
+		ff_updates_begin(l, last, i, false);
 		for (uint32_t k = l->told.round; k < end; k++)
 			if (l->r.tasks[k].bucket == i)
 				ff_emit_depend(l, k);

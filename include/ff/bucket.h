@@ -83,11 +83,6 @@ static inline uint32_t ff_bucket_groups(const struct ff_bucket *b)
 {
 	return b->n_devices / b->runs;
 }
-/* Whether what its groups have summed in micro-batch `micro` of `micros` is summed among them. */
-static inline bool ff_bucket_crosses(const struct ff_bucket *b, uint32_t micro, uint32_t micros)
-{
-	return ff_bucket_groups(b) > 1 && (!b->scattered || micro + 1 == micros);
-}
 
 /* Of a bucket's elements those whose squares its device number `position` adds up, of its run, if
  * it is flat; groups and replicas share them. */
@@ -176,14 +171,14 @@ static inline int64_t ff_bucket_memory(
 	return ff_bucket_waiting(b, o, type) + b->delay * b->bytes;
 }
 
-/* What is sent to sum its gradients, all devices together: within groups, and (`crosses`) among
+/* What is sent to sum its gradients, all devices together: within groups, or (`across`) among
  * them. */
-static inline int64_t ff_bucket_sent_bytes(const struct ff_bucket *b, bool crosses)
+static inline int64_t ff_bucket_sent_bytes(const struct ff_bucket *b, bool across)
 {
 	int64_t bytes = b->codec ? ff_codec_bytes(b->codec, b->bytes / FF_F32_BYTES) : b->bytes;
 	int64_t groups = ff_bucket_groups(b);
 
-	return (b->n_devices - groups + (crosses ? 2 * (groups - 1) : 0)) * bytes;
+	return (across ? 2 * (groups - 1) : b->n_devices - groups) * bytes;
 }
 /* What the all-gather of a flat one sends, all devices together. */
 static inline int64_t ff_bucket_gathered_bytes(const struct ff_bucket *b, enum ff_dtype type)

@@ -85,10 +85,11 @@ struct ff_runs {
 /* The all-gather of its weights, as operators read them, in all groups at once. */
 double ff_price_gather(const struct ff_pricer *p, const struct ff_runs *x);
 /* The reduce-scatter of its gradients, likewise, to which each device adds (`adds`) what earlier
- * micro-batches have left, and behind it (`crosses`) the all-reduce of each run among groups.  `g`
- * as above. */
+ * micro-batches have left.  `g` as above. */
 double ff_price_scatter(const struct ff_pricer *p, const struct ff_graph *g,
-		const struct ff_runs *x, bool adds, bool crosses);
+		const struct ff_runs *x, bool adds);
+/* Behind it the all-reduce of each run among groups, all runs at once; 0 for one group. */
+double ff_price_across(const struct ff_pricer *p, const struct ff_runs *x);
 /* A bucket's weights and states become the mean of all: what that takes in each of `every` steps.
  */
 double ff_price_average(const struct ff_pricer *p, uint32_t n, const uint16_t *device,

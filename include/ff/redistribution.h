@@ -56,6 +56,12 @@ struct ff_move {
 	bool sliced;
 	/* Such a gather: each device's slice lies in its sink, and there are no sources. */
 	bool joins;
+	/* Of a flat bucket, whose devices are groups (ff/bucket.h): a collective of each group, or
+	 * (`across`) of those devices of all groups that have the same run. */
+	bool across;
+	/* The latter beside other collectives, on lanes of messages. */
+	bool beside;
+	uint32_t runs;         /* devices of a group; 0: all of them have one collective */
 	enum ff_reduce reduce; /* what "add" means */
 	/* Messages: compresses them, and their senders keep what that loses.  All are staged then,
 	 * and behind one that arrives the float32 that it says, unless those are all of its sink.

@@ -46,6 +46,8 @@ static inline int sink_begin_step(FF_WALK *w, const struct ff_step *s, struct ff
 static inline FF_WALK_TASK sink_begin_move(
 		FF_WALK *w, const struct ff_step *s, const FF_WALK_MOVE *mv);
 static inline FF_WALK_TASK sink_begin_sync(FF_WALK *w, const struct ff_step *s, uint32_t bucket);
+/* Behind that, of groups of devices: what each has summed, summed among all. */
+static inline FF_WALK_TASK sink_begin_across(FF_WALK *w, const struct ff_step *s, uint32_t bucket);
 static inline FF_WALK_TASK sink_begin_gather(FF_WALK *w, const struct ff_step *s, uint32_t bucket);
 /* The task waits until `done`. */
 static inline void sink_wait(FF_WALK *w, FF_WALK_TASK *t, FF_WALK_DONE done);

@@ -25,8 +25,7 @@ struct timed_task {
 	double from; /* what it waits for is done, so far */
 	const struct ff_memo_move *move;
 	const struct ff_bucket_build *bucket;
-	const struct ff_memo_bucket *price; /* of a bucket's, */
-	struct ff_transfer_us takes;        /* and what it takes */
+	const struct ff_bucket_move *takes; /* of a bucket's: what it takes */
 	double *each; /* of moves of each device: what that of each waits for, then when it is done
 		       */
 };
@@ -433,11 +432,18 @@ static inline struct timed_task sink_begin_sync(
 	const struct ff_bucket_build *b = &g->synced.bucket[bucket];
 	const struct ff_memo_bucket *price = g->timed[bucket].price;
 	bool adds = b->way.stage && s->micro > 0;
-	bool last = s->micro + 1 == e->order.program.micro_batches;
 
-	return (struct timed_task){.bucket = b,
-			.price = price,
-			.takes = price->sync[adds][last || !b->way.scattered]};
+	return (struct timed_task){.bucket = b, .takes = &price->sync[adds]};
+}
+
+static inline struct timed_task sink_begin_across(
+		struct ff_trial *e, const struct ff_step *s, uint32_t bucket)
+{
+	const struct ff_gathered *g = ff_trial_gathered(e);
+
+	(void)s;
+	return (struct timed_task){.bucket = &g->synced.bucket[bucket],
+			.takes = &g->timed[bucket].price->across};
 }
 
 static inline struct timed_task sink_begin_gather(
@@ -447,8 +453,7 @@ static inline struct timed_task sink_begin_gather(
 
 	(void)s;
 	return (struct timed_task){.bucket = &g->synced.bucket[bucket],
-			.price = g->timed[bucket].price,
-			.takes = g->timed[bucket].price->gather};
+			.takes = &g->timed[bucket].price->gather};
 }
 
 /* Each member has its own time where gradients of parameters are made apart, or readers are. */
@@ -495,11 +500,11 @@ static inline void sink_wait_members(
 
 static inline double sink_end_bucket(struct ff_trial *e, struct timed_task *t)
 {
-	const struct ff_memo_bucket *b = t->price;
-	double at = free_at(b->n_lanes, b->lane, e->times.lane, t->from) + t->takes.us;
+	const struct ff_bucket_move *x = t->takes;
+	double at = free_at(x->n_lanes, x->lane, e->times.lane, t->from) + x->us;
 
-	hold_until(b->n_lanes, b->lane, at, e->times.lane);
-	slow_down(e, b->n_devices, b->device, t->takes.beside_us);
+	hold_until(x->n_lanes, x->lane, at, e->times.lane);
+	slow_down(e, t->bucket->n_devices, t->bucket->device, x->beside_us);
 	return at;
 }
 

@@ -147,16 +147,21 @@ double ff_price_gather(const struct ff_pricer *p, const struct ff_runs *x)
 }
 
 double ff_price_scatter(const struct ff_pricer *p, const struct ff_graph *g,
-		const struct ff_runs *x, bool adds, bool crosses)
+		const struct ff_runs *x, bool adds)
 {
-	double us = flat_us(p, FF_MOVE_REDUCE_SCATTER, x), worst = 0;
+	double worst = 0;
 
 	for (uint32_t i = 0; i < x->n && adds; i++)
 		worst = fmax(worst, ff_price_add(p, g, x->device[i], x->bytes / x->runs));
-	if (crosses && x->n > x->runs)
-		us += ff_price_on_grid(ff_links_across_us(&p->links, x->n, x->runs, x->device,
-				x->bytes / FF_F32_BYTES / x->runs, FF_F32_BYTES));
-	return us + worst;
+	return flat_us(p, FF_MOVE_REDUCE_SCATTER, x) + worst;
+}
+
+double ff_price_across(const struct ff_pricer *p, const struct ff_runs *x)
+{
+	if (x->n == x->runs)
+		return 0;
+	return ff_price_on_grid(ff_links_across_us(&p->links, x->n, x->runs, x->device,
+			x->bytes / FF_F32_BYTES / x->runs, FF_F32_BYTES));
 }
 
 /* To encode or decode `bytes` in so many kernels, as measured; else as often as the codec's row

@@ -169,9 +169,11 @@ static void use_bucket(
 	const struct ff_bucket *b = &s->buckets[t->bucket];
 
 	bool moves = ff_task_moves_bucket(t), gathers = moves && ff_task_pass(t) == FF_FORWARD;
+	bool runs = moves && t->move->across; /* they alone are there for good */
 
 	/* of one that is dropped all weights come, of one that is scattered all gradients go */
-	for (uint32_t d = 0; d < b->n_devices && moves && (gathers ? b->dropped : b->scattered);
+	for (uint32_t d = 0;
+			d < b->n_devices && moves && !runs && (gathers ? b->dropped : b->scattered);
 			d++)
 		use_as(u, gathers ? t->stage + d : ff_bucket_gradients(b, t->micro)[d], task,
 				gathers);

@@ -13,6 +13,7 @@ struct seen {
 	uint32_t micro_batches, stages, recomputed; /* tasks */
 	uint32_t sharded, served, replicated;       /* parameters with a config of their own */
 	uint32_t flat, grouped, scattered, dropped; /* buckets */
+	uint32_t beside;                            /* sums among groups, on a lane of their own */
 	uint32_t summed_again;                      /* scattered ones' gradients (tasks) */
 	uint32_t summed;                            /* gradients of data that are added to others */
 	uint32_t added, tied_synced, tied_brought;  /* gradients of several uses, by way */

@@ -44,8 +44,8 @@ static void check_waits(const struct ff_executor *x, uint32_t task, uint32_t *be
 	}
 }
 
-/* Messages, and nothing else, are on the stream of messages, if there is one; what each task needs
- * on other streams it waits for. */
+/* Messages and sums among groups, and nothing else, are on the stream of messages, if there is one;
+ * what each task needs on other streams it waits for. */
 START_TEST(streams)
 {
 	uint64_t seed = ff_test_seed(80);

@@ -11,8 +11,8 @@ struct seen {
 	uint32_t fits, misfits, tight, layout_over;
 	uint32_t kinds, wired, rounded, measured, scratch, kept, dropped, sets;
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
-	uint32_t syncs, flat, grouped, buckets_scattered, buckets_dropped, owned, accumulated,
-			tied_moved, replicas, followed, changes[MAX_CHANGES];
+	uint32_t syncs, flat, grouped, beside, buckets_scattered, buckets_dropped, owned,
+			accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, kept_apart, stages, recomputed, brought_again, limited;
 	uint32_t shared[FF_VALUE_SAVED], shared_again; /* by kind of value */
 	uint32_t summed, summed_apart, summed_at_once; /* gradients of data; in micro-batches */
@@ -96,6 +96,7 @@ static inline void look(struct seen *seen, const struct ff_schedule *plan)
 		seen->brought_again += moved && ff_node_is_parameter(g, ff_edge_source(g, t->edge));
 		if (ff_task_moves_edge(t) && t->move->joins)
 			seen->sliced[ff_task_pass(t)]++;
+		seen->beside += t->move && t->move->beside;
 		seen->moved_compressed += ff_task_moves_edge(t) && t->move->codec;
 		seen->stages += ff_task_computes_in(t, FF_FORWARD) &&
 				plan->strategy->stage[t->node];

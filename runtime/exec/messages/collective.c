@@ -125,36 +125,20 @@ static int add_group(struct ff_transfer *t, uint32_t first, uint32_t step, uint3
 	return FF_OK;
 }
 
-/* What groups have summed of a run they sum in place. */
-static int add_runs(struct ff_transfer *t, const struct ff_bucket *b, struct ff_error *err)
-{
-	int code = FF_OK;
-
-	for (uint32_t r = 0; r < b->runs && code == FF_OK; r++) {
-		uint32_t n = t->n_grouped;
-
-		code = add_group(t, r, b->runs, ff_bucket_groups(b), err);
-		if (t->n_grouped == n)
-			continue;
-		t->grouped[n].kind = FF_MOVE_ALL_REDUCE;
-		t->grouped[n].send = (const void *const *)t->grouped[n].recv;
-	}
-	return code;
-}
-
+/* Each group's, or that of each run, whose devices are one in each group. */
 static int build_groups(struct ff_transfer *t, const struct ff_bucket *b, struct ff_error *err)
 {
-	bool crosses = t->task->move->gradients &&
-		       ff_bucket_crosses(b, t->task->micro, t->x->s->strategy->micro_batches);
-	size_t room = ff_bucket_groups(b) + b->runs;
+	bool across = t->task->move->across;
+	uint32_t groups = ff_bucket_groups(b), n = across ? b->runs : groups;
 	int code = FF_OK;
 
-	t->grouped = ff_arena_array(&t->x->arena, room, sizeof(*t->grouped));
+	t->grouped = ff_arena_array(&t->x->arena, n, sizeof(*t->grouped));
 	if (!t->grouped)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < b->n_devices && code == FF_OK; i += b->runs)
-		code = add_group(t, i, 1, b->runs, err);
-	return crosses && code == FF_OK ? add_runs(t, b, err) : code;
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		code = across ? add_group(t, i, b->runs, groups, err)
+			      : add_group(t, i * b->runs, 1, b->runs, err);
+	return code;
 }
 
 /* All in place, but for scattered and dropped buckets: of a flat bucket a device's run is its
@@ -164,7 +148,8 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 	const struct ff_schedule *s = t->x->s;
 	const struct ff_bucket *b = &s->buckets[t->task->bucket];
 	struct ff_bucket_layout layout = ff_bucket_arrays(b, s->optimizer, s->graph->dtype);
-	bool gathers = t->task->move->kind == FF_MOVE_ALL_GATHER, clears = b->scattered && !gathers;
+	bool gathers = t->task->move->kind == FF_MOVE_ALL_GATHER, across = t->task->move->across;
+	bool clears = b->scattered && !gathers && !across;
 	size_t gaps = clears ? (size_t)(b->n_shards + 1) * t->x->n_hosts : 0;
 	int64_t *count, *offset;
 	void **send, **recv;
@@ -180,7 +165,7 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 		count[i] = layout.run / FF_F32_BYTES;
 		offset[i] = i % b->runs * count[i];
 		sync_ends(t, i, &all, &own);
-		send[i] = gathers ? own : all;
+		send[i] = gathers || across ? own : all;
 		recv[i] = gathers ? all : own;
 		if (all && clears)
 			clear_gaps(t, (float *)(void *)all);

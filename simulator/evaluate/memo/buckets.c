@@ -27,9 +27,11 @@ static bool is_for(const struct ff_memo_bucket *b, const struct asked *a)
 			       !memcmp(b->device, a->device, a->n_devices * sizeof(*a->device)));
 }
 
-static struct ff_transfer_us transfer_us(const struct ff_memo *t, const struct asked *a, double us)
+static void set_price(const struct ff_memo *t, const struct asked *a, double us,
+		struct ff_bucket_move *mv)
 {
-	return (struct ff_transfer_us){us, ff_price_beside(t->p, a->n_devices, a->device, us)};
+	mv->us = us;
+	mv->beside_us = ff_price_beside(t->p, a->n_devices, a->device, us);
 }
 
 static void price(const struct ff_memo *t, const struct asked *a, struct ff_memo_bucket *b)
@@ -37,29 +39,46 @@ static void price(const struct ff_memo *t, const struct asked *a, struct ff_memo
 	const struct ff_runs x = {a->n_devices, a->runs, a->device, a->bytes};
 	bool flat = a->runs > 1;
 
-	b->gather = transfer_us(t, a, flat ? ff_price_gather(t->p, &x) : 0);
+	set_price(t, a, flat ? ff_price_gather(t->p, &x) : 0, &b->gather);
+	set_price(t, a, flat ? ff_price_across(t->p, &x) : 0, &b->across);
 	for (int adds = 0; adds < 2; adds++)
-		for (int crosses = 0; crosses < 2; crosses++)
-			b->sync[adds][crosses] = transfer_us(t, a,
-					flat ? ff_price_scatter(t->p, t->g, &x, adds, crosses)
-					     : ff_price_bucket(t->p, a->n_devices, a->device,
-							       a->bytes));
+		set_price(t, a,
+				flat ? ff_price_scatter(t->p, t->g, &x, adds)
+				     : ff_price_bucket(t->p, a->n_devices, a->device, a->bytes),
+				&b->sync[adds]);
 }
 
-static int list_lanes(struct ff_memo *t, struct ff_memo_bucket *b, struct ff_error *err)
+static int list_lanes(struct ff_memo *t, const struct asked *a, bool across,
+		struct ff_bucket_move *mv, struct ff_error *err)
 {
+	const struct ff_shard_groups x = {
+			a->n_devices, a->runs > 1 ? a->runs : a->n_devices, a->device, across};
 	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
-	size_t room = 3 * (size_t)b->n_devices;
+	size_t room = 3 * (size_t)a->n_devices;
 	uint32_t *lane = ff_arena_array(&t->scratch, room, sizeof(*lane));
 	struct ff_lanes *run = ff_arena_array(&t->scratch, room, sizeof(*run));
 
 	if (!lane || !run)
 		return ff_fail_memory(err);
-	b->n_lanes = ff_memo_join_lanes(
-			ff_transfer_lanes(t->m, b->n_devices, b->device, lane), lane, run);
-	b->lane = ff_arena_copy(&t->arena, run, b->n_lanes, sizeof(*run));
+	mv->n_lanes = ff_memo_join_lanes(ff_shard_groups_lanes(t->m, &x, lane), lane, run);
+	mv->lane = ff_arena_copy(&t->arena, run, mv->n_lanes, sizeof(*run));
 	ff_arena_rewind(&t->scratch, mark);
-	return b->lane ? FF_OK : ff_fail_memory(err);
+	return mv->lane ? FF_OK : ff_fail_memory(err);
+}
+
+static int list_all_lanes(struct ff_memo *t, const struct asked *a, struct ff_memo_bucket *b,
+		struct ff_error *err)
+{
+	struct ff_bucket_move *all[] = {&b->gather, &b->sync[0], &b->sync[1]};
+	int code = list_lanes(t, a, false, all[0], err);
+
+	for (uint32_t i = 1; i < sizeof(all) / sizeof(*all); i++) {
+		all[i]->n_lanes = all[0]->n_lanes;
+		all[i]->lane = all[0]->lane;
+	}
+	if (code < 0 || a->runs < 2 || a->runs == a->n_devices)
+		return code;
+	return list_lanes(t, a, true, &b->across, err);
 }
 
 static int add_bucket(struct ff_memo *t, const struct asked *a, uint64_t hash,
@@ -79,7 +98,7 @@ static int add_bucket(struct ff_memo *t, const struct asked *a, uint64_t hash,
 	*b = (struct ff_memo_bucket){.n_devices = a->n_devices, .runs = a->runs, .bytes = a->bytes};
 	price(t, a, b);
 	b->device = ff_arena_copy(&t->arena, a->device, a->n_devices, sizeof(*a->device));
-	code = b->device ? list_lanes(t, b, err) : ff_fail_memory(err);
+	code = b->device ? list_all_lanes(t, a, b, err) : ff_fail_memory(err);
 	*ret = b;
 	return code == FF_OK ? ff_memo_put(&t->buckets, hash, err) : code;
 }

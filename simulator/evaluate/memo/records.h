@@ -111,13 +111,14 @@ struct ff_memo_edge {
 
 /* A bucket of so many bytes on some devices: what its moves take, and the lanes that they hold. */
 struct ff_memo_bucket {
-	/* Of a flat one, weights gathered; synchronised: each device adds what earlier
-	 * micro-batches have left, and groups sum what theirs have. */
-	struct ff_transfer_us {
+	/* Of a flat one, weights gathered; synchronised, and then each device adds what earlier
+	 * micro-batches have left; summed among groups. */
+	struct ff_bucket_move {
 		double us, beside_us; /* as of moves */
-	} gather, sync[2][2];
-	uint32_t n_lanes, n_devices;
-	const struct ff_lanes *lane;
+		uint32_t n_lanes;
+		const struct ff_lanes *lane;
+	} gather, sync[2], across;
+	uint32_t n_devices;
 	const uint16_t *device;
 	int64_t bytes;
 	uint32_t runs;

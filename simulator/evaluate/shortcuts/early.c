@@ -81,6 +81,14 @@ void ff_early_begin(struct ff_trial *e, double limit_us, enum ff_early_reason at
 	}
 }
 
+/* When a bucket's move is done that starts at `at`, or when its lanes are free. */
+static double after(double *lane, const struct ff_bucket_move *mv, double at)
+{
+	at = free_at(mv->n_lanes, mv->lane, lane, at) + mv->us;
+	hold_until(mv->n_lanes, mv->lane, at, lane);
+	return at;
+}
+
 /* When the last bucket is up to date if they are synchronised back to back from when the
  * operators that close them are done, each `earlier` than now. */
 static double synchronised(struct ff_trial *e, const struct ff_gathered *g, double earlier)
@@ -95,8 +103,9 @@ static double synchronised(struct ff_trial *e, const struct ff_gathered *g, doub
 
 		if (b->n_devices < 2)
 			continue;
-		at = free_at(b->n_lanes, b->lane, early->lane, at) + b->sync[0][1].us;
-		hold_until(b->n_lanes, b->lane, at, early->lane);
+		at = after(early->lane, &b->sync[0], at);
+		if (b->across.us > 0)
+			at = after(early->lane, &b->across, at);
 		at += g->timed[i].update_us;
 		last = at > last ? at : last;
 	}
