@@ -89,7 +89,7 @@ struct ff_job {
 	struct ff_job_tools tools;
 	/* clock in seconds: start of the command, end of the lower bound's time */
 	double from, bound_until;
-	double predict_s;                   /* what lowering data parallelism took; from the
+	double predict_s;                   /* what lowering data parallelism takes; from the
 					     * plan on, what that did, if longer */
 	double baseline_s;                  /* from `from` on, until the baseline was there */
 	const char *starts[33], *named[33]; /* --init: all; names alone; */

@@ -10,6 +10,7 @@
 
 #define BASELINE_MOST 0.4  /* or as long as a prediction takes, up to so much */
 #define BASELINE_SHARE 0.1 /* of the budget, for data parallelism that fits */
+#define PREDICTED_TIMES 3  /* as long as pricing it a prediction takes, on 1,024 devices */
 
 double ff_job_now_s(void)
 {
@@ -83,7 +84,9 @@ int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_
 	int code;
 
 	opt.sizes_only = true;
-	*ret = (struct ff_plan){.strategy = *s, .simulation.step_us = at->step_us};
+	*ret = (struct ff_plan){.strategy = *s,
+			.peak_flops_per_s = ff_price_peak_flops_per_s(j->tools.pricer),
+			.simulation.step_us = at->step_us};
 	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, a, &ret->schedule, err);
 	if (code == FF_OK)
 		ff_job_check_memory(j, ret);
@@ -133,17 +136,28 @@ static int keep_figures(struct ff_job *j, struct ff_plan *p, struct ff_error *er
 	return FF_OK;
 }
 
-/* Data parallelism; that which can be no plan is only compared with. */
-static int predict_data_parallel(
-		struct ff_job *j, const struct ff_strategy *s, struct ff_error *err)
+/* Data parallelism, which costs `at`.  That which can be no plan is only compared with. */
+static int predict_data_parallel(struct ff_job *j, const struct ff_strategy *s,
+		const struct ff_evaluation *at, struct ff_error *err)
 {
 	struct ff_plan *p = &j->summary.data_parallel;
-	int code = ff_job_predict(j, s, &j->compared, p, err);
+	double from_s = ff_job_now_s();
+	int code = FF_OK;
 
-	if (code < 0 || j->opt.explain || !never_fits(j, p))
-		return code;
-	code = keep_figures(j, p, err);
-	ff_arena_finish(&j->compared);
+	if (!at->fits && !j->opt.explain) {
+		code = ff_job_price(j, s, at, &j->compared, p, err);
+		if (code == FF_OK && never_fits(j, p)) {
+			code = keep_figures(j, p, err);
+			j->predict_s = PREDICTED_TIMES * (ff_job_now_s() - from_s);
+			ff_arena_finish(&j->compared);
+			return code;
+		}
+		ff_arena_finish(&j->compared);
+		from_s = ff_job_now_s();
+	}
+	if (code == FF_OK)
+		code = ff_job_predict(j, s, &j->compared, p, err);
+	j->predict_s = ff_job_now_s() - from_s;
 	return code;
 }
 
@@ -233,7 +247,6 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 	struct ff_summary *s = &j->summary;
 	struct ff_evaluation at;
 	struct ff_strategy base;
-	double from_s;
 	int code = ff_init_strategy("data-parallel", j->tools.space, &j->in.graph, &j->in.machine,
 			j->opt.seed, &j->arena, &base, err);
 
@@ -241,11 +254,9 @@ int ff_job_find_baseline(struct ff_job *j, struct ff_error *err)
 	s->baseline_name = "data-parallel";
 	if (code == FF_OK)
 		code = ff_job_tune(j, &base, &at, err);
-	from_s = ff_job_now_s();
 	if (code == FF_OK)
-		code = predict_data_parallel(j, &base, err);
+		code = predict_data_parallel(j, &base, &at, err);
 	j->baseline_s = ff_job_now_s() - j->from;
-	j->predict_s = ff_job_now_s() - from_s;
 	if (code == FF_OK && !ff_plan_fits(&s->data_parallel))
 		code = find_sharded(j, err);
 	if (code == FF_OK && !ff_plan_fits(s->baseline) && j->opt.choice.reserve > 0 &&
