@@ -67,6 +67,35 @@ void scene_open(struct scene *s, enum ff_dtype type, uint32_t max_devices, struc
 	scene_optimizer(s, (enum ff_optimizer_id)(s->opt.seed % FF_OPTIMIZER_COUNT));
 }
 
+void scene_group(struct scene *s, uint32_t each, bool scattered)
+{
+	struct ff_machine *m = &s->machine;
+	uint32_t n = 2 * each;
+	struct ff_machine_node *node = ff_arena_array(&s->arena, 2, sizeof(*node));
+	uint32_t *node_of = ff_arena_array(&s->arena, n, sizeof(*node_of));
+	struct ff_error err;
+
+	ck_assert(node && node_of);
+	for (uint32_t i = 0; i < 2; i++) {
+		node[i] = m->nodes[0];
+		node[i].first = i * each;
+		node[i].count = each;
+	}
+	for (uint32_t d = 0; d < n; d++)
+		node_of[d] = d / each;
+	m->nodes = node;
+	m->node_of = node_of;
+	m->n_nodes = 2;
+	m->n_devices = n;
+	m->overlap = m->message_lane = true;
+	ff_machine_number_cards(m);
+	RIG_OK(ff_strategy_data_parallel(&s->graph, n, &s->arena, &s->strategy, &err));
+	s->strategy.shards = each;
+	s->strategy.scatter = scattered;
+	for (uint32_t i = 0; i < s->graph.n_nodes; i++)
+		s->strategy.config[i].flat = ff_node_is_parameter(&s->graph, i);
+}
+
 void scene_close(struct scene *s)
 {
 	ff_dataset_close(s->data);

@@ -31,6 +31,9 @@ struct result {
 void scene_optimizer(struct scene *s, enum ff_optimizer_id id);
 /* On 1 to `max_devices` devices, computing in `type`. */
 void scene_open(struct scene *s, enum ff_dtype type, uint32_t max_devices, struct ff_random *r);
+/* Instead of its machine and strategy: data parallelism on two nodes of `each` devices, updated
+ * flat in each node, so that sums among nodes are beside those in them. */
+void scene_group(struct scene *s, uint32_t each, bool scattered);
 void scene_close(struct scene *s);
 /* Trains some steps; checks on the way that the memory allocated and the bytes
  * sent are the schedule's.  `comm` as for rig_open. */

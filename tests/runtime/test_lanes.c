@@ -104,6 +104,8 @@ START_TEST(same_bits)
 		struct scene s;
 
 		scene_open(&s, i % 4 ? FF_F32 : chosen_rounded(), 6, &r);
+		if (i % 4 == 1)
+			scene_group(&s, 2 + i / 4 % 2, i / 8 % 2);
 		if (s.machine.message_lane) {
 			size_t bytes = (size_t)ff_graph_parameters(&s.graph) * sizeof(float);
 

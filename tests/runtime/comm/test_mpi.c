@@ -446,6 +446,16 @@ START_TEST(same_function)
 }
 END_TEST
 
+/* Half of them sum in nodes and among them. */
+static void open_lanes(struct scene *s, uint32_t n, uint32_t i, struct ff_random *r)
+{
+	scene_open(s, FF_F32, n, r);
+	s->machine.overlap = s->machine.message_lane = true;
+	ff_machine_number_cards(&s->machine);
+	if (n == 4 && i % 2)
+		scene_group(s, 2, i / 2 % 2);
+}
+
 static void run_lanes(struct scene *s, bool own, struct result *ret)
 {
 	struct ff_comm *c = chosen_world(&s->machine);
@@ -460,7 +470,8 @@ static void run_lanes(struct scene *s, bool own, struct result *ret)
 	c->destroy(c);
 }
 
-/* Messages on a stream of their own, and on the other one: the same bits. */
+/* Messages on a stream of their own, and on the other one: the same bits; and the same function as
+ * of one device. */
 START_TEST(lanes)
 {
 	uint64_t seed = ff_test_seed(34);
@@ -468,16 +479,16 @@ START_TEST(lanes)
 
 	for (uint32_t i = 0; i < ff_test_rounds(LANES); i++) {
 		struct ff_random r = {seed, i, 0};
-		struct result own, one;
+		struct result own, one, whole;
 		struct scene s;
 		size_t bytes;
 
-		scene_open(&s, FF_F32, all->n_devices, &r);
+		open_lanes(&s, all->n_devices, i, &r);
 		bytes = (size_t)ff_graph_parameters(&s.graph) * sizeof(float);
-		s.machine.overlap = s.machine.message_lane = true;
-		ff_machine_number_cards(&s.machine);
 		run_lanes(&s, true, &own);
 		run_lanes(&s, false, &one);
+		scene_run(&s, &s.one, &s.single, rig_backend(false), NULL, 0, &whole);
+		scene_compare(&s, &own, &whole);
 		ck_assert_mem_eq(own.weights, one.weights, bytes);
 		ck_assert_mem_eq(own.loss, one.loss, sizeof(own.loss));
 		scene_close(&s);
