@@ -13,10 +13,15 @@ int ff_execution_init(struct ff_execution *x, const struct ff_schedule *s, struc
 	if (new.framework) {
 		new.host_us = ff_arena_array(a, s->machine->n_devices, sizeof(double));
 		new.moved_us = ff_arena_array(a, s->graph->n_edges, sizeof(double));
+		new.product_us[0] = ff_arena_array(a, s->graph->n_edges, sizeof(double));
+		new.product_us[1] = ff_arena_array(a, s->graph->n_edges, sizeof(double));
 		new.done_us = ff_arena_array(a, s->machine->n_devices, sizeof(double));
 		new.turn = ff_arena_array(a, s->machine->n_devices, sizeof(uint64_t));
-		if (!new.host_us || !new.moved_us || !new.done_us || !new.turn)
+		if (!new.host_us || !new.moved_us || !new.product_us[0] || !new.product_us[1] ||
+				!new.done_us || !new.turn)
 			return ff_fail_memory(err);
+		for (uint32_t i = 0; i < s->graph->n_edges; i++)
+			new.product_us[0][i] = new.product_us[1][i] = -1;
 	}
 	*x = new;
 	return FF_OK;
@@ -54,6 +59,77 @@ int ff_execution_again_us(
 	}
 	*us = forward + moved;
 	return code;
+}
+
+/* Adds what a pass of the node takes, if it is a product. */
+static int add_product(struct ff_execution *x, uint32_t node, const struct ff_task *t, double *us,
+		struct ff_error *err)
+{
+	const struct ff_schedule *s = x->schedule;
+	struct ff_kernel_shape kernel[FF_MOST_KERNELS];
+	struct ff_region box;
+	struct ff_work work;
+	double own = 0;
+	int code;
+
+	ff_config_box(&s->graph->nodes[node], &s->config[node], 0, &box);
+	ff_work_fill(s->graph, node, &box, ff_task_pass(t), &work);
+	if (!ff_node_is_computed(s->graph, node) || ff_work_kernels(&work, kernel) == 0 ||
+			kernel[0].class != FF_KERNEL_PRODUCT)
+		return FF_OK;
+	code = ff_price_work(x->pricer, &work, t->move->device[0], &own, err);
+	*us += own;
+	return code;
+}
+
+/* The products at both ends of what a move moves. */
+static int find_products(
+		struct ff_execution *x, const struct ff_task *t, double *us, struct ff_error *err)
+{
+	const struct ff_graph *g = x->schedule->graph;
+	const struct ff_value *v = &g->values[g->edges[t->edge].value];
+	double *known = &x->product_us[ff_task_pass(t) == FF_BACKWARD][t->edge];
+	double sum = 0;
+	int code = FF_OK;
+
+	if (*known < 0) {
+		code = add_product(x, ff_edge_source(g, t->edge), t, &sum, err);
+		for (uint32_t i = 0; i < v->n_uses && code == FF_OK; i++)
+			code = add_product(
+					x, g->edges[g->uses[v->first_use + i]].node, t, &sum, err);
+		if (code < 0)
+			return code;
+		*known = sum;
+	}
+	*us = *known;
+	return FF_OK;
+}
+
+/* Whether it gathers or scatters activations among devices of one node. */
+static bool is_chunked(const struct ff_schedule *s, const struct ff_task *t)
+{
+	const uint32_t *node_of = s->machine->node_of;
+	const struct ff_move *mv = t->move;
+
+	return ff_task_moves_edge(t) &&
+	       (mv->kind == FF_MOVE_ALL_GATHER || mv->kind == FF_MOVE_REDUCE_SCATTER) &&
+	       node_of[mv->device[0]] == node_of[mv->device[mv->n_devices - 1]] &&
+	       s->graph->values[s->graph->edges[t->edge].value].kind == FF_VALUE_ACTIVATION;
+}
+
+int ff_execution_hidden_us(struct ff_execution *x, const struct ff_task *t, double us, double *ret,
+		struct ff_error *err)
+{
+	double products = 0;
+	int code;
+
+	*ret = 0;
+	if (!x->framework || !x->framework->beside || !is_chunked(x->schedule, t))
+		return FF_OK;
+	if ((code = find_products(x, t, &products, err)) < 0)
+		return code;
+	*ret = fmin(us, products) * (1 - 1.0 / t->move->n_devices);
+	return FF_OK;
 }
 
 /* A host that times each pass of a micro-batch waits for its device between two of them.

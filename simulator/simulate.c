@@ -144,13 +144,15 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 				s->optimizer->name, ff_price_optimizer(p)->name);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
-		double us, recomputed;
+		double us, recomputed, hidden;
 
 		if ((code = task_us(s, t, p, &parts, &us, err)) < 0)
 			return code;
 		if ((code = ff_execution_again_us(&by, t, &recomputed, err)) < 0)
 			return code;
-		us += recomputed;
+		if ((code = ff_execution_hidden_us(&by, t, us, &hidden, err)) < 0)
+			return code;
+		us += recomputed - hidden;
 		sim.start[i] = fmax(
 				start_us(s, t, sim.finish, free_us), ff_execution_issue(&by, t));
 		sim.finish[i] = sim.start[i] + us;

@@ -29,6 +29,7 @@ struct ff_framework {
 	bool sums;      /* a gradient of a bias is a kernel of its own */
 	bool hands_on;  /* of a sum of equal shapes, each gradient is the sum's, not a copy */
 	bool adds;      /* products add gradients of weights to those of earlier micro-batches */
+	bool beside;    /* gathers and scatters inside a node go chunk by chunk beside products */
 	bool gelus;     /* gelu by tanh is written out, a kernel a power, product, sum or tanh */
 	bool drops;     /* a sum drops what it reads, where nothing else reads that */
 	bool blocks;    /* a batch norm's kernels are those of rows' norms: a block a channel */

@@ -27,7 +27,8 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
  * starts or stops (_Timer, megatron/global_vars.py @ 00ac56a), as around each pass of a micro-batch
  * (forward_step and backward_step, megatron/schedules.py); DeepSpeed sums gradients in float16.
  * Later, Megatron-LM's attention is cuDNN's (Transformer Engine), which also sums gradients of
- * biases where it multiplies; products add to gradients (gradient_accumulation_fusion), which are
+ * biases where it multiplies; products add to gradients (gradient_accumulation_fusion), and what
+ * is gathered for them or scattered behind them goes beside (ub_tp_comm_overlap); gradients are
  * summed in bfloat16 (grad_sync_dtype, NVIDIA/dgxc-benchmarking @ 35a9aec,
  * nemo_megatron/gpt3_175b_hydra.yaml). Of PyTorch, a norm by the root mean square casts to float32,
  * squares, takes the mean, multiplies by the root, casts back and multiplies by the weight, and a
@@ -106,6 +107,7 @@ static const struct ff_framework rows[] = {
 				.narrow = true,
 				.hands_on = true,
 				.adds = true,
+				.beside = true,
 				.drops = true,
 				.loss = {38, 14}},
 		{.name = "examples",

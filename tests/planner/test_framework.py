@@ -278,6 +278,26 @@ def test_added_in_products():
     assert saved < apart - inside < 1.2 * saved + 2 * sums, (apart - inside, saved)
 
 
+def test_beside():
+    """Where sequences are cut, what Transformer Engine gathers or scatters goes beside long products, but for one chunk
+    of four; beside short ones, for as long as they take."""
+    def moved(framework, **values):
+        gpt("beside.json", heads=32, layers=1, **values)
+        search("beside.json", "--machine", "dgx-h100", "--devices", "4", "--costs", "analytic", "--simulate",
+               "megatron:4,1,1,1,sequence", "-o", "plan.json", "--trace", "trace.json",
+               *(["--framework", framework] if framework else []))
+        with open("trace.json", encoding="utf-8") as f:
+            return {e["name"]: e["dur"] for e in json.load(f)["traceEvents"]
+                    if e["ph"] == "X" and re.match("block0.*(gather|scatter)", e["name"])}
+
+    for width, whole in (4096, True), (256, False):
+        ours, there = moved(None, width=width, sequence=1024), moved("megatron-core", width=width, sequence=1024)
+        up = "block0.mlp.up all-gather"
+        assert set(ours) == set(there) and len(ours) >= 6, ours
+        assert all(0.2499 * ours[name] < us <= ours[name] for name, us in there.items()), (ours, there)
+        assert (abs(there[up] / ours[up] - 0.25) < 0.001) == whole, (width, ours[up], there[up])
+
+
 def test_files():
     """Both say whose times they have; who reads the strategy takes them for nobody's."""
     gpt("gpt.json")
