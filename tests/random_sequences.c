@@ -84,8 +84,8 @@ void random_route(struct maker *m)
 
 	scores = random_add(m, FF_OP_SIGMOID, NULL, &scores, 1, scores);
 	a.route.choices = between(m, 1, experts < 2 ? experts : 2);
-	a.route.capacity = between(m, 1, 3);
-	out.shape[2] = experts * a.route.capacity;
+	a.route.capacity = between(m, 0, 3);
+	out.shape[2] = experts * (a.route.capacity ? a.route.capacity : a.route.choices);
 	mask = *random_add(m, FF_OP_ROUTE, &a, &scores, 1, &out);
 	m->n--;
 	in[0] = &mask;

@@ -126,7 +126,7 @@ struct ff_recurrent_attrs {
 	int32_t bias, reverse, cell, reset_first;
 };
 struct ff_route_attrs {
-	int32_t choices, capacity; /* of a place; of an expert: places of a sample */
+	int32_t choices, capacity; /* of a place; of an expert: places of a sample, 0: all */
 };
 /* Of losses those that they have; `weight` every one. */
 struct ff_loss_attrs {

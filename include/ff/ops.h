@@ -21,7 +21,8 @@
 	X(FF_OP_CLIP, clip)                                                                        \
 	X(FF_OP_ERF, erf)                                                                          \
 	X(FF_OP_SIN, sin)                                                                          \
-	X(FF_OP_COS, cos)
+	X(FF_OP_COS, cos)                                                                          \
+	X(FF_OP_DETACH, detach)
 
 /* Functions of two elements (rows/binary.c, runtime/kernels/binary.h). */
 #define FF_BINARY_OPS(X)                                                                           \
@@ -30,7 +31,8 @@
 	X(FF_OP_MUL, mul)                                                                          \
 	X(FF_OP_DIV, div)                                                                          \
 	X(FF_OP_MIN, min)                                                                          \
-	X(FF_OP_MAX, max)
+	X(FF_OP_MAX, max)                                                                          \
+	X(FF_OP_MASK, mask)
 
 /* What goes along one, two or three spatial axes with a window (rows/conv.c,
  * rows/conv_transpose.c, rows/pool.c). */
@@ -58,7 +60,8 @@
 	X(FF_OP_MSE, mse)                                                                          \
 	X(FF_OP_BCE_WITH_LOGITS, bce_with_logits)                                                  \
 	X(FF_OP_L1, l1)                                                                            \
-	X(FF_OP_SMOOTH_L1, smooth_l1)
+	X(FF_OP_SMOOTH_L1, smooth_l1)                                                              \
+	X(FF_OP_MEAN, mean)
 
 /* X(enumerator, row): `row` names `ff_op_<row>` in graphs/operator/rows/ and the
  * kernels `ff_<backend>_<row>_*` of every backend. */

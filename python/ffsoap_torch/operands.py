@@ -7,7 +7,7 @@ import torch
 
 from . import Refused
 from .layout import MAX_AXES, Value, flat, fresh, size_of, unify, view
-from .values import Param
+from .values import Choice, Param, Rows
 
 SHARED = 1 << 14
 LEAST = -1e30  # instead of -infinity, which no file can say: an addend that leaves nothing of a score
@@ -198,14 +198,16 @@ def moved(t, value, shape):
         raise Refused("reshapes an input of integers in a way that has no operator")
     value = whole(t, value)
     groups = value.canonical()
-    rest = [a for g in groups[1:] for a in g]
+    hidden = value.classes if isinstance(value, Choice) else []
+    rest = [a for g in groups[1:] for a in g if a not in hidden]
     dims = flat(value.dims)
     sampled = any(a.samples for a in dims)
     if sampled and not dims[0].samples:
         raise Refused("reshapes across the samples")
-    value = t.graph.arranged(value, [groups[0], rest])
+    others = [hidden] if hidden else []
+    value = t.graph.arranged(value, [groups[0], rest, *others])
     atom = fresh(size_of(rest))
-    value = value.like(None, [groups[0], atom], [groups[0], atom] if sampled else [atom])
+    value = value.like(None, [groups[0], atom, *others], [groups[0], atom] if sampled else [atom])
     found = view(value, shape)
     if found is None:
         raise Refused("reshapes across the samples")
@@ -229,6 +231,9 @@ def as_value(t, x, dims=None):
         return x
     if isinstance(x, Param):
         return parameter(t, x)
+    if isinstance(x, Rows):
+        from .rows.choices import rows_of
+        return rows_of(t, x.table, x.choice)
     if isinstance(x, torch.Tensor):
         return constant(t, x, dims)
     raise Refused(f"has an operand of kind {type(x).__name__}")

@@ -101,9 +101,10 @@ def program(module, inputs, known):
     module.train()
     try:
         with mock.patch.object(torch.nn.modules.transformer, "_detect_is_causal_mask", told_causal), \
+                with_static_experts(module), \
                 contextlib.redirect_stderr(io.StringIO()):  # PyTorch prints the graph so far before it fails
             found = torch.export.export(module, inputs, strict=False)
-        check_gradients(found, "module." if isinstance(module, WithLoss) else "")
+        stop_gradients(found)
         found = found.run_decompositions({})
     except Refused:
         raise
@@ -129,25 +130,37 @@ def program(module, inputs, known):
     return found
 
 
+@contextlib.contextmanager
+def with_static_experts(module):
+    """Experts of the transformers package that are asked in the order of the tokens, by all weights that tokens chose:
+    the other ways sort the tokens, or look at them."""
+    configs = {id(c): c for c in (getattr(m, "config", None) for m in module.modules())
+               if hasattr(c, "_experts_implementation_internal")}
+    with contextlib.ExitStack() as stack:
+        for config in configs.values():
+            stack.enter_context(mock.patch.object(config, "_experts_implementation_internal", "batched_mm"))
+        yield
+
+
 def told_causal(mask, is_causal=None, size=None):
     """Whether torch.nn.Transformer's caller said so.  It would look at the mask's elements, which has no graph; the
     mask is read in any case."""
     return bool(is_causal)
 
 
-def check_gradients(found, prefix):
-    """What is computed without gradient is decomposed into operators that have one: nothing of it may need it."""
-    trained = {spec.arg.name for spec in found.graph_signature.input_specs if spec.kind.name == "PARAMETER"}
-    seen = set()
-    for node in found.graph.nodes:
-        if node.op == "placeholder" and node.name in trained or seen & set(node.all_input_nodes):
-            seen.add(node)
-            if getattr(node.target, "_name", "") == "wrap_with_set_grad_enabled" and node.args[0] is False:
-                inner = getattr(found.graph_module, node.args[1].target).graph.nodes
-                first = next((n for n in inner if n.op == "call_function"), node)
-                name, kind = module_of(first, prefix)
-                where = f"module {name} ({kind})" if name else "the module"
-                raise Refused(f"{where}: torch.no_grad: stops the gradient ({line_of(first)})")
+def stop_gradients(found):
+    """What is computed without gradient is decomposed into operators that have one: it is detached behind them."""
+    graph = found.graph
+    for node in list(graph.nodes):
+        if getattr(node.target, "_name", "") != "wrap_with_set_grad_enabled" or node.args[0] is not False:
+            continue
+        for out in list(node.users):
+            if isinstance(out.meta.get("val"), torch.Tensor) and out.meta["val"].dtype.is_floating_point:
+                with graph.inserting_after(out):
+                    kept = graph.call_function(torch.ops.aten.detach.default, (out,))
+                kept.meta = dict(out.meta)
+                out.replace_all_uses_with(kept, lambda user, kept=kept: user is not kept)
+    found.graph_module.recompile()
 
 
 def varying(found):

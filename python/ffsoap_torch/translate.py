@@ -10,14 +10,19 @@ from torch.export.graph_signature import InputKind, OutputKind
 from . import Refused, trace
 from .graph import Builder, plain
 from .layout import Atom, Value, fresh, size_of
-from .rows import ROWS, RANDOM
-from .values import Complex, Each, Loss, Param, TENSORS
+from .rows import ROWS, RANDOM, losses
+from .values import Choice, Complex, Each, Loss, Param, TENSORS
 
 CONTAINERS = ("torch.nn.modules.container", "torch.nn.modules.transformer", "torch.nn.modules.activation.Multi")
 OF_LOSSES = ("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "true_divide", "mean", "sum", "clone",
-             "alias", "detach")
+             "alias", "detach", "neg")
+OF_CHOICES = ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "permute", "transpose", "t", "movedim",
+              "unsqueeze", "squeeze", "expand", "repeat_interleave", "select", "slice", "split", "chunk", "unbind",
+              "clone", "alias", "contiguous", "detach", "_to_copy", "to", "eq", "ne", "lt", "le", "gt", "ge", "one_hot",
+              "index", "index_select", "gather", "scatter", "scatter_add", "embedding")
 OF_COMPLEX = ("mul", "view_as_real", "clone", "alias")
 LARGE = 1 << 24  # elements
+MARK = 1 << 12  # elements of a sample that what only says which samples there are may have
 IDENTITY = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size")
 
 
@@ -126,6 +131,11 @@ class Translator:
             return fold(op, args, kwargs)
         if name not in ROWS:
             raise Refused("there is no row for this operator")
+        if any(isinstance(x, Each) for x in parts) and not losses_alone(name, args):
+            args = tuple(losses.value_of(self, x) if isinstance(x, Each) else x for x in args)
+            parts = tensors_of(args) + tensors_of(kwargs.values())
+        if name not in OF_CHOICES and any(isinstance(x, Choice) for x in parts):
+            raise Refused("computes with places that are chosen")
         if name not in OF_LOSSES and any(isinstance(x, Loss) for x in parts):
             raise Refused("computes with a loss; losses are added up, each times a number")
         if name not in OF_COMPLEX and any(isinstance(x, Complex) for x in parts):
@@ -226,9 +236,13 @@ class Translator:
         for node, weight in terms:
             weights[node] = weights.get(node, 0.0) + weight
         for node, weight in weights.items():
+            if weight < 0:
+                self.turn(node)
             if weight != 1:
-                self.graph.find(node)["weight"] = weight
+                self.graph.find(node)["weight"] = abs(weight)
         self.graph.prune(weights)
+        self.read_besides_choices()
+        self.mark_means(weights)
         used = {n for node in self.graph.nodes for n in node.get("in", [])}
         for name, entry in self.inputs.items():
             if name in used and entry.whole and not entry.classes:
@@ -238,6 +252,61 @@ class Translator:
                 self.graph.nodes.append(entry.node())
         self.check_parts()
         return self
+
+    def turn(self, node):
+        """A loss of which the weight is below zero."""
+        loss = self.graph.find(node)
+        if loss["op"] != "mean":
+            raise Refused(f"loss {node} has a weight below zero")
+        self.graph.module, self.graph.source, self.graph.hint = self.graph.names[node]["module"], None, "neg"
+        loss["in"] = [self.graph.add("scale", loss["in"], factor=-1.0)]
+        self.to_the_end(loss)
+
+    def read_besides_choices(self):
+        """What nothing but choices read, which give no gradient, has one all the same: of zeros."""
+        readers = {}
+        for n in self.graph.nodes:
+            for name in n.get("in", []):
+                readers.setdefault(name, set()).add(n["op"])
+        for n in [n for n in self.graph.nodes if n["op"] == "route" and readers[n["in"][0]] == {"route"}]:
+            self.graph.module, self.graph.source, self.graph.hint = self.graph.names[n["name"]]["module"], None, None
+            n["in"] = [self.graph.add("detach", n["in"])]
+            made = self.graph.nodes.pop()
+            self.graph.nodes.insert(self.graph.nodes.index(n), made)
+
+    def to_the_end(self, node):
+        self.graph.nodes.remove(node)
+        self.graph.nodes.append(node)
+
+    def mark_means(self, names):
+        """A mean of what is computed reads an input that says which samples there are, one of few elements."""
+        means = [n for n in map(self.graph.find, names) if n["op"] == "mean"]
+        read = {name for n in self.graph.nodes for name in n.get("in", []) if name in self.inputs}
+        labels = {n["in"][1]: n.get("ignore_index", -1) for n in self.graph.nodes
+                  if n["op"] == "softmax_cross_entropy"}
+
+        def far(name):
+            elements = size_of(a for g in self.inputs[name].axes[1:] for a in g)
+            return elements > MARK, name in labels, elements
+        if not means:
+            return
+        if not read:
+            raise Refused("the loss reads no input")
+        name = min(sorted(read), key=far)
+        axes = self.inputs[name].axes
+        if labels.get(name, -1) != -1:
+            self.note(f"{means[0]['name']} leaves out samples of which label {name} is {labels[name]}, which PyTorch "
+                      "does not")
+        for n in means:
+            self.graph.module, self.graph.source, self.graph.hint = self.graph.names[n["name"]]["module"], None, None
+            value = Value(n["in"][0], [axes[0]], [axes[0], *[[]] * (len(axes) - 1)])
+            if len(axes) > 1:
+                node = self.graph.add("reshape", [value.node], shape=[size_of(axes[0])] + [1] * (len(axes) - 1))
+                value = Value(node, [axes[0], *[[]] * (len(axes) - 1)], value.dims)
+            n["in"] = [self.graph.full(value, axes).node, name]
+            if labels.get(name, -1) != -1:
+                n["ignore_index"] = labels[name]
+            self.to_the_end(n)
 
     def loss_behind(self, loss, classes_last):
         values = [x for x in self.outputs if isinstance(x, Value)]
@@ -320,6 +389,19 @@ def tensors_of(args):
         elif isinstance(x, (list, tuple)):
             found += tensors_of(x)
     return found
+
+
+def losses_alone(name, args):
+    """Whether an operator of losses by element adds them up, each times a number, or makes a mean or sum of all."""
+    first, others = args[0], [x for x in args[1:] if isinstance(x, TENSORS)]
+    if name in ("mean", "sum"):
+        return len(args) < 2 or not args[1]
+    if name.rstrip("_") in ("add", "sub", "rsub"):
+        return all(isinstance(x, Each) for x in [first, *others]) and (bool(others) or first.count == 1)
+    if name.rstrip("_") in ("mul", "div", "true_divide"):
+        return isinstance(first, Each) and all(isinstance(x, torch.Tensor) and x.numel() == 1 for x in others) or (
+            not isinstance(first, (Value, Each, Param)) and isinstance(args[1], Each))
+    return name in OF_LOSSES
 
 
 def fold(op, args, kwargs):

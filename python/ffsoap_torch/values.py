@@ -28,14 +28,59 @@ class Param:
 
 
 class Mask(Value):
-    """Ones where a condition holds, else zeros."""
+    """Ones where a condition holds, else zeros; `computed`: of real numbers."""
+    computed = False
 
     @classmethod
     def of(cls, value):
         return cls(value.node, value.axes, value.dims)
 
     def like(self, node=None, axes=None, dims=None):
-        return Mask.of(super().like(node, axes, dims))
+        made = Mask.of(super().like(node, axes, dims))
+        made.computed = self.computed
+        return made
+
+
+class Choice(Value):
+    """Integers that are chosen: ones where an integer is the class, whose axis `classes` no dim has.  Along the atoms
+    `distinct` no integer is there twice."""
+
+    def __init__(self, node, axes, dims, classes, distinct):
+        super().__init__(node, axes, dims)
+        self.classes, self.distinct = classes, distinct
+
+    def like(self, node=None, axes=None, dims=None):
+        return Choice(node or self.node, self.axes if axes is None else axes, self.dims if dims is None else dims,
+                      self.classes, self.distinct)
+
+    def renamed(self, names):
+        made = super().renamed(names)
+        made.classes, made.distinct = ([b for a in atoms for b in names.get(a, [a])]
+                                       for atoms in (self.classes, self.distinct))
+        return made
+
+    def canonical(self):
+        return [*super().canonical(), self.classes]
+
+
+class Rows:
+    """Rows of a table at places that are chosen, until somebody says what for."""
+
+    def __init__(self, table, choice):
+        self.table, self.choice = table, choice
+        self.shape = [*choice.shape, *table.shape[1:]]
+
+    def turned(self):
+        """With the last two axes the other way round."""
+        order = [*range(len(self.table.shape) - 2), -1, -2]
+        table = self.table
+        if isinstance(table, Param):
+            table = table.moved(table.places().permute([i % len(table.shape) for i in order]))
+        elif isinstance(table, torch.Tensor):
+            table = table.mT
+        else:
+            table = table.like(dims=[table.dims[i] for i in order])
+        return Rows(table, self.choice)
 
 
 class Complex:
@@ -68,19 +113,20 @@ class Loss:
 
 
 class Each(Loss):
-    """Losses of `count` elements, of which nobody has made a mean or a sum yet; `terms` are their mean."""
+    """Losses of `count` elements, of which nobody has made a mean or a sum yet; `terms` are their mean, `points`:
+    functions that make them values of that many elements, for whoever computes with them, each with a factor."""
 
-    def __init__(self, terms, count):
+    def __init__(self, terms, count, points):
         super().__init__(terms)
-        self.count = count
+        self.count, self.points = count, points
 
     def times(self, factor):
-        return Each(super().times(factor).terms, self.count)
+        return Each(super().times(factor).terms, self.count, [(make, by * factor) for make, by in self.points])
 
     def plus(self, other):
         if not isinstance(other, Each) or other.count != self.count:
             raise Refused("adds a loss to losses that are no mean yet")
-        return Each(self.terms + other.terms, self.count)
+        return Each(self.terms + other.terms, self.count, self.points + other.points)
 
     def mean(self):
         return Loss(self.terms)
@@ -89,4 +135,4 @@ class Each(Loss):
         return self.mean().times(self.count)
 
 
-TENSORS = (torch.Tensor, Value, Param, Noise, Loss, Complex)
+TENSORS = (torch.Tensor, Value, Param, Noise, Loss, Complex, Rows)

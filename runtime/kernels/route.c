@@ -11,7 +11,8 @@ void ff_route_fill(const struct ff_work *w, struct ff_route *ret)
 			.places = ff_region_size(&w->in[0], 1),
 			.experts = ff_region_size(&w->in[0], 2),
 			.choices = a->choices,
-			.capacity = a->capacity,
+			.slots = a->capacity ? a->capacity : a->choices,
+			.limited = a->capacity > 0,
 			.sample = stride[0],
 			.place = stride[1],
 			.expert = stride[2]};

@@ -5,10 +5,11 @@
 #include "ff/work.h"
 
 /* Places are a sample's.  Elements of the input are so far apart; the output lies sample, place,
- * slot, expert. */
+ * slot, expert.  Without a limit a place's slots are its choices. */
 struct ff_route {
-	int64_t samples, places, experts, choices, capacity;
+	int64_t samples, places, experts, choices, slots;
 	int64_t sample, place, expert;
+	int64_t limited;
 };
 
 /* Whether expert i, which gets a, comes before expert j, which gets b. */

@@ -29,7 +29,8 @@
 	X(clip, ff_between(x, a, b), v >= a && v <= b ? 1 : 0)                                     \
 	X(erf, ff_erf(x), 2 * ff_bell(v * FF_SQRT2) * FF_SQRT2)                                    \
 	X(sin, sinf(x), cosf(v))                                                                   \
-	X(cos, cosf(x), -sinf(v))
+	X(cos, cosf(x), -sinf(v))                                                                  \
+	X(detach, x, 0)
 
 enum ff_unary {
 #define FF_UNARY_ENUM(name, forward, slope) FF_UNARY_##name,

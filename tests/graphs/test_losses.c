@@ -181,7 +181,7 @@ static Suite *suite(void)
 	TCase *c = tcase_create("losses");
 
 	tcase_add_test(c, softmax_cross_entropy);
-	tcase_add_loop_test(c, point_losses, 0, 4);
+	tcase_add_loop_test(c, point_losses, 0, 5);
 	suite_add_tcase(s, c);
 	return s;
 }

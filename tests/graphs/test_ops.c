@@ -13,9 +13,10 @@ static void touch_sample(const struct probe *p, const int32_t *at, struct hulls 
 	const struct ff_value *v[2] = {in_of(p, 0), out_of(p)};
 
 	for (int i = 0; i < 2; i++) {
-		int64_t last[3] = {at[0], v[i]->shape[1] - 1, v[i]->shape[2] - 1};
+		bool apart = !p->node->attrs.route.capacity;
+		int64_t last[3] = {at[0], apart ? at[1] : v[i]->shape[1] - 1, v[i]->shape[2] - 1};
 
-		touch(i ? &h->out : &h->in[0], 3, (int64_t[]){at[0], 0, 0});
+		touch(i ? &h->out : &h->in[0], 3, (int64_t[]){at[0], apart ? at[1] : 0, 0});
 		touch(i ? &h->out : &h->in[0], 3, last);
 	}
 }
@@ -30,14 +31,16 @@ START_TEST(route)
 		struct probe p;
 
 		a.route.choices = draw(&r, 1, in.size[2] + 1);
-		a.route.capacity = draw(&r, 1, 4);
+		a.route.capacity = draw(&r, 0, 4);
 		probe_open(&p, FF_OP_ROUTE, &a, &in, 1);
 		if (a.route.choices > in.size[2]) {
 			ck_assert_ptr_nonnull(strstr(p.err.text, "choices of"));
 		} else {
 			ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 			check_node(&p);
-			ck_assert_int_eq(out_of(&p)->shape[2], a.route.capacity * in.size[2]);
+			ck_assert_int_eq(out_of(&p)->shape[2],
+					(a.route.capacity ? a.route.capacity : a.route.choices) *
+							in.size[2]);
 			ck_assert(!out_of(&p)->needs_grad);
 			check_regions(&r, &p, touch_sample);
 		}

@@ -23,6 +23,10 @@ def losses():
                     "classes": 4})
     x = g.add("rows.shape", "reshape", g.front("rows"), shape=[0, 4, -1])
     g.add("rows.loss", "softmax_cross_entropy", x, "rows.labels", ignore_index=2, weight=1.5)
+    # what counts, labels say, or another's data
+    g.add("mean.loss", "mean", g.add("mean.square", "pow", g.front("mean", 3), exponent=2), "data", weight=0.5)
+    x = g.add("mean-labels.rows", "reshape", g.front("mean-labels", 1), shape=[0, 20])
+    g.add("mean-labels.loss", "mean", x, "rows.labels", ignore_index=2, weight=2)
     # nothing but its own data
     g.add("same.loss", "mse", g.front("same", 3), "data", weight=3)
     return g.finish()
@@ -200,7 +204,7 @@ def functions():
              "silu": ("silu", {}), "hardswish": ("hardswish", {}), "neg": ("neg", {}),
              "abs": ("abs", {}), "clip": ("clip", {"min": -0.5, "max": 0.75}),
              "clip-low": ("clip", {"min": 0.1}), "clip-high": ("clip", {"max": 0.1}),
-             "erf": ("erf", {}), "sin": ("sin", {}), "cos": ("cos", {}), "scale": ("scale", {"factor": -1.5, "offset": 0.25}),
+             "erf": ("erf", {}), "sin": ("sin", {}), "cos": ("cos", {}), "detach": ("detach", {}), "scale": ("scale", {"factor": -1.5, "offset": 0.25}),
              "square": ("pow", {"exponent": 2}),
              "cube": ("pow", {"exponent": 3})}
     for name, (op, attrs) in cases.items():
@@ -384,6 +388,11 @@ def broadcasts():
             g.head(case, g.add(f"{case}.op", op, g.front(case), shape=shape))
         case = f"{op}-vectors"
         g.head(case, g.add(f"{case}.op", op, g.features(case), shape=[12]))
+    # by what no rounding turns: data, a channel of them, parameters
+    g.head("mask-data", g.add("mask-data.op", "mask", g.front("mask-data", 3), "data"))
+    channel = g.add("mask-channel.cut", "slice", "data", start=1, stop=2)
+    g.head("mask-channel", g.add("mask-channel.op", "mask", g.front("mask-channel"), channel))
+    g.head("mask-weight", g.add("mask-weight.op", "mask", g.front("mask-weight"), shape=[8, 1]))
     # positions: of the rows of three axes, the same for every sample; shared by two
     x = g.add("positions.rows", "reshape", g.front("positions"), shape=[0, 4, 48])
     x = g.add("positions.a", "add", x, shape=[4, 48], params={"weight": "positions"})

@@ -109,6 +109,13 @@ def softmax_cross_entropy(net, node, x, labels):
                            label_smoothing=node.get("label_smoothing", 0.0))
 
 
+def mean_loss(net, node, x, target):
+    """The mean where the target is a number, or a label that counts."""
+    if target.dtype.is_floating_point:
+        return x[target == target].mean()
+    return x[target != node.get("ignore_index", -1)].mean()
+
+
 def slice_axis(net, node, x):
     where = torch.arange(node.get("start", 0), node["stop"], node.get("step", 1))
     return x.index_select(node.get("axis", 1), where)
@@ -254,10 +261,12 @@ def recurrence(net, node, x, *states):
 
 
 def route(net, node, x):
-    """Of each place a row with a one for each slot that it got."""
-    capacity, experts = node["capacity"], x.shape[2]
-    y = x.new_zeros(*x.shape[:2], capacity * experts)
+    """Of each place a row with a one for each slot that it got, or for each of its choices."""
+    capacity, experts = node.get("capacity"), x.shape[2]
     order = (-x.detach()).argsort(dim=2, stable=True)
+    if not capacity:
+        return F.one_hot(order[..., :node.get("choices", 1)], experts).flatten(2).to(x.dtype)
+    y = x.new_zeros(*x.shape[:2], capacity * experts)
     for sample in range(len(x)):
         taken = [0] * experts
         for choice in range(node.get("choices", 1)):
@@ -317,6 +326,7 @@ LOSSES = {
     "smooth_l1": lambda net, node, x, target: F.smooth_l1_loss(x, target),
     "bce_with_logits": lambda net, node, x, target:
         F.binary_cross_entropy_with_logits(x, target),
+    "mean": mean_loss,
 }
 
 OPERATORS = {
@@ -325,6 +335,7 @@ OPERATORS = {
     "reduce_max": reduction(torch.amax),
     "sub": binary(torch.sub), "mul": binary(torch.mul), "div": binary(torch.div),
     "min": binary(torch.minimum), "max": binary(torch.maximum),
+    "mask": binary(lambda x, y: torch.where(y > 0, x, torch.zeros_like(x))),
     "conv1d": conv, "conv2d": conv, "conv3d": conv, "linear": linear, "reshape": reshape,
     "conv_transpose1d": conv_transpose, "conv_transpose2d": conv_transpose,
     "conv_transpose3d": conv_transpose,
@@ -348,6 +359,7 @@ OPERATORS = {
     "erf": lambda net, node, x: torch.erf(x),
     "sin": lambda net, node, x: torch.sin(x),
     "cos": lambda net, node, x: torch.cos(x),
+    "detach": lambda net, node, x: x.detach(),
     "add": lambda net, node, *x: sum(x[1:], x[0]) if len(x) > 1 else binary(torch.add)(net, node, *x),
     "concat": lambda net, node, *x: torch.cat(x, node.get("axis", 1)),
     "pad": pad, "cast": cast, "expand": expand, "gather": gather, "constant": constant,

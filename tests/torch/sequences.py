@@ -38,7 +38,7 @@ def routes():
     """Places to experts, with slots for all and for some; results, and scores, as slots have them."""
     g = graphs.Graph("routes", [5, 3, 5, 4])
     for name, experts, attrs in (("first", 3, {"capacity": 6}), ("second", 4, {"choices": 2, "capacity": 4}),
-                                 ("few", 3, {"choices": 2, "capacity": 1})):
+                                 ("few", 3, {"choices": 2, "capacity": 1}), ("all", 4, {"choices": 2})):
         x = g.add(f"{name}.places", "reshape", g.front(f"{name}.x", 6), shape=[0, 6, -1])
         scores = g.add(f"{name}.in", "linear", x, out_features=experts)
         scores = g.add(f"{name}.scores", "softmax", scores, axis=2)

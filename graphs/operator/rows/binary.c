@@ -173,3 +173,4 @@ BINARY(mul, "product of two tensors, element by element", 2, FF_OP_BACKWARD_IN, 
 BINARY(div, "quotient of two tensors, element by element", 2, FF_OP_BACKWARD_IN, div);
 BINARY(min, "the smaller of two elements", 2, FF_OP_BACKWARD_IN, choice);
 BINARY(max, "the larger of two elements", 2, FF_OP_BACKWARD_IN, choice);
+BINARY(mask, "the first where the second is above 0, else 0", 2, FF_OP_BACKWARD_IN, choice);

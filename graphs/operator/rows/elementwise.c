@@ -107,3 +107,4 @@ UNARY(clip, "x, or the limit that it is beyond", FF_OP_BACKWARD_IN, clip, WITH(c
 UNARY(erf, "error function", FF_OP_BACKWARD_IN, smooth);
 UNARY(sin, "sine of radians", FF_OP_BACKWARD_IN, smooth);
 UNARY(cos, "cosine of radians", FF_OP_BACKWARD_IN, smooth);
+UNARY(detach, "x, of which no gradient comes back", 0, short);

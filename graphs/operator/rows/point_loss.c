@@ -1,12 +1,22 @@
 /* Losses that compare each element of an input with a target's: mean squared and absolute errors,
- * binary cross-entropy.  What they compute, runtime/kernels/point_loss.h says.  Writes two float32,
- * this part's share of the mean over all elements whose target is a number, and how many of those
- * it predicts. SPDX-License-Identifier: Apache-2.0 */
+ * binary cross-entropy; and the mean of an input whose target says which elements count.  What they
+ * compute, runtime/kernels/point_loss.h says.  Writes two float32, this part's share of the mean
+ * over all elements whose target is a number, and how many of those it predicts.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "operator/derive.h"
 
 static const struct ff_attr_row attrs[] = {FF_LOSS_WEIGHT};
+static const struct ff_attr_row mean_attrs[] = {
+		{.name = "ignore_index",
+				.type = FF_ATTR_INT,
+				.offset = offsetof(union ff_attrs, loss.ignore),
+				.min = INT32_MIN,
+				.max = INT32_MAX,
+				.preset = -1},
+		FF_LOSS_WEIGHT,
+};
 
 static int check(const struct ff_derive *d, const struct ff_value *x, const struct ff_value *target,
 		struct ff_error *err)
@@ -26,7 +36,9 @@ static int check(const struct ff_derive *d, const struct ff_value *x, const stru
 	return FF_OK;
 }
 
-static int derive(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err)
+/* `type`: the targets'. */
+static int derive_typed(struct ff_derive *d, enum ff_dtype type, int64_t forward, int64_t backward,
+		struct ff_error *err)
 {
 	const struct ff_value *x, *target;
 	const int32_t shape[1] = {2};
@@ -34,7 +46,7 @@ static int derive(struct ff_derive *d, int64_t forward, int64_t backward, struct
 	int code = ff_derive_input(d, 0, d->graph->dtype, 1, FF_MAX_RANK, &x, err);
 
 	if (code == FF_OK)
-		code = ff_derive_input(d, 1, d->graph->dtype, 1, FF_MAX_RANK, &target, err);
+		code = ff_derive_input(d, 1, type, 1, FF_MAX_RANK, &target, err);
 	if (code == FF_OK)
 		code = check(d, x, target, err);
 	if (code == FF_OK)
@@ -48,6 +60,19 @@ static int derive(struct ff_derive *d, int64_t forward, int64_t backward, struct
 	d->node->flops_forward = ff_sat_mul(forward, n);
 	d->node->flops_backward = x->needs_grad ? ff_sat_mul(backward, n) : 0;
 	return FF_OK;
+}
+
+static int derive(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err)
+{
+	return derive_typed(d, d->graph->dtype, forward, backward, err);
+}
+
+/* Labels say as well what counts. */
+static int derive_mean(struct ff_derive *d, struct ff_error *err)
+{
+	bool labels = ff_derive_in(d, 1)->dtype == FF_I32;
+
+	return derive_typed(d, labels ? FF_I32 : d->graph->dtype, 1, 1, err);
 }
 
 /* subtract, square, add; subtract, scale */
@@ -74,20 +99,21 @@ static int derive_bce(struct ff_derive *d, struct ff_error *err)
 	return derive(d, 7, 5, err);
 }
 
-#define POINT_LOSS(row, text, how, ...)                                                            \
+#define POINT_LOSS(row, text, how, own, ...)                                                       \
 	const struct ff_op_row ff_op_##row = {.name = #row,                                        \
 			.summary = text,                                                           \
 			.min_in = 2,                                                               \
 			.max_in = 2,                                                               \
 			.flags = FF_OP_LOSS | FF_OP_BACKWARD_IN,                                   \
-			.attrs = attrs,                                                            \
-			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
+			.attrs = own,                                                              \
+			.n_attrs = sizeof(own) / sizeof((own)[0]),                                 \
 			.derive = derive_##how,                                                    \
 			__VA_ARGS__}
 
-POINT_LOSS(mse, "mean squared error of predictions and targets", mse);
-POINT_LOSS(bce_with_logits, "mean binary cross-entropy of sigmoid(logits) and targets", bce,
+POINT_LOSS(mse, "mean squared error of predictions and targets", mse, attrs);
+POINT_LOSS(bce_with_logits, "mean binary cross-entropy of sigmoid(logits) and targets", bce, attrs,
 		.predicts = FF_PREDICTS_BITS);
-POINT_LOSS(l1, "mean absolute error of predictions and targets", l1);
+POINT_LOSS(l1, "mean absolute error of predictions and targets", l1, attrs);
 POINT_LOSS(smooth_l1, "mean of half the squared error below 1, else of the absolute error - 1/2",
-		smooth_l1);
+		smooth_l1, attrs);
+POINT_LOSS(mean, "mean of what is computed, where a target says that it counts", mean, mean_attrs);

@@ -8,23 +8,56 @@ from .. import Refused
 from ..layout import Value, flat, size_of, unify
 from ..operands import as_value, whole
 from ..values import Each
-from .pointwise import scale, two
+from .pointwise import scale, softplus, two, xlogy
+from .reductions import along, reduce
 
 NONE, MEAN, SUM = 0, 1, 2
 
 
-def reduced(t, node, count, reduction):
+def reduced(t, node, count, reduction, points):
     """A loss node, which is a mean over `count` elements, by PyTorch's number of a reduction."""
-    each = Each([(node, 1.0)], count)
+    return by_reduction(Each([(node, 1.0)], count, [(points, 1.0)]), reduction)
+
+
+def by_reduction(each, reduction):
     return {NONE: each, MEAN: each.mean(), SUM: each.sum()}[reduction]
 
 
+# ---- of whatever is computed ----
+
+def general(t, x):
+    """The mean of anything: of each sample's mean."""
+    x = as_value(t, x)
+    count, has = math.prod(x.shape), x.has()
+    rest = [a for a in flat(x.axes) if not a.samples]
+    y = t.graph.arranged(x, [[a for a in flat(x.axes) if a.samples], rest])
+    if rest:
+        y = y.like(dims=y.axes)
+        node = t.graph.add("reduce_mean", [y.node], axes=[1])
+        t.graph.lengths[node] = [size_of(rest)]
+    else:
+        node = t.graph.arranged(y, [y.axes[0]]).node
+    if not has - set(rest):
+        raise Refused("is a loss of no sample")
+    return Each([(t.add("mean", [node]), 1.0)], count, [(lambda: x, 1.0)])
+
+
+def value_of(t, each):
+    """By element, for what is no mean or sum of losses alone."""
+    parts = [scale(t, make(), factor) for make, factor in each.points]
+    found = parts[0]
+    for part in parts[1:]:
+        found = two(t, "add", found, part)
+    return found
+
+
+def is_target(t, x):
+    return isinstance(x, Value) and x.node in t.inputs
+
+
 def target_of(t, x):
-    if isinstance(x, torch.Tensor):
-        raise Refused("compares with numbers that are known; targets are inputs")
-    if not isinstance(x, Value) or x.node not in t.inputs:
-        raise Refused("compares with what is computed, and no input of real numbers has that shape: make the target an "
-                      "input")
+    if not is_target(t, x):
+        raise Refused("compares with classes that are no input")
     return x
 
 
@@ -45,22 +78,52 @@ def matched(t, x, target):
 @row("cross_entropy_loss")
 def cross_entropy(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100, label_smoothing=0.0):
     x = whole(t, as_value(t, x))
-    if weight is not None:
-        raise Refused("weighs classes")
-    labels = target_of(t, labels)
-    if not labels.whole:
-        raise Refused("has probabilities for labels")
     classes = 1 if len(x.dims) > 1 else 0
+    if weight is not None and reduction == MEAN:
+        raise Refused("weighs classes, so that its mean is by what the weights of a batch's labels add up to")
+    if isinstance(labels, torch.Tensor) or not labels.whole and len(labels.dims) == len(x.dims):
+        return of_probabilities(t, x, classes, labels, weight, reduction, label_smoothing)
+    labels = target_of(t, labels)
+
+    def points(x=x, labels=labels):
+        return of_labels(t, along(t, "log_softmax", x, classes), classes, labels, weight, ignore_index, label_smoothing)
+    if weight is not None:
+        return by_reduction(general(t, points()), reduction)
     x, labels = matched_labels(x, classes, labels)
     t.classes(labels, size_of(x.dims[-1]))
-    x = t.graph.arranged(x, [[t.batch], x.dims[-1], *labels.axes[1:]])
-    node = t.add("softmax_cross_entropy", [x.node, labels.node],
+    logits = t.graph.arranged(x, [[t.batch], x.dims[-1], *labels.axes[1:]])
+    node = t.add("softmax_cross_entropy", [logits.node, labels.node],
                  ignore_index=int(ignore_index) if ignore_index != -1 else None,
                  label_smoothing=float(label_smoothing) or None)
     if reduction != MEAN:
         t.note(f"{node} is the mean over labels that are not ignored, times a number that is known: PyTorch's differs "
                "if labels are ignored")
-    return reduced(t, node, math.prod(labels.shape), reduction)
+    return reduced(t, node, math.prod(labels.shape), reduction, points)
+
+
+def of_labels(t, x, classes, labels, weight, ignore_index, smoothing=0.0):
+    """Of logarithms of probabilities the labels', by ones where a class is the label."""
+    from .masks import compare_with, ones_at, plain
+    x = x.like(dims=[*(d for i, d in enumerate(x.dims) if i != classes), x.dims[classes]])
+    count, last = x.shape[-1], len(x.dims) - 1
+    ones = ones_at(t, labels, count)
+    if smoothing:
+        counts = plain(compare_with(t, "ne", labels.like(dims=[*labels.dims, []]), ignore_index))
+        ones = two(t, "add", scale(t, ones, 1 - smoothing), scale(t, counts, smoothing / count))
+    if weight is not None:
+        ones = two(t, "mul", ones, weight)
+    return scale(t, reduce(t, "reduce_sum", two(t, "mul", x, ones), [last]), -1.0)
+
+
+def of_probabilities(t, x, classes, labels, weight, reduction, smoothing):
+    x = along(t, "log_softmax", x, classes)
+    count = x.shape[classes]
+    if smoothing:
+        labels = two(t, "add", two(t, "mul", labels, 1 - smoothing), smoothing / count)
+    if weight is not None:
+        labels = two(t, "mul", labels, weight.reshape([-1] + [1] * (len(x.dims) - 1 - classes)))
+    each = general(t, scale(t, reduce(t, "reduce_sum", two(t, "mul", x, labels), [classes]), -1.0))
+    return by_reduction(each, reduction)
 
 
 @row("nll_loss_nd", "nll_loss", "nll_loss2d")
@@ -71,7 +134,10 @@ def nll_loss(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100):
     made = t.graph.find(x.node)
     dim = 1 if len(x.dims) > 1 else 0
     if made["op"] != "log_softmax" or x.dims[dim] != x.axes[made.get("axis", 1)]:
-        raise Refused("is of what no log_softmax has made")
+        if reduction == MEAN and weight is not None:
+            raise Refused("weighs classes, so that its mean is by what the weights of a batch's labels add up to")
+        t.note(f"{t.graph.module or 'a loss'} is the mean over all labels: PyTorch's differs if labels are ignored")
+        return by_reduction(general(t, of_labels(t, x, dim, target_of(t, labels), weight, ignore_index)), reduction)
     return cross_entropy(t, x.like(made["in"][0]), labels, weight, reduction, ignore_index)
 
 
@@ -81,8 +147,19 @@ def binary_cross_entropy(t, x, target, weight=None, reduction=MEAN):
     x = as_value(t, x)
     made = t.graph.find(x.node)
     if made["op"] != "sigmoid":
-        raise Refused("is of what no sigmoid has made")
+        return by_reduction(general(t, of_shares(t, x, target, weight)), reduction)
     return logistic_loss(t, x.like(made["in"][0]), target, weight, None, reduction)
+
+
+def of_shares(t, x, target, weight):
+    """Logarithms are -100 at least, as PyTorch has them."""
+    def log(y):
+        y = y.like(t.graph.add("clip", [y.node], min=1e-38))
+        y = y.like(t.graph.add("log", [y.node]))
+        return y.like(t.graph.add("clip", [y.node], min=-100.0))
+    y = two(t, "add", two(t, "mul", log(x), target), two(t, "mul", log(scale(t, x, -1.0, 1.0)), two(t, "sub", 1, target)))
+    y = scale(t, y, -1.0)
+    return y if weight is None else two(t, "mul", y, weight)
 
 
 def matched_labels(x, classes, labels):
@@ -114,25 +191,60 @@ def smooth_l1_loss(t, x, target, reduction=MEAN, beta=1.0):
 
 @row("binary_cross_entropy_with_logits")
 def logistic_loss(t, x, target, weight=None, pos_weight=None, reduction=MEAN):
-    if weight is not None or pos_weight is not None:
-        raise Refused("weighs elements")
-    return by_points(t, "bce_with_logits", x, target, reduction)
+    if weight is None and pos_weight is None:
+        return by_points(t, "bce_with_logits", x, target, reduction)
+    x = as_value(t, x)
+    up, of_ones = softplus(t, scale(t, x, -1.0)), target
+    if pos_weight is not None:
+        of_ones = two(t, "mul", target, pos_weight)
+        up = two(t, "mul", two(t, "add", two(t, "sub", of_ones, target), 1), up)
+    y = two(t, "add", two(t, "mul", two(t, "sub", 1, target), x), up)
+    return by_reduction(general(t, y if weight is None else two(t, "mul", y, weight)), reduction)
+
+
+def at_points(t, op, x, target):
+    """What the loss is at every element."""
+    if op == "bce_with_logits":
+        x = as_value(t, x)
+        return two(t, "sub", softplus(t, x), two(t, "mul", x, target))
+    apart = as_value(t, two(t, "sub", x, target))
+    if op == "mse":
+        return apart.like(t.graph.add("pow", [apart.node], exponent=2))
+    apart = apart.like(t.graph.add("abs", [apart.node]))
+    if op == "l1":
+        return apart
+    near = apart.like(t.graph.add("clip", [apart.node], max=1.0))
+    half = scale(t, near.like(t.graph.add("pow", [near.node], exponent=2)), 0.5)
+    return two(t, "add", half, two(t, "sub", apart, near))
+
+
+@row("kl_div")
+def kl_div(t, x, target, reduction=MEAN, log_target=False):
+    if log_target:
+        target = as_value(t, target) if not isinstance(target, torch.Tensor) else target
+        shares = target.exp() if isinstance(target, torch.Tensor) else target.like(t.graph.add("exp", [target.node]))
+        y = two(t, "mul", two(t, "sub", target, x), shares)
+    else:
+        y = two(t, "sub", xlogy(t, target, target), two(t, "mul", target, x))
+    return by_reduction(general(t, y), reduction)
 
 
 def by_points(t, op, x, target, reduction, unit=1.0):
+    def points(x=x, target=target):
+        far, to = (two(t, "div", v, unit) for v in (x, target)) if unit != 1 else (x, target)
+        return at_points(t, op, far, to)
     of_apart = op != "bce_with_logits"
     if isinstance(x, Value) and x.node in t.inputs and isinstance(target, Value) and of_apart:
         x, target = target, x
     known = isinstance(target, Value) and target.node in t.inputs
     if of_apart and (unit != 1 or not known) and isinstance(target, Value) and not target.whole:
         x, target = by_difference(t, x, target, unit)
-    target = target_of(t, target)
-    if target.whole:
-        raise Refused("compares with integers")
-    x, target = matched(t, whole(t, as_value(t, x)), target)
-    x = t.graph.arranged(x, target.axes)
-    node = t.add(op, [x.node, target.node])
-    return reduced(t, node, math.prod(target.shape), reduction)
+    if not is_target(t, target) or target.whole:
+        return by_reduction(general(t, points()), reduction)
+    predicted, target = matched(t, whole(t, as_value(t, x)), target)
+    predicted = t.graph.arranged(predicted, target.axes)
+    node = t.add(op, [predicted.node, target.node])
+    return reduced(t, node, math.prod(target.shape), reduction, points)
 
 
 def by_difference(t, x, target, unit):
@@ -165,4 +277,4 @@ def errors(t, x):
     computed, target = sorted(node["in"], key=lambda name: name in t.inputs)
     if target not in t.inputs or computed in t.inputs:
         return None
-    return Each([(t.add(loss, [computed, target]), factor)], math.prod(x.shape))
+    return Each([(t.add(loss, [computed, target]), factor)], math.prod(x.shape), [(lambda: x, 1.0)])

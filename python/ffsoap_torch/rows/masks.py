@@ -8,8 +8,8 @@ import torch
 from . import row
 from .. import Refused
 from ..layout import Value
-from ..operands import LEAST, is_number, moved, number
-from ..values import Mask, Param
+from ..operands import LEAST, constant, is_number, moved, number
+from ..values import Choice, Mask, Param
 from .pointwise import scale, two
 
 MAX_CHOICES = 1 << 20
@@ -39,8 +39,33 @@ def compare(t, a, b):
     return compare_with(t, t.node.target._opname, a, b)
 
 
+def of_reals(x):
+    return isinstance(x, Param) or isinstance(x, Value) and not x.whole and not isinstance(x, (Mask, Choice))
+
+
+def compare_reals(t, kind, a, b):
+    """One number is above another where their difference is above zero."""
+    if kind in ("eq", "ne"):
+        both = [compare_reals(t, k, a, b) for k in ("gt", "lt")]
+        found = Mask.of(two(t, "add", *both))
+        found.computed = True
+        return found if kind == "ne" else opposite(t, found)
+    if kind in ("ge", "le"):
+        return opposite(t, compare_reals(t, "lt" if kind == "ge" else "gt", a, b))
+    a, b = (x if is_number(x) or isinstance(x, (Value, Param)) else x.float() for x in (a, b))
+    apart = two(t, "sub", *((a, b) if kind == "gt" else (b, a)))
+    found = Mask.of(two(t, "mask", constant(t, torch.ones(1)), apart))
+    found.computed = True
+    return found
+
+
 def compare_with(t, kind, a, b):
     """Integers differ by at least one, so that their difference is clipped."""
+    from .choices import compared
+    if isinstance(a, Choice) and not isinstance(b, (Value, Param)):
+        return compared(t, kind, a, b)
+    if any(of_reals(x) for x in (a, b)):
+        return compare_reals(t, kind, a, b)
     known = next((x for x in (a, b) if not isinstance(x, Value)), None)
     if any(isinstance(x, Param) or isinstance(x, Value) and not x.whole for x in (a, b)):
         raise Refused("compares what is computed")
@@ -60,7 +85,16 @@ def compare_with(t, kind, a, b):
 
 
 def opposite(t, x):
-    return Mask.of(scale(t, x, -1.0, 1.0))
+    made = Mask.of(scale(t, x, -1.0, 1.0))
+    made.computed = x.computed if isinstance(x, Mask) else False
+    return made
+
+
+def ones_at(t, ids, rows):
+    """Of integers below `rows`, ones where one is a row's number."""
+    x = numbers(t, ids, rows)
+    apart = two(t, "sub", x.like(dims=[*x.dims, []]), torch.arange(rows, dtype=torch.float32))
+    return plain(opposite(t, clipped(t, apart.like(t.add("abs", [apart.node])))))
 
 
 def by_ids(t, table, ids):
@@ -69,10 +103,7 @@ def by_ids(t, table, ids):
     rows, shape = len(table), [*ids.shape, *table.shape[1:]]
     if math.prod(ids.shape[1:]) * rows > MAX_CHOICES:
         raise Refused(f"looks up {math.prod(ids.shape[1:])} of {rows} rows a sample, more than products are made for")
-    x = numbers(t, ids, rows)
-    apart = two(t, "sub", x.like(dims=[*x.dims, []]), torch.arange(rows, dtype=torch.float32))
-    ones = plain(opposite(t, clipped(t, apart.like(t.add("abs", [apart.node])))))
-    return moved(t, matmul(t, ones, table.reshape(rows, -1).float()), shape)
+    return moved(t, matmul(t, ones_at(t, ids, rows), table.reshape(rows, -1).float()), shape)
 
 
 @row("logical_not", "bitwise_not")
@@ -84,7 +115,9 @@ def negated(t, x):
 def joined_masks(t, a, b):
     op = "mul" if "and" in t.node.target._opname else "max"
     a, b = (x.float() if isinstance(x, torch.Tensor) else mask_of(t, x) for x in (a, b))
-    return Mask.of(two(t, op, a, b))
+    made = Mask.of(two(t, op, a, b))
+    made.computed = any(isinstance(x, Mask) and x.computed for x in (a, b))
+    return made
 
 
 def chosen(t, mask, a, b):
@@ -97,7 +130,7 @@ def chosen(t, mask, a, b):
     parts = []
     for x, keep in ((a, plain(mask)), (b, plain(opposite(t, mask)))):
         if not is_number(x):
-            parts.append(two(t, "mul", x, keep))
+            parts.append(two(t, "mask" if mask.computed else "mul", x, keep))
         elif number(x):
             parts.append(scale(t, keep, number(x)))
     return parts[0] if len(parts) == 1 else two(t, "add", *parts)

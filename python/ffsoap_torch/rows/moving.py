@@ -7,7 +7,7 @@ from . import row
 from .. import Refused
 from ..layout import Value, flat, fresh, size_of
 from ..operands import alone, as_value, joined, moved, picked, whole
-from ..values import Loss, Param
+from ..values import Choice, Loss, Mask, Param, Rows
 from .masks import by_ids
 
 
@@ -28,13 +28,13 @@ def same(t, x, *args, **kwargs):
 
 @row("detach")
 def detach(t, x):
-    if isinstance(x, Param):
-        raise Refused("takes a parameter without its gradient")
     if isinstance(x, Loss):  # to be printed
         return None
-    if x.whole:
+    if isinstance(x, (Param, Rows)):
+        x = as_value(t, x)
+    if x.whole or isinstance(x, (Choice, Mask)):  # of which there is none
         return x
-    raise Refused("stops the gradient")
+    return x.like(t.add("detach", [x.node]))
 
 
 @row("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as")
@@ -48,13 +48,16 @@ def reshape(t, x, *_):
 @row("permute")
 @of_parameter
 def permute(t, x, order):
+    x = turned_rows(t, x, [i % len(x.shape) for i in order])
+    if isinstance(x, Rows):
+        return x
     return x.like(dims=[x.dims[i] for i in order])
 
 
 @row("transpose", "swapaxes", "t", "mT", "movedim", "numpy_T")
 @of_parameter
 def transpose(t, x, *args):
-    rank = len(x.dims)
+    rank = len(x.shape)
     name = t.node.target._opname
     if name in ("transpose", "swapaxes", "t", "mT"):
         i, j = args if len(args) == 2 else (-2, -1)
@@ -67,7 +70,16 @@ def transpose(t, x, *args):
         order = [n - 1 for n in order]
     else:
         order = list(range(rank))[::-1]
-    return x.like(dims=[x.dims[i] for i in order])
+    x = turned_rows(t, x, order)
+    return x if isinstance(x, Rows) else x.like(dims=[x.dims[i] for i in order])
+
+
+def turned_rows(t, x, order):
+    """Matrices that are chosen stay so if nothing but their own two axes change places."""
+    if not isinstance(x, Rows):
+        return x
+    rank = len(order)
+    return x.turned() if order == [*range(rank - 2), rank - 1, rank - 2] else as_value(t, x)
 
 
 @row("unsqueeze", "unsqueeze_")
@@ -336,7 +348,10 @@ def is_ids(x):
 
 @row("gather")
 def gather(t, x, dim, index, sparse_grad=False):
-    """At known places; or of numbers that are known, by an input of integers."""
+    """At known places, at ones that are chosen; or of numbers that are known, by an input of integers."""
+    if isinstance(index, Choice):
+        from .choices import taken
+        return taken(t, x, dim, index)
     if isinstance(index, torch.Tensor):
         return gathered(t, as_value(t, x), dim % index.dim(), index)
     if isinstance(x, torch.Tensor) and bool((x == x.reshape(-1)[0]).all()):
@@ -369,7 +384,9 @@ def gathered(t, x, dim, places):
 
 @row("index")
 def index(t, x, indices):
-    """By constants: of one axis, or of several neighbours."""
+    """By constants: of one axis, or of several neighbours; rows by what is chosen."""
+    if len(indices) == 1 and isinstance(indices[0], Choice):
+        return Rows(x, indices[0])
     if isinstance(x, Param):
         places = x.places()[tuple(slice(None) if i is None else i for i in indices)]
         ahead = indices[0] is not None and indices[0].dim() > 1 and len(places) == t.batch.size
@@ -439,6 +456,9 @@ def unfold(t, x, dim, size, step):
 @row("index_add", "scatter_add")
 def scatter_add(t, x, dim, places, source, alpha=1):
     """At known places along one axis: a product with a matrix of zeros and ones."""
+    if isinstance(places, Choice):
+        from .choices import scattered
+        return scattered(t, x, dim, places, source, True)
     if not isinstance(places, torch.Tensor):
         raise Refused("adds at places that are computed")
     rank = len(t.shape())

@@ -18,7 +18,7 @@ def unary(t, op, x, **attributes):
 for _name, _op in (("relu", "relu"), ("tanh", "tanh"), ("sigmoid", "sigmoid"), ("silu", "silu"), ("exp", "exp"),
                    ("hardswish", "hardswish"), ("log", "log"), ("sqrt", "sqrt"), ("neg", "neg"), ("abs", "abs"),
                    ("erf", "erf"), ("sin", "sin"), ("cos", "cos")):
-    row(_name, _name + "_")(lambda t, x, op=_op: unary(t, op, x))
+    row(_name, _name + "_")(lambda t, x, op=_op: x.times(-1.0) if isinstance(x, Loss) else unary(t, op, x))
 
 
 @row("leaky_relu", "leaky_relu_")
@@ -99,6 +99,16 @@ def scale(t, x, factor=1.0, offset=0.0):
                         offset=float(offset) if offset else None))
 
 
+@row("xlogy")
+def xlogy(t, x, y):
+    """x log(y), which is zero where x is."""
+    if isinstance(y, torch.Tensor) and isinstance(x, torch.Tensor):
+        return torch.xlogy(x, y)
+    y = as_value(t, y)
+    y = y.like(t.graph.add("clip", [y.node], min=1e-37))
+    return two(t, "mul", x, y.like(t.graph.add("log", [y.node])))
+
+
 @row("log1p")
 def log1p(t, x):
     x = scale(t, as_value(t, x), 1.0, 1.0)
@@ -141,14 +151,16 @@ def power(t, x, exponent):
 @row("_to_copy", "to", "type_as")
 def convert(t, x, *args, dtype=None, **kwargs):
     """Real numbers stay in the type of the graph; ids become numbers."""
+    from .masks import compare_with, of_reals
     dtype = dtype or next((a for a in args if isinstance(a, torch.dtype)), None) or t.node.meta["val"].dtype
     if isinstance(x, Value) and x.whole and dtype.is_floating_point:
         return Value(t.add("cast", [x.node]), x.axes, x.dims)
     if isinstance(x, Mask):
         return x if dtype == torch.bool else Value(x.node, x.axes, x.dims)
     if isinstance(x, Value) and x.whole and dtype == torch.bool:
-        from .masks import compare_with
         return x if t.inputs[x.node].truth else compare_with(t, "ne", x, 0)
+    if of_reals(x) and dtype == torch.bool:
+        return compare_with(t, "ne", x, 0)
     if isinstance(x, Value) and not x.whole and not dtype.is_floating_point and t.of_reals():
         raise Refused("makes integers of what was computed")
     return x
@@ -228,9 +240,19 @@ def sum_of_losses(a, b, kind):
         return b
     if kind == "add" and is_number(b) and number(b) == 0:
         return a
+    if any(isinstance(x, Value) and not x.whole and not x.shape for x in (a, b)):
+        from .losses import general
+        a, b = (general(t, of_samples(t, x)).mean() if isinstance(x, Value) else x for x in (a, b))
+    if kind == "sub" and isinstance(b, Loss):
+        kind, b = "add", b.times(-1.0)
     if kind != "add" or not isinstance(a, Loss) or not isinstance(b, Loss):
         raise Refused("computes with a loss; losses are added up, each times a number")
     return a.plus(b)
+
+
+def of_samples(t, x):
+    """The same for every sample."""
+    return t.graph.full(x.like(dims=[[t.batch]]), [[t.batch]])
 
 
 @row("mul", "mul_", "div", "div_", "true_divide")

@@ -8,7 +8,7 @@ from . import row
 from .. import Refused
 from ..layout import MAX_AXES, Value, flat, fresh, size_of, unify
 from ..operands import LEAST, as_value, merged, moved, picked, without_samples
-from ..values import Mask, Param
+from ..values import Choice, Mask, Param, Rows
 from .pointwise import scale, two
 
 
@@ -87,8 +87,11 @@ def addmm(t, bias, a, b, beta=1, alpha=1):
 
 @row("matmul", "mm", "bmm")
 def matmul(t, a, b):
+    from .choices import product_of_rows
     if isinstance(b, Param) and len(b.shape) == 2:
         return layer(t, a, b.moved(b.places().T))
+    if isinstance(a, Rows) or isinstance(b, Rows):
+        return product_of_rows(t, a, b)
     a, b = (as_value(t, v, getattr(w, "dims", None)) if not isinstance(v, torch.Tensor) else v
             for v, w in ((a, b), (b, a)))
     if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
@@ -327,19 +330,28 @@ def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=F
         raise Refused("scales gradients by how often words occur")
     if isinstance(ids, torch.Tensor):
         return constant_rows(t, weight, ids)
+    if isinstance(ids, Choice):
+        from .choices import rows_of
+        return rows_of(t, weight, ids)
     if not isinstance(weight, Param):
         raise Refused("looks up rows of what is computed")
     if not ids.whole:
         return looked_up(t, weight, ids, padding_idx)
-    if padding_idx >= 0:
-        t.note(f"row {padding_idx} of {weight.name} (padding_idx) is trained where an id names it; give -1 for "
-               "ids that are padding, which are zeros and train nothing")
     rows, width = weight.shape
     t.classes(ids, rows)
     node = t.add("embedding", [ids.node], params={"weight": weight_of(t, weight, weight.shape)}, vocabulary=rows,
                  features=width, **({"sparse": True} if sparse else {}))
     atoms = fresh(width)
-    return Value(node, ids.axes + [atoms], ids.dims + [atoms])
+    found = Value(node, ids.axes + [atoms], ids.dims + [atoms])
+    return found if padding_idx < 0 else padded_rows(t, found, ids, padding_idx)
+
+
+def padded_rows(t, x, ids, padding_idx):
+    """The row of padding is read as others are, and not trained."""
+    from .masks import compare_with, plain
+    here = plain(compare_with(t, "ne", ids.like(dims=[*ids.dims, []]), padding_idx))
+    kept = x.like(t.graph.add("detach", [x.node]))
+    return two(t, "add", two(t, "mul", x, here), two(t, "mul", kept, scale(t, here, -1.0, 1.0)))
 
 
 def looked_up(t, weight, places, padding_idx):

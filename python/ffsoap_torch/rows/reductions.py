@@ -42,13 +42,12 @@ def of_losses(op, x, dims, rank):
 
 def over_samples(t, op, x, everything):
     """A mean of errors over all samples is a loss."""
-    from .losses import errors
+    from .losses import errors, general
     if not everything:
         raise Refused("reduces along the axis of samples")
-    found = errors(t, x) if op in ("reduce_mean", "reduce_sum") else None
-    if found is None:
-        raise Refused("reduces along the axis of samples, and as a loss it is no cross entropy, mean of squared or "
-                      "absolute errors or binary cross entropy with logits")
+    if op not in ("reduce_mean", "reduce_sum"):
+        raise Refused("reduces along the axis of samples")
+    found = errors(t, x) or general(t, x)
     return found.mean() if op == "reduce_mean" else found.sum()
 
 
@@ -65,11 +64,21 @@ def total(t, x, dims=None, keep=False, dtype=None):
 @row("amax", "max")
 def largest(t, x, dims=None, keep=False):
     if t.node.target._overloadname == "dim":
-        return [reduce(t, "reduce_max", x, [dims], keep), None]
+        return [reduce(t, "reduce_max", x, [dims], keep), place_of(t, x, dims, keep)]
     if t.node.target._overloadname == "other":
         from .pointwise import two
         return two(t, "max", x, dims)
     return reduce(t, "reduce_max", x, [dims] if isinstance(dims, int) else dims, keep)
+
+
+def place_of(t, x, dim, keep):
+    """Where the largest element is, if that can be said."""
+    from .choices import chosen_of, without
+    try:
+        choice = chosen_of(t, x, dim, 1)
+    except Refused:
+        return None
+    return choice if keep else without(choice, dim)
 
 
 @row("amin", "min")
@@ -83,7 +92,7 @@ def smallest(t, x, dims=None, keep=False):
     return scale(t, y, -1.0)
 
 
-@row("topk", "sort", "argsort", "argmax", "argmin", "median", "kthvalue", "mode", "multinomial")
+@row("sort", "argsort", "median", "kthvalue", "mode", "multinomial")
 def choose(t, *_, **__):
     raise Refused("chooses elements by what is computed, as experts and tokens are; a graph reads the same elements in "
                   "every step: weigh all of them, or make the choice an input")

@@ -168,8 +168,10 @@ void build_point_loss(struct trial *t, struct ff_builder *b, enum ff_op op)
 	if (draw(t, 0, 9) == 0)
 		shape[rank - 1] = draw(t, 2000, 9000);
 	in[0] = add_linear(b, add_input(b, "x", (uint32_t)rank, shape, 0), shape[rank - 1]);
-	in[1] = add_input(b, "targets", (uint32_t)rank, shape, 0);
+	in[1] = add_input(b, "targets", (uint32_t)rank, shape, op == FF_OP_MEAN && coin(t) ? 9 : 0);
 	a.loss.weight = coin(t) ? 1 : 0.5;
+	if (op == FF_OP_MEAN)
+		a.loss.ignore = draw(t, -2, 5);
 	ff_builder_add(b, op, "node", &a, in, 2);
 }
 

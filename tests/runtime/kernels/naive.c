@@ -136,6 +136,8 @@ static double function(const struct ff_node *n, double x)
 		return sin(x);
 	case FF_OP_COS:
 		return cos(x);
+	case FF_OP_DETACH:
+		return x;
 	default:
 		return NAN;
 	}
@@ -182,6 +184,8 @@ static double slope(const struct ff_node *n, double x, double y)
 		return cos(x);
 	case FF_OP_COS:
 		return -sin(x);
+	case FF_OP_DETACH:
+		return 0;
 	default:
 		return NAN;
 	}
@@ -316,6 +320,8 @@ static double point_error(enum ff_op op, double p, double t)
 		return apart * apart;
 	case FF_OP_L1:
 		return apart;
+	case FF_OP_MEAN:
+		return p;
 	case FF_OP_SMOOTH_L1:
 		return apart < 1 ? apart * apart / 2 : apart - 0.5;
 	default:
@@ -332,6 +338,8 @@ static double point_slope(enum ff_op op, double p, double t)
 		return 2 * (p - t);
 	case FF_OP_L1:
 		return sign;
+	case FF_OP_MEAN:
+		return 1;
 	case FF_OP_SMOOTH_L1:
 		return fabs(p - t) < 1 ? p - t : sign;
 	default:
@@ -339,7 +347,7 @@ static double point_slope(enum ff_op op, double p, double t)
 	}
 }
 
-/* Elements of a target that is no number count for nothing. */
+/* Elements of a target that is no number, or a label to ignore, count for nothing. */
 static void point_loss(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
@@ -350,7 +358,8 @@ static void point_loss(const struct naive *x)
 		int64_t i = naive_index(&n->in_map[0], at);
 		double p = x->in[0][i], t = x->in[1][i];
 
-		if (isnan(t))
+		if (isnan(t) || (n->in_map[1].dtype == FF_I32 &&
+						(int32_t)t == n->attrs.loss.ignore))
 			continue;
 		x->out[0] += point_error(n->op, p, t) / count;
 		x->out[1] += n->op == FF_OP_BCE_WITH_LOGITS && (p > 0) == (t > 0.5);
@@ -539,6 +548,7 @@ void naive_run(const struct naive *x)
 			[FF_OP_BCE_WITH_LOGITS] = point_loss,
 			[FF_OP_L1] = point_loss,
 			[FF_OP_SMOOTH_L1] = point_loss,
+			[FF_OP_MEAN] = point_loss,
 	};
 
 	run[x->w->node->op](x);

@@ -119,16 +119,21 @@ static void fill_loss(struct trial *t, double *labels, double *all, double *own)
 	} while (naive_next(&positions, at));
 }
 
-/* Some targets are no number. */
+/* Some targets are no number, some labels to ignore. */
 static void fill_targets(struct trial *t, double *target)
 {
 	const struct ff_operand *o = &t->node->in_map[1];
 	int64_t n = naive_volume(o->rank, o->shape);
 
 	for (int64_t i = 0; i < n; i++) {
-		if (draw(t, 0, 7) == 0)
+		bool counts = draw(t, 0, 7) > 0;
+
+		if (o->dtype == FF_I32)
+			target[i] = counts ? t->node->attrs.loss.ignore + 1
+					   : t->node->attrs.loss.ignore;
+		else if (!counts)
 			target[i] = NAN;
-		t->naive.valid += !isnan(target[i]);
+		t->naive.valid += counts;
 	}
 }
 

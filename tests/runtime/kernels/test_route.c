@@ -74,6 +74,12 @@ static int compare(const void *a, const void *b)
 	return x->of != y->of ? (x->of < y->of ? 1 : -1) : x->expert - y->expert;
 }
 
+/* Of a place. */
+static int32_t slots_of(const struct trial *t)
+{
+	return t->capacity ? t->capacity : t->choices;
+}
+
 static void define(struct trial *t)
 {
 	int32_t places = t->shape[1], experts = t->shape[2];
@@ -91,7 +97,9 @@ static void define(struct trial *t)
 					score[e] = (struct score){t->in[place * experts + e], e};
 				qsort(score, (size_t)experts, sizeof(*score), compare);
 				e = score[k].expert;
-				if (taken[e] < t->capacity)
+				if (!t->capacity)
+					t->want[(place * t->choices + k) * experts + e] = 1;
+				else if (taken[e] < t->capacity)
 					t->want[(place * t->capacity + taken[e]++) * experts + e] =
 							1;
 			}
@@ -109,10 +117,10 @@ static void draw_trial(struct trial *t, uint32_t round)
 	t->shape[1] = round % 25 ? draw(t, 1, 12) : MOST;
 	t->shape[2] = draw(t, 1, 9);
 	t->choices = draw(t, 1, t->shape[2] < 3 ? t->shape[2] : 3);
-	t->capacity = draw(t, 1, round % 25 ? 6 : MOST / 2);
+	t->capacity = draw(t, 0, round % 25 ? 6 : MOST / 2);
 	build(t);
 	n = (int64_t)t->shape[0] * t->shape[1] * t->shape[2];
-	slots = n * t->capacity;
+	slots = n * slots_of(t);
 	t->in = calloc((size_t)n, sizeof(*t->in));
 	t->want = calloc((size_t)slots, 1);
 	/* now and then few different scores, so that some are equal */
@@ -121,13 +129,25 @@ static void draw_trial(struct trial *t, uint32_t round)
 				     : 0.25 * draw(t, -1, 2);
 	box.lo[0] = draw(t, 0, t->shape[0] - 1);
 	box.hi[0] = draw(t, box.lo[0] + 1, t->shape[0]);
+	if (!t->capacity) { /* of some places of a sample */
+		box.rank = 2;
+		box.lo[1] = draw(t, 0, t->shape[1] - 1);
+		box.hi[1] = t->shape[1];
+		box.hi[0] = box.lo[0] + 1;
+	}
 	ff_work_fill(&t->graph, ff_graph_find(&t->graph, "node"), &box, FF_FORWARD, &t->work);
+}
+
+/* Of the part, in all samples. */
+static int64_t first_place(const struct trial *t)
+{
+	return t->work.box.lo[0] * t->shape[1] + (t->capacity ? 0 : t->work.box.lo[1]);
 }
 
 /* Asserted once: Check writes down every assertion, of what may be millions of elements. */
 static void compare_with_want(const struct trial *t, const void *host)
 {
-	int64_t first = t->work.box.lo[0] * t->shape[1] * t->shape[2] * t->capacity, i = 0;
+	int64_t first = first_place(t) * t->shape[2] * slots_of(t), i = 0;
 	int64_t n = ff_region_volume(&t->work.out[0]);
 
 	while (i < n && typed_get(t->type, host, i) == t->want[first + i])
@@ -140,14 +160,14 @@ static void compare_with_want(const struct trial *t, const void *host)
 static void run(struct trial *t, struct ff_device *dev, struct ff_stream *stream)
 {
 	int64_t in = ff_region_volume(&t->work.in[0]), out = ff_region_volume(&t->work.out[0]);
-	int64_t each = ff_dtype_bytes(t->type), first = t->work.box.lo[0];
+	int64_t each = ff_dtype_bytes(t->type), first = first_place(t) * t->shape[2];
 	void *host = malloc((size_t)((in > out ? in : out) * each));
 	struct ff_kernel_io io = {.step = 0};
 	struct ff_kernel *k;
 	struct ff_error err;
 
 	for (int64_t i = 0; i < in; i++)
-		typed_put(t->type, host, i, t->in[first * t->shape[1] * t->shape[2] + i]);
+		typed_put(t->type, host, i, t->in[first + i]);
 	io.in[0] = chosen_put(dev, stream, host, (size_t)(in * each));
 	io.out[0] = chosen_put(dev, stream, NULL, (size_t)(out * each));
 	check(backend->kernel.open(dev, &t->work, &k, &err), &err);

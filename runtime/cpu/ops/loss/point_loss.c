@@ -1,5 +1,5 @@
 /* Losses that compare each element with a target's (kernels/point_loss.h): this part's share of the
- * mean over all elements of the whole batch whose target is a number.
+ * mean over all elements of the whole batch whose target is a number, or a label that counts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/point_loss.h"
 
@@ -16,6 +16,7 @@ struct point_loss {
 	struct ff_loops loops;
 	int64_t n;
 	float weight;
+	int32_t ignore; /* of labels */
 	struct share (*add_up)(const struct point_loss *l, const void *x, const void *t,
 			int64_t first, int64_t end);
 	void (*slope)(const struct point_loss *l, const void *x, const void *t, float scale,
@@ -89,6 +90,7 @@ static struct run run_at(const struct ff_loops *l, int64_t at, int64_t end)
 			const float x = ff_real_get(type, xs, r->x + i * r->step_x);               \
 			const float t = ff_real_get(type, ts, r->t + i * r->step_t);               \
                                                                                                    \
+			(void)x;                                                                   \
 			ff_real_put(type, dx, at + i, t == t ? (gradient)*scale : 0);              \
 		}                                                                                  \
 	}                                                                                          \
@@ -104,6 +106,47 @@ static struct run run_at(const struct ff_loops *l, int64_t at, int64_t end)
 	}
 FF_POINT_LOSSES(DEFINE)
 #undef DEFINE
+
+/* ---- of labels, a mean ---- */
+
+static bool counts(
+		const struct point_loss *l, const struct run *r, const int32_t *labels, int64_t i)
+{
+	return labels[r->t + i * r->step_t] != l->ignore;
+}
+
+static struct share labels_add_up(const struct point_loss *l, const void *x, const void *t,
+		int64_t first, int64_t end)
+{
+	struct share s = {0};
+
+	while (first < end) {
+		const struct run r = run_at(&l->loops, first, end);
+
+		for (int64_t i = 0; i < r.n; i++)
+			if (counts(l, &r, t, i)) {
+				s.sum += (double)FF_REAL_CALL(
+						l->type, ff_real_get, x, r.x + i * r.step_x);
+				s.valid++;
+			}
+		first += r.n;
+	}
+	return s;
+}
+
+static void labels_slope(const struct point_loss *l, const void *x, const void *t, float scale,
+		void *dx, int64_t first, int64_t end)
+{
+	(void)x;
+	while (first < end) {
+		const struct run r = run_at(&l->loops, first, end);
+
+		for (int64_t i = 0; i < r.n; i++)
+			FF_REAL_CALL(l->type, ff_real_put, dx, first + i,
+					counts(l, &r, t, i) ? scale : 0);
+		first += r.n;
+	}
+}
 
 /* As of softmax_cross_entropy: shares that do not depend on the number of threads, in order. */
 static int run_forward(
@@ -158,12 +201,18 @@ static struct point_loss *prepare(
 	l->type = w->node->in_map[0].dtype;
 	l->n = ff_region_volume(&w->in[0]);
 	l->weight = (float)w->node->attrs.loss.weight;
+	l->ignore = w->node->attrs.loss.ignore;
 	ff_loops_alike(w, &l->loops);
 	if (w->pass == FF_FORWARD)
 		k->run = run_forward;
 	else
 		k->run = w->need_din[0] ? run_backward : ff_kernel_run_nothing;
 	return l;
+}
+
+static bool of_labels(const struct ff_work *w)
+{
+	return w->node->in_map[1].dtype == FF_I32;
 }
 
 #define PREPARE(name, loss, gradient, predicts)                                                    \
@@ -174,8 +223,8 @@ static struct point_loss *prepare(
                                                                                                    \
 		if (!l)                                                                            \
 			return FF_E_NOMEM;                                                         \
-		l->add_up = name##_add_up;                                                         \
-		l->slope = name##_slope;                                                           \
+		l->add_up = of_labels(w) ? labels_add_up : name##_add_up;                          \
+		l->slope = of_labels(w) ? labels_slope : name##_slope;                             \
 		return FF_OK;                                                                      \
 	}
 FF_POINT_LOSSES(PREPARE)

@@ -34,7 +34,7 @@ FF_REAL_LOOP int32_t next_choice(
 static void route_sample(const struct route *k, const struct ff_kernel_io *io, int64_t sample)
 {
 	const struct ff_route *r = &k->r;
-	int64_t slots = r->capacity * r->experts;
+	int64_t slots = r->slots * r->experts;
 	int32_t *last = (int32_t *)ff_kernel_at(io, k->last) + sample * r->places;
 	int32_t *taken = (int32_t *)ff_kernel_at(io, k->taken) + sample * r->experts;
 
@@ -42,17 +42,17 @@ static void route_sample(const struct route *k, const struct ff_kernel_io *io, i
 	memset(taken, 0, (size_t)r->experts * sizeof(*taken));
 	for (int64_t choice = 0; choice < r->choices; choice++)
 		for (int64_t p = 0; p < r->places; p++) {
-			int64_t at = sample * r->sample + p * r->place;
+			int64_t at = sample * r->sample + p * r->place, slot;
 			int32_t e = choice && last[p] < 0 ? -1
 							  : FF_REAL_CALL(k->type, next_choice, r,
 									    io->in[0], at, last[p]);
 
 			last[p] = e;
-			if (e < 0 || taken[e] == r->capacity)
+			if (e < 0 || taken[e] == r->slots)
 				continue;
+			slot = r->limited ? taken[e]++ : choice;
 			FF_REAL_CALL(k->type, ff_real_put, io->out[0],
-					(sample * r->places + p) * slots + taken[e]++ * r->experts +
-							e,
+					(sample * r->places + p) * slots + slot * r->experts + e,
 					1);
 		}
 }
@@ -61,7 +61,7 @@ static int run(const struct ff_kernel *k, const struct ff_kernel_io *io, struct 
 {
 	const struct route *state = k->state;
 	const struct ff_route *r = &state->r;
-	int64_t n = r->samples * r->places * r->capacity * r->experts;
+	int64_t n = r->samples * r->places * r->slots * r->experts;
 
 	(void)err;
 	memset(io->out[0], 0, (size_t)(n * ff_dtype_bytes(state->type)));

@@ -60,6 +60,8 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, enum ff_point_l
 	l->points.n = ff_region_volume(&w->in[0]);
 	l->points.weight = (float)w->node->attrs.loss.weight;
 	l->points.function = (int32_t)function;
+	l->points.labels = w->node->in_map[1].dtype == FF_I32;
+	l->points.ignore = w->node->attrs.loss.ignore;
 	ff_loops_alike(w, &l->points.loops);
 	if (w->pass == FF_BACKWARD) {
 		k->run = w->need_din[0] ? run_backward : ff_kernel_run_nothing;

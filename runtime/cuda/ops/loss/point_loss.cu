@@ -49,10 +49,20 @@ FF_DEVICE int64_t valid_of(const struct ff_points &p)
 	return p.figures ? p.figures->valid[p.loss] : p.valid;
 }
 
+/* A target, or of a label one that counts or not. */
+template <class T> FF_DEVICE float target_of(const struct ff_points &, T target)
+{
+	return real_get(target);
+}
+FF_DEVICE float target_of(const struct ff_points &p, int32_t label)
+{
+	return label == p.ignore ? NAN : 0;
+}
+
 /* Element `i` as what is predicted lies, and its target. */
-template <class T>
+template <class T, class L>
 FF_DEVICE void take(
-		const struct ff_points &p, const T *xs, const T *ts, int64_t i, float *x, float *t)
+		const struct ff_points &p, const T *xs, const L *ts, int64_t i, float *x, float *t)
 {
 	int64_t at = 0, of_target = 0;
 
@@ -65,7 +75,7 @@ FF_DEVICE void take(
 		i = rest;
 	}
 	*x = real_get(xs[at]);
-	*t = real_get(ts[of_target]);
+	*t = target_of(p, ts[of_target]);
 }
 
 FF_DEVICE void join(struct ff_points_share *a, const struct ff_points_share &b)
@@ -85,8 +95,8 @@ FF_DEVICE void add_up(struct ff_points_share *shares)
 	}
 }
 
-template <class T>
-FF_KERNEL void points(struct ff_points p, const T *xs, const T *ts, int64_t each,
+template <class T, class L>
+FF_KERNEL void points(struct ff_points p, const T *xs, const L *ts, int64_t each,
 		struct ff_points_share *out)
 {
 	FF_SHARED struct ff_points_share shares[BLOCK];
@@ -133,8 +143,8 @@ FF_KERNEL void join_points(struct ff_points p, const struct ff_points_share *in,
 	out[1] = (float)s.right;
 }
 
-template <class T>
-FF_KERNEL void points_gradient(struct ff_points p, const T *xs, const T *ts, T *din)
+template <class T, class L>
+FF_KERNEL void points_gradient(struct ff_points p, const T *xs, const L *ts, T *din)
 {
 	int64_t i = thread_index(), valid = valid_of(p);
 	float scale = valid ? (float)((double)p.weight / (double)valid) : 0, x, t;
@@ -162,32 +172,46 @@ int64_t ff_points_scratch(int64_t n)
 	return blocks_for(n) * (int64_t)sizeof(struct ff_points_share);
 }
 
-cudaError_t ff_launch_points(enum ff_dtype type, const struct ff_points *p, const void *x,
-		const void *target, struct ff_points_share *shares, float *out,
-		struct ff_device_error *error, cudaStream_t s)
+template <class T, class L>
+static cudaError_t launch(const struct ff_points *p, const void *x, const void *target,
+		struct ff_points_share *shares, float *out, struct ff_device_error *error,
+		cudaStream_t s)
 {
 	dim3 grid((unsigned)blocks_for(p->n));
-	cudaError_t code;
+	cudaError_t code = ff_launch(points<T, L>, grid, dim3(BLOCK), s, *p, (const T *)x,
+			(const L *)target, each_of(p->n), shares);
 
-	if (type == FF_BF16)
-		code = ff_launch(points<uint16_t>, grid, dim3(BLOCK), s, *p, (const uint16_t *)x,
-				(const uint16_t *)target, each_of(p->n), shares);
-	else
-		code = ff_launch(points<float>, grid, dim3(BLOCK), s, *p, (const float *)x,
-				(const float *)target, each_of(p->n), shares);
 	if (code != cudaSuccess)
 		return code;
 	return ff_launch(join_points, dim3(1), dim3(BLOCK), s, *p,
 			(const struct ff_points_share *)shares, blocks_for(p->n), out, error);
 }
 
+template <class T, class L>
+static cudaError_t launch_gradient(const struct ff_points *p, const void *x, const void *target,
+		void *gradient, cudaStream_t s)
+{
+	return ff_launch(points_gradient<T, L>, blocks_of(p->n), dim3(BLOCK), s, *p, (const T *)x,
+			(const L *)target, (T *)gradient);
+}
+
+cudaError_t ff_launch_points(enum ff_dtype type, const struct ff_points *p, const void *x,
+		const void *target, struct ff_points_share *shares, float *out,
+		struct ff_device_error *error, cudaStream_t s)
+{
+	if (type == FF_BF16)
+		return (p->labels ? launch<uint16_t, int32_t> : launch<uint16_t, uint16_t>)(p, x,
+				target, shares, out, error, s);
+	return (p->labels ? launch<float, int32_t> : launch<float, float>)(p, x, target, shares,
+			out, error, s);
+}
+
 cudaError_t ff_launch_points_gradient(enum ff_dtype type, const struct ff_points *p, const void *x,
 		const void *target, void *gradient, cudaStream_t s)
 {
 	if (type == FF_BF16)
-		return ff_launch(points_gradient<uint16_t>, blocks_of(p->n), dim3(BLOCK), s, *p,
-				(const uint16_t *)x, (const uint16_t *)target,
-				(uint16_t *)gradient);
-	return ff_launch(points_gradient<float>, blocks_of(p->n), dim3(BLOCK), s, *p,
-			(const float *)x, (const float *)target, (float *)gradient);
+		return (p->labels ? launch_gradient<uint16_t, int32_t>
+				  : launch_gradient<uint16_t, uint16_t>)(p, x, target, gradient, s);
+	return (p->labels ? launch_gradient<float, int32_t> : launch_gradient<float, float>)(p, x,
+			target, gradient, s);
 }

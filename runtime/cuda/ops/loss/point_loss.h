@@ -16,7 +16,8 @@ struct ff_points {
 	const struct ff_figures *figures; /* NULL, or where `valid` of loss number `loss` is */
 	uint32_t loss;
 	float weight;
-	int32_t function, unused; /* enum ff_point_loss */
+	int32_t function;               /* enum ff_point_loss */
+	int32_t labels, ignore, unused; /* whether targets are labels; which counts for nothing */
 };
 
 /* What a block's elements give. */

@@ -4,11 +4,12 @@
 #include "cuda/core/real.cuh"
 #include "route.h"
 
-/* Choices from the best on, -1 where there is none that is a number; zeros all over. */
+/* Choices from the best on, -1 where there is none that is a number; zeros all over, without a
+ * limit ones where experts are chosen. */
 template <class T> FF_KERNEL void choose(struct ff_route r, const T *in, int32_t *choice, T *out)
 {
 	int64_t i = thread_index(), sample = i / r.places, place = i - sample * r.places;
-	int64_t slots = r.capacity * r.experts;
+	int64_t slots = r.slots * r.experts;
 	float bound = 0;
 	int32_t last = -1;
 
@@ -34,6 +35,12 @@ template <class T> FF_KERNEL void choose(struct ff_route r, const T *in, int32_t
 	}
 	for (int64_t k = 0; k < slots; k++)
 		real_put(&out[i * slots + k], 0);
+	for (int64_t k = 0; k < r.choices && !r.limited; k++) {
+		int32_t e = choice[(sample * r.choices + k) * r.places + place];
+
+		if (e >= 0)
+			real_put(&out[i * slots + k * r.experts + e], 1);
+	}
 }
 
 /* A thread has some of the choices, one behind the other; slots before them go to those of the
@@ -52,9 +59,9 @@ template <class T> FF_KERNEL void give(struct ff_route r, const int32_t *choice,
 	__syncthreads();
 	for (unsigned i = 0; i < threadIdx.x; i++)
 		slot += mine[i];
-	for (int64_t i = first; i < end && slot < r.capacity; i++)
+	for (int64_t i = first; i < end && slot < r.slots; i++)
 		if (choice[i] == e)
-			real_put(&out[((sample * r.places + i % r.places) * r.capacity + slot++) *
+			real_put(&out[((sample * r.places + i % r.places) * r.slots + slot++) *
 								 r.experts +
 						 e],
 					1);
@@ -67,7 +74,7 @@ static cudaError_t launch(
 	cudaError_t code = ff_launch(choose<T>, blocks_of(r->samples * r->places), dim3(BLOCK), s,
 			*r, in, choice, out);
 
-	if (code != cudaSuccess || !r->samples)
+	if (code != cudaSuccess || !r->samples || !r->limited)
 		return code;
 	return ff_launch(give<T>, dim3((unsigned)(r->samples * r->experts)), dim3(BLOCK), s, *r,
 			(const int32_t *)choice, out);
