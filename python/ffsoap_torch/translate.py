@@ -241,7 +241,7 @@ class Translator:
             if weight != 1:
                 self.graph.find(node)["weight"] = abs(weight)
         self.graph.prune(weights)
-        self.read_besides_choices()
+        self.read_besides_choices(weights)
         self.mark_means(weights)
         used = {n for node in self.graph.nodes for n in node.get("in", [])}
         for name, entry in self.inputs.items():
@@ -262,17 +262,20 @@ class Translator:
         loss["in"] = [self.graph.add("scale", loss["in"], factor=-1.0)]
         self.to_the_end(loss)
 
-    def read_besides_choices(self):
-        """What nothing but choices read, which give no gradient, has one all the same: of zeros."""
-        readers = {}
+    def read_besides_choices(self, weights):
+        """What nothing but choices read, which give no gradient, a loss of weight 0 reads, too: it is trained as if it
+        were not there, and every value has a gradient."""
+        readers, found = {}, None
         for n in self.graph.nodes:
             for name in n.get("in", []):
                 readers.setdefault(name, set()).add(n["op"])
         for n in [n for n in self.graph.nodes if n["op"] == "route" and readers[n["in"][0]] == {"route"}]:
             self.graph.module, self.graph.source, self.graph.hint = self.graph.names[n["name"]]["module"], None, None
-            n["in"] = [self.graph.add("detach", n["in"])]
-            made = self.graph.nodes.pop()
-            self.graph.nodes.insert(self.graph.nodes.index(n), made)
+            mean = self.graph.add("reduce_mean", n["in"], axes=[1, 2])
+            found = mean if found is None else self.graph.add("add", [found, mean])
+        if found is not None:
+            self.graph.module, self.graph.hint = "", None
+            weights[self.graph.add("mean", [found], name=self.graph.unique("choices"), weight=0.0)] = 0.0
 
     def to_the_end(self, node):
         self.graph.nodes.remove(node)
