@@ -409,12 +409,12 @@ static void define_embedding(struct trial *t, const int32_t *at)
 {
 	const struct ff_node *n = t->node;
 	uint32_t rank = n->in_map[0].rank;
-	int64_t id = (int64_t)t->in[0][index_of(&n->in_map[0], at)];
-	int64_t weight = index_of(&n->in_map[1], (int32_t[]){at[rank + 1], at[rank]});
-	int64_t k = index_of(&n->out_map[0], at);
+	int64_t id = (int64_t)t->in[0][index_of(&n->in_map[0], at)], weight, k;
 
-	if (id != at[rank + 1])
+	if (id != at[rank + 1]) /* most are not */
 		return;
+	weight = index_of(&n->in_map[1], (int32_t[]){at[rank + 1], at[rank]});
+	k = index_of(&n->out_map[0], at);
 	t->out[0][k] += t->in[1][weight];
 	t->din[1][weight] += t->dout[0][k];
 }
