@@ -32,7 +32,7 @@ static double sync_us(const struct ff_schedule *s, const struct ff_task *t, stru
 		return ff_price_sync(p, b->n_devices, b->device, b->bytes);
 	if (b->flat && ff_task_pass(t) == FF_FORWARD)
 		return ff_price_gather(p, &x);
-	if (t->move->across)
+	if (t->move->among.across)
 		return ff_price_across(p, &x);
 	if (b->flat)
 		return ff_price_scatter(p, s->graph, &x, b->scattered && t->micro > 0);

@@ -84,9 +84,8 @@ struct ff_move ff_updates_move(const struct ff_lowering *l, const struct ff_buck
 			.type = gathers ? l->g->dtype : FF_F32,
 			.gradients = !gathers && !b->averaged,
 			.codec = b->codec,
-			.across = across,
-			.beside = across && ff_shard_groups_are_apart(l->m, &groups),
-			.runs = b->flat ? b->runs : 0,
+			.among = {b->flat ? b->runs : 0, across,
+					across && ff_shard_groups_are_apart(l->m, &groups)},
 			.n_devices = b->n_devices,
 			.device = b->device,
 			.network_bytes = ff_sat_mul(
@@ -123,7 +122,7 @@ uint32_t ff_updates_end(struct ff_lowering *l)
 	ff_emit_ready(l);
 	sum = b->averaged ? &l->r.averaged_bytes : &l->r.network_bytes;
 	*sum = ff_sat_add(*sum, t->move->network_bytes);
-	if (b->scattered && ff_task_pass(t) == FF_BACKWARD && !t->move->across)
+	if (b->scattered && ff_task_pass(t) == FF_BACKWARD && !t->move->among.across)
 		ff_dropped_take(l, t);
 	else if (b->dropped && ff_task_pass(t) == FF_FORWARD)
 		ff_dropped_place(l, t);

@@ -46,7 +46,7 @@ static inline enum ff_lane_class ff_move_lane(
 {
 	if (ff_move_is_own(g, edge, mv))
 		return FF_LANE_COMPUTE;
-	return mv->beside || ff_move_is_message(g, edge, mv) ? FF_LANE_MESSAGE : FF_LANE_COMM;
+	return mv->among.beside || ff_move_is_message(g, edge, mv) ? FF_LANE_MESSAGE : FF_LANE_COMM;
 }
 /* All that it holds; `lane` has room as above. */
 uint32_t ff_move_lanes(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,

@@ -40,6 +40,14 @@ struct ff_traffic {
 	int64_t encoded, decoded;
 };
 
+/* Who has a collective with whom, of a flat bucket, whose devices are groups (ff/bucket.h): those
+ * of each group, or (`across`) those of all groups that have the same run. */
+struct ff_among {
+	uint32_t runs; /* devices of a group; 0: all of them have one collective */
+	bool across;
+	bool beside; /* across, on lanes of messages, as groups use other links */
+};
+
 /* One communication task: shards `sources` of one operator become the shards
  * `sinks` of another; a sink element is the reduction of all sources that cover it.
  * Messages: receivers fill, then take the pieces without `add`, then those
@@ -56,12 +64,7 @@ struct ff_move {
 	bool sliced;
 	/* Such a gather: each device's slice lies in its sink, and there are no sources. */
 	bool joins;
-	/* Of a flat bucket, whose devices are groups (ff/bucket.h): a collective of each group, or
-	 * (`across`) of those devices of all groups that have the same run. */
-	bool across;
-	/* The latter beside other collectives, on lanes of messages. */
-	bool beside;
-	uint32_t runs;         /* devices of a group; 0: all of them have one collective */
+	struct ff_among among;
 	enum ff_reduce reduce; /* what "add" means */
 	/* Messages: compresses them, and their senders keep what that loses.  All are staged then,
 	 * and behind one that arrives the float32 that it says, unless those are all of its sink.

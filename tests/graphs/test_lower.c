@@ -169,7 +169,7 @@ static void use_bucket(
 	const struct ff_bucket *b = &s->buckets[t->bucket];
 
 	bool moves = ff_task_moves_bucket(t), gathers = moves && ff_task_pass(t) == FF_FORWARD;
-	bool runs = moves && t->move->across; /* they alone are there for good */
+	bool runs = moves && t->move->among.across; /* they alone are there for good */
 
 	/* of one that is dropped all weights come, of one that is scattered all gradients go */
 	for (uint32_t d = 0;

@@ -64,7 +64,7 @@ static bool check_across(const struct plan *p, uint32_t task)
 	uint32_t updates = 0;
 
 	ck_assert_uint_eq(t->n_deps, 1);
-	ck_assert(ff_task_moves_bucket(in) && !in->move->across);
+	ck_assert(ff_task_moves_bucket(in) && !in->move->among.across);
 	ck_assert_uint_eq(in->bucket, t->bucket);
 	ck_assert_int_eq(in->move->kind, FF_MOVE_REDUCE_SCATTER);
 	ck_assert_int_eq(t->move->kind, FF_MOVE_ALL_REDUCE);
@@ -99,7 +99,7 @@ START_TEST(beside)
 	open(&p, shards[k], lane, _i / 6);
 	for (uint32_t i = 0; i < p.schedule.n_tasks; i++)
 		if (ff_task_moves_bucket(&p.schedule.tasks[i]) &&
-				p.schedule.tasks[i].move->across) {
+				p.schedule.tasks[i].move->among.across) {
 			apart += check_across(&p, i);
 			across++;
 		}
@@ -118,7 +118,7 @@ START_TEST(one_group)
 	open(&p, DEVICES, true, false);
 	for (uint32_t i = 0; i < p.schedule.n_tasks; i++)
 		ck_assert(!ff_task_moves_bucket(&p.schedule.tasks[i]) ||
-				!p.schedule.tasks[i].move->across);
+				!p.schedule.tasks[i].move->among.across);
 	ff_arena_finish(&p.a);
 }
 END_TEST

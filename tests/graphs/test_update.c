@@ -754,7 +754,7 @@ static uint32_t check_delays(const struct ff_schedule *s)
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
-		bool sends = (ff_task_moves_bucket(t) && !t->move->across) ||
+		bool sends = (ff_task_moves_bucket(t) && !t->move->among.across) ||
 			     (ff_task_moves_edge(t) && ff_task_pass(t) == FF_BACKWARD &&
 					     ff_node_is_parameter(s->graph,
 							     ff_edge_source(s->graph, t->edge)));

@@ -68,7 +68,8 @@ static void look(struct seen *seen, const struct scene *s)
 		const struct ff_move *mv = t->move;
 
 		seen->syncs += ff_task_moves_bucket(t);
-		seen->beside += s->machine.message_lane && ff_task_moves_bucket(t) && mv->beside;
+		seen->beside += s->machine.message_lane && ff_task_moves_bucket(t) &&
+				mv->among.beside;
 		seen->summed_again += ff_task_moves_bucket(t) && ff_task_pass(t) == FF_BACKWARD &&
 				      lowered.buckets[t->bucket].scattered && t->micro > 0;
 		if (ff_task_computes_in(t, FF_FORWARD)) {

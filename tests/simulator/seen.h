@@ -96,7 +96,7 @@ static inline void look(struct seen *seen, const struct ff_schedule *plan)
 		seen->brought_again += moved && ff_node_is_parameter(g, ff_edge_source(g, t->edge));
 		if (ff_task_moves_edge(t) && t->move->joins)
 			seen->sliced[ff_task_pass(t)]++;
-		seen->beside += t->move && t->move->beside;
+		seen->beside += t->move && t->move->among.beside;
 		seen->moved_compressed += ff_task_moves_edge(t) && t->move->codec;
 		seen->stages += ff_task_computes_in(t, FF_FORWARD) &&
 				plan->strategy->stage[t->node];

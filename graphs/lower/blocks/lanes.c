@@ -104,8 +104,9 @@ uint32_t ff_shard_groups_lanes(
 uint32_t ff_move_lanes(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		const struct ff_move *mv, uint32_t *lane)
 {
-	const struct ff_shard_groups x = {
-			mv->n_devices, mv->runs ? mv->runs : mv->n_devices, mv->device, mv->across};
+	const struct ff_shard_groups x = {mv->n_devices,
+			mv->among.runs ? mv->among.runs : mv->n_devices, mv->device,
+			mv->among.across};
 
 	return transfer_lanes(m, ff_move_lane(g, edge, mv), &x, lane);
 }

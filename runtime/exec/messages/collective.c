@@ -128,7 +128,7 @@ static int add_group(struct ff_transfer *t, uint32_t first, uint32_t step, uint3
 /* Each group's, or that of each run, whose devices are one in each group. */
 static int build_groups(struct ff_transfer *t, const struct ff_bucket *b, struct ff_error *err)
 {
-	bool across = t->task->move->across;
+	bool across = t->task->move->among.across;
 	uint32_t groups = ff_bucket_groups(b), n = across ? b->runs : groups;
 	int code = FF_OK;
 
@@ -148,7 +148,7 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 	const struct ff_schedule *s = t->x->s;
 	const struct ff_bucket *b = &s->buckets[t->task->bucket];
 	struct ff_bucket_layout layout = ff_bucket_arrays(b, s->optimizer, s->graph->dtype);
-	bool gathers = t->task->move->kind == FF_MOVE_ALL_GATHER, across = t->task->move->across;
+	bool gathers = t->task->move->kind == FF_MOVE_ALL_GATHER, across = t->task->move->among.across;
 	bool clears = b->scattered && !gathers && !across;
 	size_t gaps = clears ? (size_t)(b->n_shards + 1) * t->x->n_hosts : 0;
 	int64_t *count, *offset;
