@@ -83,6 +83,8 @@ int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_
 	struct ff_lower_options opt = lower_options(j);
 	int code;
 
+	if (ff_price_framework(j->tools.pricer)) /* whose hosts an evaluation does not know */
+		return ff_job_predict(j, s, a, ret, err);
 	opt.sizes_only = true;
 	*ret = (struct ff_plan){.strategy = *s,
 			.peak_flops_per_s = ff_price_peak_flops_per_s(j->tools.pricer),
@@ -96,11 +98,17 @@ int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_
 int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_evaluation *at,
 		struct ff_error *err)
 {
-	int code = ff_evaluator_set(j->tools.evaluator, s, at, err);
+	const struct ff_framework *f = ff_price_framework(j->tools.pricer);
+	bool at_once = f && f->at_once;
+	int code;
 
-	return code < 0 ? code
-			: ff_buckets_tune(j->tools.evaluator, s,
-					  ff_bucket_bytes(&j->in.graph, &j->in.machine), at, err);
+	if (at_once)
+		s->bucket_bytes = FF_MOST_BUCKET_BYTES;
+	code = ff_evaluator_set(j->tools.evaluator, s, at, err);
+	return code < 0 || at_once ? code
+				   : ff_buckets_tune(j->tools.evaluator, s,
+						     ff_bucket_bytes(&j->in.graph, &j->in.machine),
+						     at, err);
 }
 
 /* Whether a device lacks memory even where nothing is left free. */

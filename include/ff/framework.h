@@ -22,6 +22,7 @@ struct ff_framework {
 	} hosts;
 	double times;   /* what kernels are told to take, for all that is in a step beside them */
 	bool whole;     /* what is recomputed is recomputed up to what is kept, needed or not */
+	bool at_once;   /* gradients are summed behind backward, all at once */
 	bool narrow;    /* gradients are kept and summed in the type that is computed in */
 	bool products;  /* attention is two products and what lies between, each a kernel */
 	bool causal;    /* what lies between is one kernel, which does not read masked scores */

@@ -94,6 +94,7 @@ static const struct ff_framework rows[] = {
 				.hosts.waits = true,
 				.hosts.times_passes = true,
 				.whole = true,
+				.at_once = true,
 				.narrow = true,
 				.products = true,
 				.causal = true,

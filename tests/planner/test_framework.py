@@ -184,9 +184,35 @@ def test_gradients():
     """Megatron's travel in 16 bits where that is computed in."""
     for dtype, share in (("bfloat16", 0.5), ("float32", 1)):
         gpt("gpt.json", width=2048, heads=16, dtype=dtype)
-        us = [simulate("gpt.json", "data-parallel", f, 8)[0]["predicted_tasks"]["gradient all-reduce"]
+        simulate("gpt.json", "data-parallel", None, 8)
+        os.rename("plan.json", "buckets.json")
+        us = [simulate("gpt.json", "buckets.json", f, 8)[0]["predicted_tasks"]["gradient all-reduce"]
               for f in (None, "megatron:0")]
         assert share - 0.02 < us[1] / us[0] < share + 0.15, (dtype, us)
+
+
+def test_at_once():
+    """Megatron's gradients are one bucket, which nothing but the update follows: longer steps than in buckets that
+    travel beside backward."""
+    gpt("gpt.json", width=2048, heads=16)
+    simulate("gpt.json", "data-parallel", None, 16, "p3.16xlarge:2")
+    os.rename("plan.json", "buckets.json")
+    buckets, once = (simulate("gpt.json", s, "megatron:0", 16, "p3.16xlarge:2")[0]
+                     for s in ("buckets.json", "data-parallel"))
+    assert buckets["bucket_bytes"] < 2 ** 28 < once["bucket_bytes"], (buckets["bucket_bytes"], once["bucket_bytes"])
+    assert once["predicted_us"] > 0.999 * sum(us for task, us in once["predicted_tasks"].items() if re.search(
+        "(linear|attention|norm|gelu|add) (for|back)ward|gradient all-reduce", task)) / 16, once
+    assert once["predicted_us"] > 1.1 * buckets["predicted_us"], (once["predicted_us"], buckets["predicted_us"])
+
+
+def test_table():
+    """Rows that a prediction is compared with are that framework's."""
+    gpt("gpt.json")
+    wanted = step("gpt.json", "zero-1", "pytorch", 8)
+    done = search("gpt.json", "--machine", MACHINE, "--devices", "8", "--costs", "analytic", "--optimizer", "sgd",
+                  "--memory", "4TiB", "--simulate", "data-parallel", "--framework", "pytorch")
+    row = re.search(r"^zero-1 +([0-9.]+) ms", done.stdout, re.M)
+    assert row and abs(float(row[1]) - wanted / 1e3) < 0.001, (done.stdout, wanted)
 
 
 def accumulated(*frameworks):
