@@ -401,8 +401,10 @@ cudaError_t Bundle::meet(twin::Lock &lock)
 	if (code == cudaSuccess && comm && !said)
 		code = say();
 
-	for (size_t i = 0; i < calls.size() && code == cudaSuccess && comm; i++)
+	for (size_t i = 0; i < calls.size() && code == cudaSuccess && comm; i++) {
 		code = take(calls[i], lock);
+		twin::spend(calls[i].header.count);
+	}
 	forget();
 	return code;
 }

@@ -174,6 +174,22 @@ double clock_ms()
 	return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
 }
 
+static const double OPERATION_MS = 5e-3, EACH_MS = 2e-5; /* FF_DOUBLE_STEADY's */
+static double spent_ms;
+
+double device_ms()
+{
+	static const bool steady = getenv("FF_DOUBLE_STEADY");
+
+	return steady ? spent_ms : clock_ms();
+}
+
+/* An operation, with so many threads of a kernel, or elements of a message. */
+void spend(uint64_t n)
+{
+	spent_ms += OPERATION_MS + EACH_MS * double(n);
+}
+
 Call::Call(const char *name) : lock(mutex), code(sticky)
 {
 	if (code == cudaSuccess)

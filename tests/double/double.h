@@ -34,6 +34,8 @@
  * leave what they say. FF_DOUBLE_EXCLUSIVE: devices are in exclusive-process mode, so that no two
  * processes have contexts on one. FF_DOUBLE_NO_KEYS:
  * memory is closed without the processor's protection keys, slowly, as where it has none.
+ * FF_DOUBLE_STEADY: events keep a time that passes by operations, threads and elements sent,
+ * whatever else the host has to do; so whoever times kernels until times agree soon has enough.
  * FF_DOUBLE_COUNTS=FILE: devices do nothing, and what they were given is counted there, by name.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_DOUBLE_H

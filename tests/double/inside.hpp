@@ -41,6 +41,9 @@ int device();              /* the calling thread's */
 /* Whether kernels of `device` may touch memory of the other. */
 bool reaches(int device, int other);
 double clock_ms();
+/* What events keep: the host's clock, or, with FF_DOUBLE_STEADY, what devices were given to do. */
+double device_ms();
+void spend(uint64_t n);
 /* What cudaGetLastError returns. */
 cudaError_t noted(cudaError_t code);
 

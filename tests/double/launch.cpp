@@ -163,6 +163,7 @@ static cudaError_t run_grid(const void *kernel, bool together, dim3 grid, dim3 b
 
 	while (std::gcd(stride, n) != 1)
 		stride++;
+	spend(uint64_t(n) * block.x * block.y * block.z);
 	gridDim = grid;
 	blockDim = block;
 	n_threads = block.x * block.y * block.z;

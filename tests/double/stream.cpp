@@ -97,9 +97,10 @@ static void step(CUstream_st *s, Lock &lock)
 	if (op.waits && !op.waits->done)
 		force(op.waits->stream, op.waits->number, lock);
 	execute(op, lock);
+	spend(0);
 	if (op.sets) {
 		op.sets->done = true;
-		op.sets->ms = clock_ms();
+		op.sets->ms = device_ms();
 	}
 	s->queue.pop_front();
 	s->done++;

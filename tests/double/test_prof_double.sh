@@ -11,8 +11,9 @@ FF_CUDA_MODULE=$(realpath "$5")
 schemas=$(realpath "$6")
 OMP_NUM_THREADS=1
 FF_NCCL=0 # ranks by way of the host
+FF_DOUBLE_STEADY=1 # the host's times would only be taken again and again
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
-export FF_CUDA_MODULE FF_NCCL OMP_NUM_THREADS ASAN_OPTIONS schemas
+export FF_CUDA_MODULE FF_NCCL FF_DOUBLE_STEADY OMP_NUM_THREADS ASAN_OPTIONS schemas
 . "$(dirname "$(realpath "$0")")/../check.sh"
 verdict() { "$@" >out 2>err; }
 
@@ -63,6 +64,7 @@ assert m["clock_mhz"] == 1000 and m["memory_clock_mhz"] == 1000, m
 assert c["launch"]["alone_us"] > 0 and c["launch"]["host_us"] > 0, c["launch"]
 assert {"copy", "add", "accumulate", "load", "update", "upload", "download"} <= set(c["rates"]), c
 assert all(e["median_us"] > 0 and e["samples"] >= 5 for e in c["entries"])
+assert c["steadiness"]["disturbed"] == 0, c["steadiness"]
 # products ask for scratch, as cuBLASLt's heuristics do
 assert any(e["workspace_bytes"] for e in c["entries"] if e["key"].startswith("linear")), c
 TXT
