@@ -124,7 +124,10 @@ class Translator:
         name = op._opname
         if name in IDENTITY:
             return None
-        if any(self.values[n] is None for n in node.all_input_nodes):
+        missing = [n for n in node.all_input_nodes if self.values[n] is None]
+        if any(getattr(n.target, "_opname", "") == "detach" for n in missing):
+            raise Refused("computes with a loss that was detached, which reduces along the axis of samples")
+        if missing:
             raise Refused("reads places or other results that a graph does not have")
         parts = [x for x in tensors_of(args) + tensors_of(kwargs.values())]
         if name not in RANDOM and all(isinstance(x, torch.Tensor) for x in parts):

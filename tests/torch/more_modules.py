@@ -157,18 +157,6 @@ class Experts(nn.Module):
         return F.cross_entropy(self.head(x).transpose(1, 2), labels)
 
 
-class Chosen(nn.Module):
-    """Each place chooses its experts."""
-
-    def __init__(self):
-        super().__init__()
-        self.gate, self.out = nn.Linear(6, 4), nn.Linear(4, 5)
-
-    def forward(self, x):
-        weights, experts = self.gate(x).softmax(-1).topk(2)
-        return self.out(torch.zeros(len(x), 4).scatter(1, experts, weights))
-
-
 # ---- weights that are computed ----
 
 def normed(layer):

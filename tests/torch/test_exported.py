@@ -1,6 +1,6 @@
 # Modules of today's PyTorch through ffsoap_torch: loss, gradients and running statistics of a step as PyTorch's,
 # what is drawn, what is refused and how it is said, the files.
-# Usage: test_exported.py models|more|draws|operators|losses|refusals|command FFRUN FFSEARCH
+# Usage: test_exported.py models|more|hand|draws|operators|losses|refusals|command FFRUN FFSEARCH
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
 import io
@@ -18,6 +18,7 @@ import current  # noqa: F401  says SKIP and ends without PyTorch 2.11
 import exported
 import family_modules
 import ffsoap_torch
+import hand_modules
 import modules
 import more_modules
 import reference
@@ -80,8 +81,6 @@ def test_more():
         torch.manual_seed(1)
         module, inputs, options = make()
         compare(name, module, inputs, **options)
-    said = refusal(more_modules.Chosen(), (torch.randn(4, 6),))
-    tap.say("topk: chooses elements" in said and "more_modules.py" in said, "experts that are chosen", [said])
     steps = (torch.rand(4, 3), torch.arange(4))
     for below, words in (({}, "nothing says below what they are; say --below steps=N"), (
             {"times": 9}, "times is no input of integers of the module")):
@@ -108,6 +107,22 @@ class Angles(nn.Module):
         for _ in range(3):
             x = (x * torch.outer(torch.arange(200.0), torch.linspace(0, 1, 100)).cos()).tanh()
         return F.mse_loss(x, y)
+
+
+def test_hand():
+    """By themselves, and cut at random."""
+    for name, make in hand_modules.MODELS.items():
+        torch.manual_seed(1)
+        module, inputs, options = make()
+        compare(name, module, inputs, **options)
+    for name in ("experts, in groups", "experts, by their weights", "masked places", "conditions"):
+        torch.manual_seed(1)
+        module, inputs, options = hand_modules.MODELS[name]()
+        compare(f"{name}, on three devices", module, inputs, plan=plan_for(3, 1), devices=3, **options)
+    for name, words in (("two tasks", "weighs classes"), ("experts, a loop", "hand_modules.py")):
+        module, inputs, options = hand_modules.REFUSED[name]()
+        said = refusal(module, inputs, **options)
+        tap.say(bool(re.search(words, said)), name, [said])
 
 
 def test_large():
@@ -219,7 +234,19 @@ def rolled(x):
     return torch.cat([y[:, :2], y[:, 2:]], 1).flatten(1)
 
 
+def unlearned(x):
+    with torch.no_grad():
+        return x.exp().sum(-1, keepdim=True)
+
+
 FUNCTIONS = {
+    "conditions": lambda x: F.hardshrink(x) + torch.where(x > 0, x.clamp(min=1e-6).log(), -x) + (x >= 0.1) * (x != 0),
+    "a condition that saves": lambda x: torch.where(x > 0.01, x.log(), 2 * x),
+    "places of the largest": lambda x: F.one_hot(x.max(1)[1], 12) * x + (x.argmin(1, keepdim=True) == torch.arange(12)),
+    "of the largest": lambda x: x.topk(3, largest=False)[0].sum(1, keepdim=True) * x + x.gather(1, x.topk(2)[1][:, 1:]),
+    "added where they are large": lambda x: x.scatter_add(1, x.topk(2)[1], torch.ones(6, 2, dtype=x.dtype)).scatter(
+        1, x.argmax(1, keepdim=True), 0.5),
+    "gradients that stop": lambda x: x * (x + 1).detach() + x / unlearned(x),
     "elu, softplus": lambda x: F.elu(x) + F.softplus(x, 2.0),
     "prelu's sum": lambda x: F.hardsigmoid(x) * F.leaky_relu(x, 0.2) + F.relu6(x),
     "norms by hand": lambda x: (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt(),
@@ -288,6 +315,24 @@ LOSSES = {
     "of probabilities": (lambda x, y: F.binary_cross_entropy(x.sigmoid(), y), False),
     "of logarithms": (lambda x, y: F.nll_loss(x.log_softmax(1), y) + 0.1 * F.cross_entropy(
         x, y, reduction="none").mean() + F.cross_entropy(x, y, reduction="sum") / len(x), True)}
+
+
+KINDS = {  # of anything that is computed: targets, and whether they are labels
+    "another function": (lambda x, y: (x - y).exp().mean(), False),
+    "half a mean": (lambda x, y: F.mse_loss(x, y, reduction="none").mean(1).mean(), False),
+    "a known target": (lambda x, y: F.mse_loss(x, torch.ones_like(x)) + F.l1_loss(y, x), False),
+    "divergence": (lambda x, y: F.kl_div(x.log_softmax(1), y, reduction="batchmean") + F.kl_div(
+        x.log_softmax(1), y.log_softmax(1), log_target=True), False),
+    "weighed elements": (lambda x, y: F.binary_cross_entropy_with_logits(
+        x, y, torch.arange(1.0, 6.0), pos_weight=torch.tensor(2.0)), False),
+    "shares by hand": (lambda x, y: F.binary_cross_entropy((x.tanh() + 1) / 2, y.sigmoid()), False),
+    "soft labels": (lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1), False),
+    "less of an entropy": (lambda x, y: F.mse_loss(x, y) - 0.1 * (x.softmax(1) * x.log_softmax(1)).sum(1).mean(),
+                           False),
+    "weighed classes": (lambda x, y: F.cross_entropy(x, y, torch.arange(1.0, 6.0), reduction="sum") / len(x), True),
+    "focal": (lambda x, y: ((1 - (-F.cross_entropy(x, y, reduction="none")).exp()) ** 2 * F.cross_entropy(
+        x, y, reduction="none")).mean(), True),
+    "logarithms by hand": (lambda x, y: F.nll_loss((x.softmax(1) + 0.1).log(), y), True)}
 
 
 class Masked(nn.Module):
@@ -370,6 +415,9 @@ def test_losses():
         step = compare(name, ByLoss(loss), (torch.randn(4, 6), target))
         tap.say(step and not [n for n in step.graph["nodes"] if n["op"] in ("pow", "abs", "sigmoid") or
                               n["op"] == "log_softmax"], "made of the losses' own operators")
+    for name, (loss, labels) in KINDS.items():
+        torch.manual_seed(1)
+        compare(name, ByLoss(loss), (torch.randn(4, 6), torch.randint(5, (4,)) if labels else torch.rand(4, 5)))
     torch.manual_seed(1)
     ids = torch.randint(9, (4, 5))
     compare("masks", Masked(), (ids, torch.randint(1, 6, (4,)), ids > 2))
@@ -444,11 +492,10 @@ REFUSED = {
     "a branch by data": (lambda m, x: x if x.sum() > 0 else -x, "torch.export cannot export"),
     "a shape by data": (lambda m, x: x + x.nonzero().shape[0], "torch.export|nonzero"),
     "an operator without a row": (lambda m, x: x.lgamma(), r"module body \(.*Child\): lgamma: there is no row"),
-    "experts that are chosen": (lambda m, x: x.topk(2)[0][:, :1] * x, "module body .*topk: chooses elements by what"),
-    "a largest element's place": (lambda m, x: F.one_hot(x.max(1)[1], 6) * x, "module body .*a graph does not have"),
+    "an order that is computed": (lambda m, x: x.sort(1)[0] * x, "module body .*sort: chooses elements by what"),
+    "places as numbers": (lambda m, x: x.topk(2)[1][:, :1] * x, "module body .*mul.*: computes with places"),
     "places to go back to": (lambda m, x: F.max_unpool1d(*F.max_pool1d(x[:, None], 2, return_indices=True),
                                                          2).flatten(1), "module body .*a graph does not have"),
-    "a condition on real numbers": (lambda m, x: F.hardshrink(x), "module body .*compares what is computed"),
     "integers of what is computed": (lambda m, x: x * x.long(), "module body .*makes integers of what was computed"),
     "samples multiplied": (lambda m, x: x @ x.T @ x, "module body .*multiplies along the axis of samples"),
     "complex numbers": (lambda m, x: torch.fft.rfft(x).abs()[:, :1] * x, "module body .*_fft_r2c: there is no row"),
@@ -461,9 +508,7 @@ REFUSED = {
     "an inverse": (lambda m, x: torch.linalg.inv(x[:, :4].view(-1, 2, 2)).flatten(1) @ torch.ones(4, 6),
                    "module body .*inv.*: there is no row"),
     "a mean over samples": (lambda m, x: x - x.mean(0), r"module body .*mean\.dim: reduces along the axis of samples"),
-    "a gradient that stops": (lambda m, x: x + x.detach(), "module body .*detach: stops the gradient"),
     "numbers that are drawn": (lambda m, x: x + torch.randn_like(x), "module body .*draws random numbers"),
-    "no gradient": (lambda m, x: x * no_grad(m.fc, x), r"module body.fc .*no_grad: stops the gradient \(.*test_exp"),
     "samples joined": (lambda m, x: torch.cat([x, x])[:4], "module body .*joins tensors along the axis of samples"),
     "state of its own": (counted, "reduces along the axis of samples|buffer body.seen"),
 }
@@ -484,17 +529,13 @@ def test_refusals():
     said = refusal(Parent(lambda m, x: x.lgamma()), (torch.randn(4, 6),))
     line = Child.forward.__code__.co_firstlineno + 1
     tap.say(f"test_exported.py:{line}: return self.function" in said, "the line is named", [said])
-    for name, loss, words in (("a loss of another kind", lambda x, y: (x - y).exp().mean(),
-                               "loss it is no cross entropy"),
+    for name, loss, words in (("a loss by a loss", lambda x, y: x.mean() / y.mean(), "computes with a loss"),
                               ("a function of a loss", lambda x, y: F.mse_loss(x, y).sqrt(), "computes with a loss"),
-                              ("half a mean", lambda x, y: F.mse_loss(x, y, reduction="none").mean(1).mean(),
-                               "no mean yet")):
+                              ("no mean", lambda x, y: (x - y).square().mean(0).max(), "axis of samples")):
         said = refusal(ByLoss(loss), (torch.randn(4, 6), torch.randn(4, 5)))
         tap.say(words in said, name, [said])
     said = refusal(Series(proj_size=2), (torch.randn(4, 3, 1), torch.randn(4, 1)))
     tap.say("projects its state (proj_size)" in said, "a state that is projected", [said])
-    said = refusal(ByLoss(lambda x, y: F.mse_loss(x, torch.ones_like(x))), (torch.randn(4, 6), torch.randn(4, 5)))
-    tap.say("numbers that are known; targets are inputs" in said, "a target that is known", [said])
     with contextlib.redirect_stderr(io.StringIO()) as told:
         said = refusal(Parent(REFUSED["a branch by data"][0]), (torch.randn(4, 6),))
     tap.say("torch.export cannot export" in said and not told.getvalue(), "PyTorch prints nothing", [told.getvalue()])
@@ -565,6 +606,7 @@ def check_schema(names):
     tap.say(not jsonschema.Draft202012Validator(schema).is_valid(dict(names, surplus=1)), "and nothing besides")
 
 
-{"models": test_models, "more": test_more, "draws": test_draws, "operators": test_operators, "losses": test_losses,
+{"models": test_models, "more": test_more, "hand": test_hand, "draws": test_draws, "operators": test_operators,
+ "losses": test_losses,
  "refusals": test_refusals, "command": test_command}[part]()
 tap.end()

@@ -6,7 +6,7 @@ import torch
 from . import row
 from .. import Refused
 from ..layout import Value, flat, fresh, size_of, unify
-from ..operands import as_value, moved, whole
+from ..operands import as_value, is_number, moved, number, whole
 from ..values import Choice, Param, Rows
 from .pointwise import scale, two
 from .reductions import reduce
@@ -160,16 +160,23 @@ def scattered(t, base, dim, choice, source, adds):
     if not adds and not set(choice.dims[dim]) <= set(choice.distinct):
         raise Refused("writes at places that may be the same")
     ones = ones_of(choice)
-    at = ones if not isinstance(source, (Value, Param)) else two(
-        t, "mul", ones, (as_value(t, source)).like(dims=[*as_value(t, source).dims, []]))
+    if not is_number(source) and list(source.shape) != choice.shape:
+        raise Refused("writes a part of what there is")
+    if is_number(source):
+        at = ones
+    elif isinstance(source, torch.Tensor):
+        at = two(t, "mul", ones, source.float().unsqueeze(-1))
+    else:
+        source = as_value(t, source)
+        at = two(t, "mul", ones, source.like(dims=[*source.dims, []]))
     order = [*range(dim), len(choice.dims) - 1, *range(dim, len(choice.dims) - 1)]
 
     def placed(x):
         x = reduce(t, "reduce_sum", x, [dim])
         return x.like(dims=[x.dims[i] for i in order])
     value = placed(at)
-    if not isinstance(source, (Value, Param)):
-        value = scale(t, value, float(source))
+    if is_number(source):
+        value = scale(t, value, number(source))
     if isinstance(base, torch.Tensor) and not bool(base.any()):
         return value
     if not adds:

@@ -157,8 +157,8 @@ def of_shares(t, x, target, weight):
         y = y.like(t.graph.add("clip", [y.node], min=1e-38))
         y = y.like(t.graph.add("log", [y.node]))
         return y.like(t.graph.add("clip", [y.node], min=-100.0))
-    y = two(t, "add", two(t, "mul", log(x), target), two(t, "mul", log(scale(t, x, -1.0, 1.0)), two(t, "sub", 1, target)))
-    y = scale(t, y, -1.0)
+    other = two(t, "mul", log(scale(t, x, -1.0, 1.0)), two(t, "sub", 1, target))
+    y = scale(t, two(t, "add", two(t, "mul", log(x), target), other), -1.0)
     return y if weight is None else two(t, "mul", y, weight)
 
 
