@@ -234,6 +234,8 @@ class Translator:
 
     def finish(self, loss="softmax_cross_entropy", classes_last=False):
         """The losses, and the nodes that lead to them."""
+        if len(self.losses) > 1:
+            self.note(f"the module returns {len(self.losses)} means over samples, of which the first is trained")
         terms = self.losses[0].terms if self.losses else self.loss_behind(loss, classes_last)
         weights = {}
         for node, weight in terms:

@@ -360,6 +360,23 @@ def lm(make):
     return lambda: (make(), (ids(), ids()), {})
 
 
+# Of an output and its target, and whether that is labels.
+LOSSES = {
+    "another function": (lambda x, y: (x - y).exp().mean(), False),
+    "half a mean": (lambda x, y: F.mse_loss(x, y, reduction="none").mean(1).mean(), False),
+    "a known target": (lambda x, y: F.mse_loss(x, torch.ones_like(x)) + F.l1_loss(y, x), False),
+    "divergence": (lambda x, y: F.kl_div(x.log_softmax(1), y, reduction="batchmean") + F.kl_div(
+        x.log_softmax(1), y.log_softmax(1), log_target=True), False),
+    "weighed elements": (lambda x, y: F.binary_cross_entropy_with_logits(
+        x, y, torch.arange(1, 6).to(x), pos_weight=torch.tensor(2.0)), False),
+    "shares by hand": (lambda x, y: F.binary_cross_entropy((x.tanh() + 1) / 2, y.sigmoid()), False),
+    "soft labels": (lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1), False),
+    "less of an entropy": (lambda x, y: F.mse_loss(x, y) - 0.1 * (x.softmax(1) * x.log_softmax(1)).sum(1).mean(),
+                           False),
+    "weighed classes": (lambda x, y: F.cross_entropy(x, y, torch.arange(1, 6).to(x), reduction="sum") / len(x), True),
+    "focal": (lambda x, y: ((1 - (-F.cross_entropy(x, y, reduction="none")).exp()) ** 2 * F.cross_entropy(
+        x, y, reduction="none")).mean(), True),
+    "logarithms by hand": (lambda x, y: F.nll_loss((x.softmax(1) + 0.1).log(), y), True)}
 MODELS = {
     "LSTM with attention": lambda: (Attended(), (ids(9), ids(7), ids(7)), {}),
     "TCN": lambda: (Temporal(), (pictures(3, 20), torch.randn(BATCH)), {}),

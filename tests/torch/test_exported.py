@@ -317,24 +317,6 @@ LOSSES = {
         x, y, reduction="none").mean() + F.cross_entropy(x, y, reduction="sum") / len(x), True)}
 
 
-KINDS = {  # of anything that is computed: targets, and whether they are labels
-    "another function": (lambda x, y: (x - y).exp().mean(), False),
-    "half a mean": (lambda x, y: F.mse_loss(x, y, reduction="none").mean(1).mean(), False),
-    "a known target": (lambda x, y: F.mse_loss(x, torch.ones_like(x)) + F.l1_loss(y, x), False),
-    "divergence": (lambda x, y: F.kl_div(x.log_softmax(1), y, reduction="batchmean") + F.kl_div(
-        x.log_softmax(1), y.log_softmax(1), log_target=True), False),
-    "weighed elements": (lambda x, y: F.binary_cross_entropy_with_logits(
-        x, y, torch.arange(1, 6).to(x), pos_weight=torch.tensor(2.0)), False),
-    "shares by hand": (lambda x, y: F.binary_cross_entropy((x.tanh() + 1) / 2, y.sigmoid()), False),
-    "soft labels": (lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1), False),
-    "less of an entropy": (lambda x, y: F.mse_loss(x, y) - 0.1 * (x.softmax(1) * x.log_softmax(1)).sum(1).mean(),
-                           False),
-    "weighed classes": (lambda x, y: F.cross_entropy(x, y, torch.arange(1, 6).to(x), reduction="sum") / len(x), True),
-    "focal": (lambda x, y: ((1 - (-F.cross_entropy(x, y, reduction="none")).exp()) ** 2 * F.cross_entropy(
-        x, y, reduction="none")).mean(), True),
-    "logarithms by hand": (lambda x, y: F.nll_loss((x.softmax(1) + 0.1).log(), y), True)}
-
-
 class Masked(nn.Module):
     """Attention to what no mask hides, by PyTorch's layer; masks of ids, of lengths, of truths."""
 
@@ -415,7 +397,7 @@ def test_losses():
         step = compare(name, ByLoss(loss), (torch.randn(4, 6), target))
         tap.say(step and not [n for n in step.graph["nodes"] if n["op"] in ("pow", "abs", "sigmoid") or
                               n["op"] == "log_softmax"], "made of the losses' own operators")
-    for name, (loss, labels) in KINDS.items():
+    for name, (loss, labels) in hand_modules.LOSSES.items():
         torch.manual_seed(1)
         compare(name, ByLoss(loss), (torch.randn(4, 6), torch.randint(5, (4,)) if labels else torch.rand(4, 5)))
     torch.manual_seed(1)
