@@ -29,9 +29,8 @@ int ff_strategy_carry(const struct ff_graph *g, const struct ff_strategy *s, uin
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		struct ff_config *c = &r.config[i];
 
-		if (ff_node_is_parameter(g, i) && c->n_parts && from != to &&
-				ff_carry_config(c, &micro.nodes[i], from, to, c) != FF_CARRIED)
-			*c = (struct ff_config){.n_parts = 0}; /* it follows who reads it */
+		if (ff_node_is_parameter(g, i) && c->n_parts && from != to)
+			ff_carry_parameter(c, &micro.nodes[i], from, to, c);
 		if (!ff_node_needs_config(g, i))
 			continue;
 		if (ff_carry_config(c, &micro.nodes[i], from, to, c) != FF_CARRIED)

@@ -62,10 +62,7 @@ static void carry_parameter(struct carry *x, uint32_t node, const struct ff_json
 	c->flat = ff_json_get(op, "update") != NULL;
 	if (c->flat || !ff_carry_read(op, n, x->a, &there))
 		return;
-	if (ff_carry_config(&there, n, x->told.devices[0], x->told.devices[1], c) == FF_CARRIED)
-		return;
-	ff_param_follow(c);
-	c->flat = true; /* it was cut, and is so among those that are here */
+	ff_carry_parameter(&there, n, x->told.devices[0], x->told.devices[1], c);
 }
 
 static void carry_operator(struct carry *x, const struct ff_json *op)

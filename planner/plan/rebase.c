@@ -18,12 +18,14 @@ enum source {
 	AS_IT_WAS,
 	FROM_LAYER, /* of another number, for the plan has none of this */
 	LESS,       /* cut less often, or on fewer devices */
+	SHARES,     /* a parameter whose parts would be so: flat */
 	BY_SAMPLE,  /* the plan has none that would do */
 	SOURCES
 };
 static const char *const told[] = {[AS_IT_WAS] = "carried",
 		[FROM_LAYER] = "as a layer of another number, which the plan has",
 		[LESS] = "cut less often, or on fewer devices, than before",
+		[SHARES] = "updated in shares, where parts would be on fewer devices",
 		[BY_SAMPLE] = "split by sample, where the plan says nothing that would do"};
 
 struct rebase {
@@ -223,16 +225,20 @@ static uint32_t reader_of(const struct ff_graph *g, uint32_t node)
 static void carry_parameter(struct rebase *x, uint32_t node)
 {
 	const struct ff_graph *g = &x->micro;
+	const struct ff_node *n = &g->nodes[node];
 	const struct ff_sheet_row *row;
-	int source = find_row(x, g->nodes[node].name, &row);
+	int source = find_row(x, n->name, &row);
+	struct ff_config there;
 
 	if (!row || (source == FROM_LAYER &&
 				    ff_sheet_find(&x->sheet, g->nodes[reader_of(g, node)].name)))
 		return;
 	read_phases(x, node, row);
 	x->s.config[node].flat = ff_json_get(row->at, "update") != NULL;
-	if (!x->s.config[node].flat && carry_row(x, row, node) == FF_CARRIED_NOT) {
-		x->s.config[node] = (struct ff_config){.n_parts = 0};
+	if (!x->s.config[node].flat && ff_carry_read(row->at, n, x->p.a, &there)) {
+		ff_carry_parameter(&there, n, x->sheet.devices, x->to, &x->s.config[node]);
+		source = x->s.config[node].flat ? SHARES : source;
+	} else if (!x->s.config[node].flat) {
 		source = BY_SAMPLE;
 	}
 	x->source[node] = (uint8_t)source;

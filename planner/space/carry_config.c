@@ -195,14 +195,16 @@ static bool shrink(const struct ff_node *n, struct axes *x, uint32_t k)
 	return true;
 }
 
-/* False: it stays as it is. */
-static bool grow(const struct ff_node *n, struct axes *x, uint32_t from, uint32_t k)
+/* Where no cut divides, samples that are whole by now are cut unevenly, and a parameter's parts
+ * have copies, if they may.  False: it stays as it is. */
+static bool grow(const struct ff_node *n, struct axes *x, uint32_t k, bool copies)
 {
-	uint32_t axis;
+	uint32_t axis = choose_axis(n, x, may_grow, k), sample = ff_node_sample_dim(n);
 
-	if (k == 1 || (parts_of(x) == 1 && from > 1))
-		return true;
-	axis = choose_axis(n, x, may_grow, k);
+	if (axis == FF_NONE && parts_of(x) == 1)
+		axis = sample;
+	else if (axis == FF_NONE && copies)
+		axis = REPLICAS;
 	if (axis == FF_NONE)
 		return false;
 	if (x->degree[axis] == 1)
@@ -270,8 +272,8 @@ static enum ff_carried stay(const struct ff_config *c, const struct ff_node *n, 
 	return from == to ? FF_CARRIED : FF_CARRIED_LESS;
 }
 
-enum ff_carried ff_carry_config(const struct ff_config *c, const struct ff_node *n, uint32_t from,
-		uint32_t to, struct ff_config *ret)
+static enum ff_carried carry(const struct ff_config *c, const struct ff_node *n, uint32_t from,
+		uint32_t to, bool copies, struct ff_config *ret)
 {
 	uint32_t common = ff_gcd(from, to);
 	struct axes x = axes_of(c, n);
@@ -283,7 +285,7 @@ enum ff_carried ff_carry_config(const struct ff_config *c, const struct ff_node 
 		return FF_CARRIED;
 	if (c->list || !shrink(n, &x, from / common))
 		return stay(c, n, from, to, ret);
-	whole = grow(n, &x, from, to / common);
+	whole = to == common || (c->n_parts == 1 && from > 1) || grow(n, &x, to / common, copies);
 	whole = clamp(n, &x) && whole;
 	x.start = (uint32_t)((uint64_t)x.start * to / from);
 	to_config(n, &x, &r);
@@ -291,6 +293,25 @@ enum ff_carried ff_carry_config(const struct ff_config *c, const struct ff_node 
 		return FF_CARRIED_NOT;
 	*ret = r;
 	return whole ? FF_CARRIED : FF_CARRIED_LESS;
+}
+
+enum ff_carried ff_carry_config(const struct ff_config *c, const struct ff_node *n, uint32_t from,
+		uint32_t to, struct ff_config *ret)
+{
+	return carry(c, n, from, to, false, ret);
+}
+
+void ff_carry_parameter(const struct ff_config *c, const struct ff_node *n, uint32_t from,
+		uint32_t to, struct ff_config *ret)
+{
+	struct ff_config r;
+
+	if (carry(c, n, from, to, true, &r) != FF_CARRIED) {
+		r = (struct ff_config){.replicas = 1, .flat = true};
+		for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+			r.degree[d] = 1;
+	}
+	*ret = r;
 }
 
 void ff_carry_samples(

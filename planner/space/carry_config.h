@@ -32,6 +32,11 @@ bool ff_carry_read(const struct ff_json *op, const struct ff_node *n, struct ff_
  * and where nothing divides, it stays as it is, if those devices are there. */
 enum ff_carried ff_carry_config(const struct ff_config *c, const struct ff_node *n, uint32_t from,
 		uint32_t to, struct ff_config *ret);
+/* What `c`, where a parameter is updated, is on `to` devices.  On fewer than its readers it would
+ * travel alone, not in a bucket: what cannot be cut more often has copies, and what is cut less
+ * often is flat. */
+void ff_carry_parameter(const struct ff_config *c, const struct ff_node *n, uint32_t from,
+		uint32_t to, struct ff_config *ret);
 /* The node's samples over `width` devices from `first` on, or as many as there are samples. */
 void ff_carry_samples(
 		const struct ff_node *n, uint32_t first, uint32_t width, struct ff_config *ret);

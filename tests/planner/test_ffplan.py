@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap
 
 FFPLAN, FFSEARCH, FFZOO = map(os.path.abspath, sys.argv[1:4])
+MACHINES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "graphs", "machines")
 FOLDER = tempfile.TemporaryDirectory()
 os.chdir(FOLDER.name)
 
@@ -155,6 +156,45 @@ def test_rebase_less():
     text = plan("rebase", "dp.json", "--graph", "small.json", "--machine", "dgx-a100-40:2", "-o", "small-plan.json")
     assert "cut less often, or on fewer devices" in text, text
     assert operators("small-plan.json")["block0.mlp.up"]["degrees"] == {"sample": 8}
+
+
+def test_rebase_parts_of_parameters():
+    """Rows of 200 over 8 devices do not divide over 16: such parameters have copies there, over 7 they are updated in
+    shares.  None is left on some of the devices, where it would travel alone, and no operator on one."""
+    def change(op, whole):
+        for name, o in op.items():
+            if name.endswith((".weight", ".bias")):
+                o.pop("update")
+                o.update(degrees={"axis0": 8}, devices=list(range(8)))
+
+    def predicted(file):
+        with open(file, encoding="utf-8") as f:
+            return json.load(f)["predicted_us"]
+
+    make("mlp", 512, "hidden=200", file="m.json")
+    simulate("m.json", "dgx-a100-40:1", "zero-1", "m-flat.json")
+    edit("m-flat.json", "m-cut.json", change)
+    plan("rebase", "m-cut.json", "--graph", "m.json", "--machine", "dgx-a100-40:2", "-o", "m-moved.json")
+    moved = operators("m-moved.json")
+    assert (moved["fc1.weight"]["degrees"], moved["fc1.weight"]["replicas"]) == ({"axis0": 8}, 2), moved["fc1.weight"]
+    assert predicted("m-moved.json") < 1.1 * simulate("m.json", "dgx-a100-40:2", "zero-1", "z.json")["predicted_us"]
+    plan("rebase", "m-moved.json", "--graph", "m.json", "--machine", "dgx-a100-40:1", "-o", "m-back.json")
+    back, cut = operators("m-back.json"), operators("m-cut.json")
+    assert back == cut, [(back[k], cut[k]) for k in cut if back.get(k) != cut[k]]
+    # --vary carries plans alike
+    run(FFSEARCH, "m.json", "--machine", "dgx-a100-40:2", "--costs", "analytic", "--simulate", "m-moved.json", "--vary",
+        "devices=8", "--report", "vary.json")
+    with open("vary.json", encoding="utf-8") as f:
+        assert abs(json.load(f)["vary"][0]["carried"]["predicted_us"] / predicted("m-back.json") - 1) < 1e-6
+    with open(os.path.join(MACHINES, "dgx-a100-40.json"), encoding="utf-8") as f:
+        seven = json.load(f)
+    seven["nodes"][0]["devices"] = 7
+    with open("seven.json", "w", encoding="utf-8") as f:
+        json.dump(seven, f)
+    text = plan("rebase", "m-cut.json", "--graph", "m.json", "--machine", "./seven.json", "-o", "m-moved.json")
+    assert "8 operators and parameters: updated in shares, where parts would be on fewer devices:" in text, text
+    moved = operators("m-moved.json")
+    assert moved["fc1"]["degrees"] == {"sample": 7} and moved["fc1.weight"]["update"] == "flat", moved["fc1"]
 
 
 def test_rebase_to_stdout():
