@@ -19,9 +19,9 @@ struct flow {
 	int64_t run, run_end, shard;
 	/* Of a scattered one: where its first element would lie, were there room before the run. */
 	double *summed_at;
-	uint32_t dropped, scattered, summed_before, joined, kinds[8], reductions[FF_REDUCE_COUNT],
-			syncs, gathers, micro_batches, recomputed, brought_again, groups_apart,
-			groups_cut, summed, types[FF_DTYPE_COUNT];
+	uint32_t dropped, scattered, across, summed_before, joined, kinds[8],
+			reductions[FF_REDUCE_COUNT], syncs, gathers, micro_batches, recomputed,
+			brought_again, groups_apart, groups_cut, summed, types[FF_DTYPE_COUNT];
 };
 
 /* Visits all positions of a region that is not empty. */

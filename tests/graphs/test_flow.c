@@ -396,16 +396,12 @@ static double *run_of(const struct flow *f, const struct ff_bucket *b, uint32_t 
 }
 
 /* Every device's gradients of a scattered bucket are summed where they are applied, in each group,
- * and added to what was there before.  They are gone then.  In the last micro-batch groups sum
- * theirs. */
+ * and added to what was there before.  They are gone then. */
 static void sum_scattered(struct flow *f, const struct ff_bucket *b, uint32_t micro)
 {
 	const uint32_t *gradients = ff_bucket_gradients(b, micro);
-	bool last = micro + 1 == f->s.strategy->micro_batches;
 
-	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++) {
-		double all_groups = 0;
-
+	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++)
 		for (uint32_t d = 0; d < b->n_devices; d++) {
 			const struct ff_buffer *all = &f->s.buffers[gradients[d]];
 			double *at = f->memory[all->device] + all->offset + k * FF_F32_BYTES;
@@ -417,22 +413,57 @@ static void sum_scattered(struct flow *f, const struct ff_bucket *b, uint32_t mi
 			*run += *at;
 			*at = 0.5;
 		}
+}
+
+/* Element `k` of the gradients that the device of number `d` has of a bucket. */
+static double *summed_of(const struct flow *f, const struct ff_bucket *b, uint32_t d, int64_t k)
+{
+	return b->scattered ? run_of(f, b, d, k)
+			    : f->memory[b->device[d]] + b->offset[d] + layout_of(f, b).gradients +
+					       k * FF_F32_BYTES;
+}
+
+/* What each group has summed, where it is applied, becomes the sum of all. */
+static void sum_across(struct flow *f, const struct ff_bucket *b)
+{
+	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++) {
+		double sum = 0;
+
 		for (uint32_t d = 0; d < b->n_devices; d += b->runs)
-			all_groups += *run_of(f, b, owner(f, b, k, d), k);
-		for (uint32_t d = 0; d < b->n_devices && last; d += b->runs)
-			*run_of(f, b, owner(f, b, k, d), k) = all_groups;
+			sum += *summed_of(f, b, owner(f, b, k, d), k);
+		for (uint32_t d = 0; d < b->n_devices; d += b->runs)
+			*summed_of(f, b, owner(f, b, k, d), k) = sum;
 	}
 }
 
-/* Every device's gradients of a bucket become their sum; of a flat one where they are applied. */
+/* The gradients of devices `first` to `end` become their sum; of a flat bucket where they are
+ * applied. */
+static void sum_group(struct flow *f, const struct ff_bucket *b, uint32_t first, uint32_t end)
+{
+	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++) {
+		double sum = 0;
+
+		for (uint32_t d = first; d < end; d++)
+			sum += *summed_of(f, b, d, k);
+		for (uint32_t d = first; d < end; d++)
+			*summed_of(f, b, d, k) = b->flat && d != owner(f, b, k, d) ? 0.5 : sum;
+	}
+}
+
+/* A task of a bucket: weights are gathered, or gradients summed, in groups or among them. */
 static void run_sync(struct flow *f, uint32_t task)
 {
 	const struct ff_task *t = &f->s.tasks[task];
 	const struct ff_bucket *b = &f->s.buckets[t->bucket];
-	int64_t first = layout_of(f, b).gradients;
+	uint32_t each = b->flat ? b->runs : b->n_devices;
 
 	if (b->dropped && ff_task_pass(t) == FF_FORWARD) {
 		gather_dropped(f, task);
+		return;
+	}
+	if (t->move->among.across) {
+		sum_across(f, b);
+		f->across++;
 		return;
 	}
 	if (b->scattered && ff_task_pass(t) == FF_BACKWARD) {
@@ -447,16 +478,8 @@ static void run_sync(struct flow *f, uint32_t task)
 		f->gathers++;
 		return;
 	}
-	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++) {
-		int64_t at = first + k * FF_F32_BYTES;
-		double sum = 0;
-
-		for (uint32_t d = 0; d < b->n_devices; d++)
-			sum += f->memory[b->device[d]][b->offset[d] + at];
-		for (uint32_t d = 0; d < b->n_devices; d++)
-			f->memory[b->device[d]][b->offset[d] + at] =
-					b->flat && d != owner(f, b, k, d) ? 0.5 : sum;
-	}
+	for (uint32_t d = 0; d < b->n_devices; d += each)
+		sum_group(f, b, d, d + each);
 	f->syncs++;
 }
 
@@ -595,6 +618,7 @@ START_TEST(everything_arrives)
 	ck_assert_uint_gt(f.gathers, 0);
 	ck_assert_uint_gt(f.dropped, 0);
 	ck_assert_uint_gt(f.scattered, 0);
+	ck_assert_uint_gt(f.across, 0);
 	ck_assert_uint_gt(f.summed_before, 0);
 	ck_assert_uint_gt(f.micro_batches, 0);
 	ck_assert_uint_gt(f.recomputed, 0);
