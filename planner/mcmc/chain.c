@@ -333,14 +333,13 @@ static const struct manner as_splits = {visit, keep}, as_order = {visit_order, k
 
 /* What is proposed costs `e`, unless it is `slower` than was looked at, and gone: kept or dropped.
  */
-static int decide(struct ff_chain *c, const struct manner *as, double patience, bool slower,
+static int settle(struct ff_chain *c, const struct manner *as, double patience, bool slower,
 		struct ff_evaluation e, struct ff_error *err)
 {
 	c->proposals++;
 	if (c->opt->visit)
 		as->visit(c, e);
 	ff_chain_look(c);
-	ff_proposer_learn(&c->frame->proposer, !slower && ff_how_much_worse(c->at, e) < 0);
 	if (slower)
 		return FF_OK;
 	if (ff_how_much_worse(c->at, e) > patience) {
@@ -349,6 +348,14 @@ static int decide(struct ff_chain *c, const struct manner *as, double patience, 
 	}
 	c->accepted++;
 	return as->keep(c, e, err);
+}
+
+/* The same, and its kind is drawn more or less often. */
+static int decide(struct ff_chain *c, const struct manner *as, double patience, bool slower,
+		struct ff_evaluation e, struct ff_error *err)
+{
+	ff_proposer_learn(&c->frame->proposer, !slower && ff_how_much_worse(c->at, e) < 0);
+	return settle(c, as, patience, slower, e, err);
 }
 
 /* Proposes that some operators are issued earlier or later. */
@@ -399,6 +406,19 @@ static int step(struct ff_chain *c, struct ff_error *err)
 	if (code < 0)
 		return code;
 	return decide(c, &as_splits, patience, slower, e, err);
+}
+
+int ff_chain_try(struct ff_chain *c, double patience, bool *kept, struct ff_error *err)
+{
+	uint64_t accepted = c->accepted;
+	struct ff_evaluation e;
+	bool slower;
+	int code = propose(c, patience, &slower, &e, err);
+
+	if (code == FF_OK)
+		code = settle(c, &as_splits, patience, slower, e, err);
+	*kept = c->accepted > accepted;
+	return code;
 }
 
 bool ff_chain_out_of_budget(const struct ff_chain *c)

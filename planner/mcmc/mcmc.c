@@ -19,6 +19,7 @@
 #include "chain.h"
 #include "ff/cli.h"
 #include "propose/propose.h"
+#include "sweeps.h"
 
 #define HEATS 5               /* kinds of rounds, each 4 times as hot as the one before */
 #define FOCUS_LEAST 4         /* operators in a row that a round is about */
@@ -46,7 +47,8 @@ static int exchange(struct ff_chain *c, struct ff_error *err)
 /* Rounds that are about all operators, and those that are about a few in a row. */
 struct rounds {
 	uint64_t n[2];
-	uint64_t owed; /* proposals that may be about a few */
+	uint64_t owed;           /* proposals that may be about a few */
+	struct ff_sweeps sweeps; /* before those that are about all */
 };
 
 /* Draws which operators the next round is about: few as often as many. */
@@ -91,7 +93,9 @@ static int walk_round(struct ff_chain *c, struct rounds *r, struct ff_error *err
 	bool crossed = false;
 	int code = FF_OK;
 
-	if (focused && c->frame->proposer.n_all > FOCUS_LEAST)
+	if (!focused)
+		code = ff_chain_sweep(c, &r->sweeps, err);
+	if (code == FF_OK && focused && c->frame->proposer.n_all > FOCUS_LEAST)
 		code = focus(c, &crossed, err);
 	if (code < 0)
 		return code;
@@ -154,11 +158,12 @@ static void share_out(struct ff_chain *c)
 static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 {
 	struct rounds rounds = {0};
+	int code = FF_OK;
 
 	c->run.reorders = true;
-	while (!ff_chain_out_of_budget(c) && !is_over(c)) {
-		int code = FF_OK;
-
+	if (!ff_chain_out_of_budget(c))
+		code = ff_chain_sweep_all(c, &rounds.sweeps, err);
+	while (code == FF_OK && !ff_chain_out_of_budget(c) && !is_over(c)) {
 		while (code == FF_OK && c->run.next_exchange <= ff_chain_budget_done(c) &&
 				c->run.next_exchange < 1)
 			code = exchange(c, err);
@@ -166,11 +171,9 @@ static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 			code = ff_chain_return(c, err);
 		if (code == FF_OK)
 			code = walk_round(c, &rounds, err);
-		if (code < 0)
-			return code;
 	}
 	c->run.reorders = false;
-	return FF_OK;
+	return code;
 }
 
 static int run(struct ff_chain *c, struct ff_error *err)

@@ -51,9 +51,7 @@ static bool follows(const struct ff_proposer *p, uint32_t node)
 	return n->n_data == 1 && n->n_in == 1 && has_choice(p, node);
 }
 
-/* Aligns all that follows the changed nodes, until an operator of another kind or
- * one that cannot be aligned.  Nodes stand in topological order. */
-static void add_followers(struct ff_proposer *p)
+void ff_proposer_add_followers(struct ff_proposer *p)
 {
 	const struct ff_graph *g = p->graph;
 	struct ff_config config;
@@ -89,7 +87,7 @@ void ff_propose_led(struct ff_proposer *p)
 
 	ff_proposer_one(p, node, &config);
 	ff_transaction_set(p->t, node, &config);
-	add_followers(p);
+	ff_proposer_add_followers(p);
 }
 
 /* ---- classes: all equal operators take the same config ---- */
@@ -104,7 +102,7 @@ void ff_propose_class(struct ff_proposer *p)
 	for (uint32_t i = first; i != FF_NONE; i = p->next_like[i])
 		ff_transaction_set(p->t, i, &config);
 	if (draw(p, 4))
-		add_followers(p);
+		ff_proposer_add_followers(p);
 }
 
 /* ---- what feeds them: nothing trained, and nobody else reads it ---- */

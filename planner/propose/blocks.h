@@ -14,6 +14,10 @@ void ff_propose_branches(struct ff_proposer *p);
 void ff_propose_layout(struct ff_proposer *p);
 void ff_propose_view(struct ff_proposer *p);
 
+/* Aligns all that follows the changed nodes, until an operator of another kind or one that cannot
+ * be aligned. */
+void ff_proposer_add_followers(struct ff_proposer *p);
+
 /* Where all ways from each node meet, for blocks of branches. */
 void ff_proposer_find_forks(struct ff_proposer *p);
 

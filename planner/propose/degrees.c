@@ -83,13 +83,12 @@ static bool from_samples(const struct ff_proposer *p, uint32_t node, uint32_t by
 
 /* Neighbours share what is within samples, then replicas, and samples are the furthest apart: from
  * the same first device on, as far apart as before. */
-static void lay_out(const struct ff_node *n, const struct ff_config *own, const uint16_t *degree,
-		uint16_t replicas, struct ff_config *ret)
+static void lay_out(const struct ff_node *n, const struct ff_progression *on,
+		const uint16_t *degree, uint16_t replicas, struct ff_config *ret)
 {
-	struct ff_progression on = ff_config_progression(n, own);
-	uint32_t sample = ff_node_sample_dim(n), stride = on.step;
+	uint32_t sample = ff_node_sample_dim(n), stride = on->step;
 
-	*ret = (struct ff_config){.replicas = replicas, .start = own->start};
+	*ret = (struct ff_config){.replicas = replicas, .start = (uint16_t)on->start};
 	memcpy(ret->degree, degree, sizeof(ret->degree));
 	for (uint32_t d = n->n_dims; d-- > 0;) {
 		if (d == sample)
@@ -100,7 +99,7 @@ static void lay_out(const struct ff_node *n, const struct ff_config *own, const 
 	ret->replica_stride = replicas > 1 ? (uint16_t)stride : 0;
 	stride *= replicas;
 	ret->stride[sample] = degree[sample] > 1 ? (uint16_t)stride : 0;
-	ret->n_parts = stride * degree[sample] / on.step;
+	ret->n_parts = stride * degree[sample] / on->step;
 }
 
 /* What a proposal does to the degrees of all operators on as many devices: within samples they are
@@ -114,6 +113,7 @@ static bool change(const struct ff_proposer *p, uint32_t node, const struct exch
 {
 	const struct ff_config *own = ff_proposer_config(p, node);
 	const struct ff_node *n = &p->graph->nodes[node];
+	struct ff_progression on = ff_config_progression(n, own);
 	uint16_t degree[FF_MAX_DIMS], replicas = own->replicas;
 	struct ff_error why;
 
@@ -124,7 +124,7 @@ static bool change(const struct ff_proposer *p, uint32_t node, const struct exch
 		return false;
 	if (replicas > 1 && !(p->space->what & FF_SPACE_REPLICAS))
 		return false;
-	lay_out(n, own, degree, replicas, ret);
+	lay_out(n, &on, degree, replicas, ret);
 	return ff_config_check(n, ret, p->space->n_devices, &why) == FF_OK;
 }
 
@@ -168,6 +168,159 @@ void ff_propose_degrees(struct ff_proposer *p)
 		if (own->n_parts == parts && !own->list && change(p, p->node[i], &e, &config))
 			ff_transaction_set(p->t, p->node[i], &config);
 	}
+}
+
+/* ---- shares of all operators at once ---- */
+
+static bool is_cut(const struct ff_operand *o, uint32_t d)
+{
+	for (uint32_t axis = 0; axis < o->rank; axis++)
+		if (o->axis[axis].n_terms > 0 && (uint32_t)o->axis[axis].term[0].dim == d)
+			return true;
+	return false;
+}
+
+static double elements(const struct ff_value *v)
+{
+	double n = 1;
+
+	for (uint32_t i = 0; i < v->rank; i++)
+		n *= v->shape[i];
+	return n;
+}
+
+/* Elements of data read and written that are cut where dim `d` is. */
+static double cut_elements(const struct ff_graph *g, const struct ff_node *n, uint32_t d)
+{
+	double sum = 0;
+
+	for (uint32_t k = 0; k < n->n_data; k++)
+		if (is_cut(&n->in_map[k], d))
+			sum += elements(&g->values[g->edges[n->in + k].value]);
+	for (uint32_t k = 0; k < ff_node_outputs(n); k++)
+		if (is_cut(&n->out_map[k], d))
+			sum += elements(&g->values[n->out + k]);
+	return sum;
+}
+
+/* The dim but that of samples, long enough for `shares`, along which most data is cut, so that it
+ * need not be gathered; of equals the one that its input is cut along, or the first.  FF_NONE:
+ * there is none. */
+static uint32_t data_dim(struct ff_proposer *p, uint32_t node, uint32_t shares)
+{
+	const struct ff_node *n = &p->graph->nodes[node];
+	struct ff_config follows = {.replicas = 1};
+	uint32_t best = FF_NONE;
+	double most = 0;
+
+	if (!n->n_data || !ff_proposer_follow(p, node, 0, &follows))
+		follows = (struct ff_config){.replicas = 1};
+
+	for (uint32_t d = 0; d < n->n_dims; d++) {
+		double cut;
+
+		if (d == ff_node_sample_dim(n) || n->dim[d].label == FF_DIM_REDUCTION ||
+				n->dim[d].extent < (int32_t)shares)
+			continue;
+		cut = cut_elements(p->graph, n, d);
+		if (cut > most || (cut == most && cut > 0 && follows.degree[d] > 1)) {
+			most = cut;
+			best = d;
+		}
+	}
+	return best;
+}
+
+/* Some number of shares of samples on some devices: of chains, cut as these are, or along the dim
+ * that cuts most data. */
+struct shares {
+	struct ff_progression on;
+	uint32_t samples;
+	bool chains;
+};
+
+static bool share(
+		struct ff_proposer *p, uint32_t node, const struct shares *s, struct ff_config *ret)
+{
+	const struct ff_node *n = &p->graph->nodes[node];
+	uint32_t sample = ff_node_sample_dim(n), rest = s->on.n / s->samples, to;
+	uint16_t degree[FF_MAX_DIMS], replicas = 1;
+	struct ff_error why;
+
+	if (sample == FF_NONE || n->dim[sample].extent < (int32_t)s->samples)
+		return false;
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		degree[d] = 1;
+	degree[sample] = (uint16_t)s->samples;
+	to = s->chains ? p->chain_dim[node] : data_dim(p, node, rest);
+	if (rest > 1 && to == FF_NONE && !(p->space->what & FF_SPACE_REPLICAS))
+		return false;
+	if (to == FF_NONE)
+		replicas = (uint16_t)rest;
+	else
+		degree[to] = (uint16_t)(degree[to] * rest);
+	lay_out(n, &s->on, degree, replicas, ret);
+	return ff_config_check(n, ret, p->space->n_devices, &why) == FF_OK;
+}
+
+uint32_t ff_proposer_usual_parts(const struct ff_proposer *p, const struct ff_strategy *s)
+{
+	uint32_t best = 0, most = 0;
+
+	for (uint32_t i = 0; i < p->space->n_divisors; i++) {
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < p->n_nodes; k++)
+			n += s->config[p->node[k]].n_parts == p->space->divisor[i];
+		if (n > most) {
+			most = n;
+			best = p->space->divisor[i];
+		}
+	}
+	return best;
+}
+
+/* Samples in as many shares as the divisors of `on`, one after another; false: there are not `i`.
+ */
+static bool find_shares(const struct ff_proposer *p, struct ff_progression on, uint32_t *i,
+		struct shares *ret)
+{
+	for (uint32_t k = 0; k < p->space->n_divisors && p->space->divisor[k] <= on.n; k++)
+		for (uint32_t chains = 0; chains < (p->chain_dim ? 2 : 1); chains++) {
+			uint32_t samples = p->space->divisor[k];
+
+			if (on.n % samples || (chains && samples == on.n) || (*i)--)
+				continue;
+			*ret = (struct shares){on, samples, chains};
+			return true;
+		}
+	return false;
+}
+
+bool ff_proposer_share(struct ff_proposer *p, uint32_t i)
+{
+	const struct ff_machine *m = p->space->machine;
+	uint32_t usual = ff_proposer_usual_parts(p, p->base), node = m->nodes[0].count,
+		 all = p->space->n_devices;
+	struct ff_config config;
+	struct shares s;
+	bool here = find_shares(p, (struct ff_progression){0, 1, usual}, &i, &s);
+	bool found = here ||
+		     (all != usual && find_shares(p, (struct ff_progression){0, 1, all}, &i, &s));
+
+	if (!found && node < all && node != usual)
+		found = find_shares(p, (struct ff_progression){0, 1, node}, &i, &s);
+	for (uint32_t k = 0; found && k < p->n_nodes; k++) {
+		const struct ff_config *own = ff_proposer_config(p, p->node[k]);
+
+		if (here && (own->n_parts != usual || own->list))
+			continue;
+		if (here)
+			s.on = ff_config_progression(&p->graph->nodes[p->node[k]], own);
+		if (share(p, p->node[k], &s, &config))
+			ff_transaction_set(p->t, p->node[k], &config);
+	}
+	return found;
 }
 
 /* ---- stages ---- */

@@ -9,9 +9,16 @@
 
 /* Chains of products that devices may share, for ff_propose_degrees. */
 int ff_proposer_find_chains(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err);
-/* A kind of proposal: all operators on as many devices split half as much within samples and twice
- * as much by sample, or the other way round. */
+/* A kind of proposal: all operators on as many devices are split less within samples and more by
+ * sample, by a prime factor of the devices, or the other way round, or both. */
 void ff_propose_degrees(struct ff_proposer *p);
+
+/* Parts of most operators, of the numbers that divide the devices. */
+uint32_t ff_proposer_usual_parts(const struct ff_proposer *p, const struct ff_strategy *s);
+/* A change of a sweep, number `i`: all operators that are on as many devices as most are take some
+ * number of shares of samples, each cut along the dim that cuts most data or, of chains, as these
+ * are.  False: there are not so many. */
+bool ff_proposer_share(struct ff_proposer *p, uint32_t i);
 
 /* Where stages may be cut, and what is to be equal in them. */
 struct ff_depths {

@@ -52,7 +52,7 @@ void ff_params_zero(const struct ff_space *space, const struct ff_graph *g, uint
 	}
 }
 
-enum update { FOLLOW, FLAT, SHARDED, SERVED, UPDATES };
+enum update { FOLLOW, FLAT, SHARDED, SERVED, UPDATES = FF_PROPOSAL_UPDATES };
 
 /* What `how` means for a parameter: updated wherever it is read; there, but by each device a
  * run of its bucket (ZeRO); a shard on each of them; on one of them (a parameter server). */
@@ -84,6 +84,11 @@ static void set_updates(struct ff_proposer *p, uint32_t node, enum update how, u
 
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
 		set_update(p, ff_edge_source(p->graph, k), how, server);
+}
+
+void ff_proposer_update(struct ff_proposer *p, uint32_t node, uint32_t how)
+{
+	set_updates(p, node, (enum update)how, 0);
 }
 
 /* The parameters of one operator, of some in a row, of all equal to it, or of all. */

@@ -24,6 +24,10 @@ void ff_param_flat(struct ff_config *ret);
 void ff_params_zero(const struct ff_space *space, const struct ff_graph *g, uint32_t stage,
 		struct ff_strategy *s);
 
+/* The parameters that `node` reads are updated in way number `how`. */
+#define FF_PROPOSAL_UPDATES 4
+void ff_proposer_update(struct ff_proposer *p, uint32_t node, uint32_t how);
+
 /* Who reads parameters, for proposals of how they are updated. */
 int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err);
 

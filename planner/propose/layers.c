@@ -131,16 +131,12 @@ static uint32_t draw_reach(struct ff_proposer *p)
 	return reach;
 }
 
-void ff_propose_layers(struct ff_proposer *p)
+/* The same in the next `most` blocks. */
+static void reach(struct ff_proposer *p, uint32_t most)
 {
-	uint32_t end = p->t->n, most;
+	uint32_t end = p->t->n;
 	uint16_t start;
 
-	p->reach = p->n_layers ? draw_reach(p) : FF_REACH_ONE;
-	if (p->reach == FF_REACH_ONE)
-		return;
-	most = p->reach == FF_REACH_ALL ? p->n_layers - 1
-					: 1 + ff_random_below(&p->random, p->n_layers - 1);
 	for (uint32_t i = 0; i < end; i++) {
 		struct ff_change change = p->t->change[i];
 		uint32_t other = p->next_layer[change.node];
@@ -152,4 +148,19 @@ void ff_propose_layers(struct ff_proposer *p)
 			other = p->next_layer[other];
 		}
 	}
+}
+
+void ff_propose_layers(struct ff_proposer *p)
+{
+	p->reach = p->n_layers ? draw_reach(p) : FF_REACH_ONE;
+	if (p->reach == FF_REACH_ALL)
+		reach(p, p->n_layers - 1);
+	if (p->reach == FF_REACH_SOME)
+		reach(p, 1 + ff_random_below(&p->random, p->n_layers - 1));
+}
+
+void ff_propose_all_layers(struct ff_proposer *p)
+{
+	if (p->n_layers)
+		reach(p, p->n_layers - 1);
 }

@@ -10,5 +10,7 @@ int ff_proposer_find_layers(struct ff_proposer *p, struct ff_arena *a, struct ff
 /* Draws how far the transaction in the making reaches, and gives what it changes to the same places
  * of as many blocks, on the devices of theirs. */
 void ff_propose_layers(struct ff_proposer *p);
+/* To all blocks. */
+void ff_propose_all_layers(struct ff_proposer *p);
 
 #endif

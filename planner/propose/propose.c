@@ -241,6 +241,32 @@ void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 	}
 }
 
+bool ff_proposer_sweep(struct ff_proposer *p, struct ff_sweep *s, const struct ff_strategy *current,
+		struct ff_transaction *ret)
+{
+	p->t = ret;
+	p->base = current;
+	do {
+		ff_transaction_clear(ret);
+		if (!ff_sweep_next(s, p))
+			return false;
+		drop_idle(p);
+	} while (ret->n == 0);
+	return true;
+}
+
+bool ff_proposer_shares(struct ff_proposer *p, uint32_t i, const struct ff_strategy *current,
+		struct ff_transaction *ret)
+{
+	p->t = ret;
+	p->base = current;
+	ff_transaction_clear(ret);
+	if (!ff_proposer_share(p, i))
+		return false;
+	drop_idle(p);
+	return true;
+}
+
 void ff_proposer_learn(struct ff_proposer *p, bool helped)
 {
 	ff_kind_learn(&p->record[p->kind], helped);

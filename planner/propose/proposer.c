@@ -311,8 +311,8 @@ static bool shift(struct ff_proposer *p, const struct ff_node *n, const struct f
 }
 
 /* The dim that a draw picks of those that are split, or are not; FF_NONE: it picked another. */
-static uint32_t draw_dim(struct ff_proposer *p, const struct ff_node *n, const uint16_t *degree,
-		bool split)
+static uint32_t draw_dim(
+		struct ff_proposer *p, const struct ff_node *n, const uint16_t *degree, bool split)
 {
 	uint32_t d = ff_random_below(&p->random, n->n_dims);
 

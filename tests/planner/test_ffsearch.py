@@ -501,7 +501,7 @@ def test_top():
     for i, us in enumerate(others):
         run("alexnet.json", *BASE, "--simulate", "top.json.%d" % (i + 2), "--report", "r.json")
         assert json.loads(read("r.json"))["predicted_us"] == us
-    zoo("gpt2", "--batch", "64", "--set", "layers=4", "--set", "sequence=128", "-o", "net.json")
+    zoo("branchnet", "-o", "net.json")
     p = run("net.json", "--machine", "dgx-a100-40", "--costs", "analytic", "--proposals", "1500", "--regular", "90",
             "--top", "2", "-o", "top.json", "--report", "r.json")
     found = json.loads(read("r.json"))
