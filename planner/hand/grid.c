@@ -158,16 +158,26 @@ static bool is_promising(
 	return axis != FF_PLACE_MICRO || p->at[FF_PLACE_STAGES] || at->fits != up;
 }
 
+/* Of the step the share that a step along `axis` may gain: 1F1B idles while stages fill and drain,
+ * and either order beside it idles less. */
+static double bubble_filled(const struct walk *x, const struct ff_place *p, uint32_t axis)
+{
+	double stages = ff_place_stages(&x->places, p), micro = 1u << p->at[FF_PLACE_MICRO];
+	bool fills = axis == FF_PLACE_ORDER && p->at[FF_PLACE_ORDER] == FF_PLACE_1F1B;
+
+	return fills ? (stages - 1) / (micro + stages - 1) : 0;
+}
+
 static void make_neighbours_due(struct walk *x, const struct ff_place *p,
 		const struct ff_evaluation *at, double key)
 {
 	for (uint32_t i = 0; i < 2 * FF_PLACE_AXES; i++) {
-		uint32_t axis = i / 2;
+		uint32_t axis = FF_PLACE_AXES - 1 - i / 2; /* the order first: it fills bubbles */
 		bool up = i % 2 == 0;
 		struct ff_place next = *p;
 
 		if (ff_place_step(&x->places, &next, axis, up) && is_promising(p, axis, up, at))
-			make_due(x, &next, key, at->fits);
+			make_due(x, &next, key * (1 - bubble_filled(x, p, axis)), at->fits);
 	}
 }
 
@@ -257,15 +267,29 @@ static uint32_t find_due(const struct walk *x, bool fits)
 	return least;
 }
 
-/* Where to begin, then in turn the neighbour of what fits and of what does not: on from the one it
- * becomes faster, on from the other the fastest may come to fit. */
+/* The neighbour of what is fastest, if it had the memory; of the places where to begin none is. */
+static uint32_t find_neighbour(const struct walk *x)
+{
+	uint32_t least = FF_NONE;
+
+	for (uint32_t i = 0; i < x->n_due; i++)
+		if (x->due[i].key >= 0 && (least == FF_NONE || x->due[i].key < x->due[least].key))
+			least = i;
+	return least;
+}
+
+/* Where to begin, in turn with neighbours of the fastest so far, as there may be time for few; then
+ * in turn the neighbour of what fits and of what does not: on from the one it becomes faster, on
+ * from the other the fastest may come to fit. */
 static struct ff_place take_due(struct walk *x)
 {
 	uint32_t fitting = find_due(x, true), other = find_due(x, false), at = fitting;
 	bool begins = fitting != FF_NONE && x->due[fitting].key < 0;
 	struct ff_place place;
 
-	if (fitting == FF_NONE || (other != FF_NONE && !begins && x->tried % 2))
+	if (begins && x->tried % 2)
+		other = find_neighbour(x);
+	if (fitting == FF_NONE || (other != FF_NONE && x->tried % 2))
 		at = other;
 	place = x->due[at].place;
 	x->n_due--;

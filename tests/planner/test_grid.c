@@ -126,6 +126,28 @@ START_TEST(test_has_zero_bubbles)
 }
 END_TEST
 
+/* Where there is time for few, neighbours of the fastest are tried before all places where to begin
+ * are: those fill bubbles, and these do not. */
+START_TEST(test_fills_bubbles_early)
+{
+	static const char *const sets[] = {
+			"layers=8", "width=512", "heads=8", "sequence=128", "vocabulary=101"};
+	struct ff_machine m = fixture_machine(
+			&(struct fixture_machine){8, 1, true, (int64_t)1 << 34, 1e4, 1e3}, &arena);
+	struct ff_error err = {0};
+	struct looking l;
+	struct looked x;
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("gpt2", 64, sets, 5, &arena, &g, &err));
+	l = open_looking(&g, &m, 0);
+	x = look(&l, (struct ff_grid){.most = 16});
+	ck_assert(x.found);
+	ck_assert_msg(strstr(x.name, ",zb-") || strstr(x.name, ",interleave"), "%s", x.name);
+	close_looking(&l);
+}
+END_TEST
+
 /* Three hosts suggest three stages, and that is seen early. */
 START_TEST(test_has_a_stage_a_node)
 {
@@ -347,6 +369,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_has_zero_bubbles);
+	tcase_add_test(c, test_fills_bubbles_early);
 	tcase_add_test(c, test_has_a_stage_a_node);
 	tcase_add_test(c, test_turns_divide_blocks);
 	tcase_add_test(c, test_has_some_blocks);
