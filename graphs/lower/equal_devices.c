@@ -163,17 +163,13 @@ int ff_equal_devices_find(struct ff_lowering *l, struct ff_error *err)
 	}
 	l->like = like;
 	if (!l->opt->limit) /* else the answer is whether it fits */
-		ff_sent_find(l, &l->sent);
+		ff_sent_find(l);
 	keep_lowered(l, lowered);
 	return l->failed ? ff_fail_memory(err) : FF_OK;
 }
 
 void ff_equal_devices_copy(struct ff_lowering *l)
 {
-	if (l->like) {
-		l->r.network_bytes = l->sent.network_bytes;
-		l->r.averaged_bytes = l->sent.averaged_bytes;
-	}
 	for (uint32_t d = 0; l->like && d < l->m->n_devices; d++) {
 		l->r.memory_bytes[d] = l->r.memory_bytes[l->like[d]];
 		l->r.live_bytes[d] = l->r.live_bytes[l->like[d]];

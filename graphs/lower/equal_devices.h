@@ -6,11 +6,11 @@
 
 /* Where only sizes are asked for: finds devices whose tasks and buffers are equal, one by one. From
  * then on only the first of each are lowered (ff_device_is_lowered), and moves and buckets without
- * any of those are left out.  Called when blocks and buckets are there, before tasks are emitted.
+ * any of those are left out.  What all send is known then.  Called when blocks and buckets are
+ * there, before tasks are emitted.
  */
 int ff_equal_devices_find(struct ff_lowering *l, struct ff_error *err);
-/* Behind the layout: the others need as much memory as the first of them, and what is sent is what
- * all send. */
+/* Behind the layout: the others need as much memory as the first of them. */
 void ff_equal_devices_copy(struct ff_lowering *l);
 
 #endif

@@ -105,7 +105,8 @@ uint32_t ff_moves_end(struct ff_lowering *l)
 	side = back ? (struct ff_side){&source->out[v->port], source->device, true}
 		    : (struct ff_side){&to->in[e->slot], to->device, false};
 	use_shards(l, mv, sources, (uint32_t *)sinks, &side);
-	l->r.network_bytes = ff_sat_add(l->r.network_bytes, mv->network_bytes);
+	if (!l->like) /* else it is known */
+		l->r.network_bytes = ff_sat_add(l->r.network_bytes, mv->network_bytes);
 	if (back && l->r.travel.codec && !mv->codec && ff_emit_from_parameter(l, t->edge))
 		l->r.plain_bytes = ff_sat_add(l->r.plain_bytes, mv->network_bytes);
 	return l->r.n_tasks - 1;

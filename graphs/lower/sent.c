@@ -7,7 +7,6 @@
 
 struct count {
 	struct ff_lowering *l;
-	struct ff_sent sent;
 	bool waits[FF_PREFETCH_DISTANCE]; /* of any device: nobody reads them */
 };
 
@@ -109,7 +108,7 @@ static inline bool sink_begin_move(
 		struct count *c, const struct ff_step *s, const struct ff_move *mv)
 {
 	(void)s;
-	c->sent.network_bytes = ff_sat_add(c->sent.network_bytes, mv->network_bytes);
+	c->l->r.network_bytes = ff_sat_add(c->l->r.network_bytes, mv->network_bytes);
 	return true;
 }
 
@@ -117,7 +116,7 @@ static void add_bucket(
 		struct count *c, const struct ff_step *s, const struct ff_bucket *b, bool across)
 {
 	struct ff_move mv = ff_updates_move(c->l, b, ff_phase_pass(s->phase), across);
-	int64_t *sum = b->averaged ? &c->sent.averaged_bytes : &c->sent.network_bytes;
+	int64_t *sum = b->averaged ? &c->l->r.averaged_bytes : &c->l->r.network_bytes;
 
 	*sum = ff_sat_add(*sum, mv.network_bytes);
 }
@@ -270,11 +269,10 @@ static inline void sink_synced(struct count *c, uint32_t bucket, bool done)
 	(void)c, (void)bucket, (void)done;
 }
 
-void ff_sent_find(struct ff_lowering *l, struct ff_sent *ret)
+void ff_sent_find(struct ff_lowering *l)
 {
 	struct count c = {.l = l};
 
 	for (uint32_t i = 0; i < l->program.n; i++)
 		walk_step(&c, &l->program.step[i], NULL);
-	*ret = c.sent;
 }

@@ -4,7 +4,8 @@
 
 #include "lower/state/lowering.h"
 
-/* Walks all moves and buckets, and makes no tasks.  Not where gradients are compressed or late. */
-void ff_sent_find(struct ff_lowering *l, struct ff_sent *ret);
+/* Walks all moves and buckets, makes no tasks, and says so in the schedule.  Not where gradients
+ * are compressed or late. */
+void ff_sent_find(struct ff_lowering *l);
 
 #endif

@@ -67,11 +67,6 @@ struct ff_computing {
 	struct ff_scratches scratches;
 };
 
-/* What a step sends, all devices together, as struct ff_schedule has it. */
-struct ff_sent {
-	int64_t network_bytes, averaged_bytes;
-};
-
 /* Whether a parameter's gradients are summed in place, and whether it is updated flat. */
 struct ff_param_state {
 	bool synced;
@@ -114,7 +109,6 @@ struct ff_lowering {
 	/* equal_devices.c: by device, the first that does the same, which alone is lowered; NULL:
 	 * all are. */
 	const uint16_t *like;
-	struct ff_sent sent; /* likewise: by all */
 };
 
 static inline bool ff_device_is_lowered(const struct ff_lowering *l, uint32_t device)
