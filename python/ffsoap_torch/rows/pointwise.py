@@ -327,8 +327,10 @@ def masked_fill(t, x, mask, value):
 
 
 @row("where")
-def where(t, mask, a, b):
+def where(t, mask, a=None, b=None):
     """By a mask: products with zeros and ones, added up."""
+    if a is None:
+        raise Refused("takes places where a condition holds, as many as data say: compute all, and weigh them")
     if not isinstance(mask, torch.Tensor):
         from .masks import chosen, mask_of
         return chosen(t, mask_of(t, mask), a, b)
