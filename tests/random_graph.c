@@ -285,10 +285,13 @@ static void add_binary(struct maker *m)
 {
 	static const enum ff_op ops[] = {FF_OP_ADD, FF_OP_SUB, FF_OP_MUL, FF_OP_MUL, FF_OP_DIV,
 			FF_OP_MIN, FF_OP_MAX};
-	enum ff_op op = ops[ff_random_below(m->r, 7)];
+	uint32_t drawn = ff_random_below(m->r, 7);
 	const struct value *in[2] = {pick(m, 0)}, out = *in[0];
-	union ff_attrs a = ff_attrs_preset(op);
 	int kind = between(m, 0, 2);
+	/* by a parameter, which gets no gradient: what is computed may have another sign, rounded
+	 */
+	enum ff_op op = drawn == 3 && kind == 2 ? FF_OP_MASK : ops[drawn];
+	union ff_attrs a = ff_attrs_preset(op);
 
 	in[1] = in[0];
 	for (uint32_t k = ff_random_below(m->r, m->n), i = 0; i < m->n && in[1] == in[0]; i++)
