@@ -120,8 +120,7 @@ double ff_job_search_seconds(const struct ff_job *j);
 double ff_job_after_seconds(const struct ff_job *j);
 double ff_job_answers_share(const struct ff_job *j);
 bool ff_job_late(void *ctx);
-/* tools.c: evaluators of all chains whose pricers there are, anew, for the memory that may be used.
- */
+/* tools.c: evaluators of all chains that have pricers, anew, for the memory that may be used. */
 int ff_job_open_evaluators(struct ff_job *j, struct ff_error *err);
 /* constraints.c: what the space keeps to from now on; files of --init, carried over to what is
  * searched; what evaluators are made for, with less memory by --reserve. */
@@ -173,15 +172,13 @@ int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_evaluation *a
 int ff_job_find_baseline(struct ff_job *j, struct ff_error *err);
 /* The best of the whole grid by hand, and in j->by_hand its name. */
 int ff_job_find_by_hand(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err);
-/* Whether the plan fits, by ff_job_memory, and if not where. */
+/* Whether the plan fits, by ff_job_memory, and if not where; needs what was to stay free. */
 void ff_job_check_memory(const struct ff_job *j, struct ff_plan *p);
-/* Whether the plan needs what was to stay free. */
 void ff_job_note_reserve(struct ff_job *j);
 /* `bytes` less what stays free. */
 int64_t ff_job_without_reserve(const struct ff_job *j, int64_t bytes);
-/* What a device has, by --memory or by the machine; */
+/* What a device has, by --memory or by the machine; what may be used of it. */
 int64_t ff_job_whole_memory(const struct ff_job *j, uint32_t device);
-/* what may be used of it. */
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device);
 /* html.c: the plan as a page, where one was asked for. */
 int ff_job_save_html(struct ff_job *j, struct ff_error *err);

@@ -6,7 +6,7 @@
 #ifndef FF_BLOCK_H
 #define FF_BLOCK_H
 
-#include "ff/lanes.h"
+#include "ff/move_lanes.h"
 #include "ff/program.h"
 #include "ff/redistribution.h"
 #include "ff/schedule.h"

@@ -1,5 +1,5 @@
 /* Lanes of moves.  SPDX-License-Identifier: Apache-2.0 */
-#include "ff/lanes.h"
+#include "ff/move_lanes.h"
 
 /* The cards beside `n` devices of a node, each once. */
 static uint32_t card_lanes(const struct ff_machine *m, uint32_t node, uint32_t n,

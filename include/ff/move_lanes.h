@@ -1,6 +1,6 @@
 /* Lanes that moves hold: what else holds one of them waits.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_LANES_H
-#define FF_LANES_H
+#ifndef FF_MOVE_LANES_H
+#define FF_MOVE_LANES_H
 
 #include "ff/graph.h"
 #include "ff/redistribution.h"
