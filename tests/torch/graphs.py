@@ -23,12 +23,19 @@ def losses():
                     "classes": 4})
     x = g.add("rows.shape", "reshape", g.front("rows"), shape=[0, 4, -1])
     g.add("rows.loss", "softmax_cross_entropy", x, "rows.labels", ignore_index=2, weight=1.5)
-    # what counts, labels say, or another's data
-    g.add("mean.loss", "mean", g.add("mean.square", "pow", g.front("mean", 3), exponent=2), "data", weight=0.5)
-    x = g.add("mean-labels.rows", "reshape", g.front("mean-labels", 1), shape=[0, 20])
-    g.add("mean-labels.loss", "mean", x, "rows.labels", ignore_index=2, weight=2)
     # nothing but its own data
     g.add("same.loss", "mse", g.front("same", 3), "data", weight=3)
+    return g.finish()
+
+
+def means():
+    """Losses that are means of what counts: labels say what, or another's data."""
+    g = Graph("means", [6, 3, 5, 4])
+    g.add("mean.loss", "mean", g.add("mean.square", "pow", g.front("mean", 3), exponent=2), "data", weight=0.5)
+    g.nodes.append({"name": "rows.labels", "op": "input", "shape": [6, 20], "dtype": "int32", "classes": 4})
+    x = g.add("rows.shape", "reshape", g.front("rows", 1), shape=[0, 20])
+    g.add("rows.loss", "mean", x, "rows.labels", ignore_index=2, weight=2)
+    g.head("rest", g.features("rest"))
     return g.finish()
 
 
@@ -204,7 +211,8 @@ def functions():
              "silu": ("silu", {}), "hardswish": ("hardswish", {}), "neg": ("neg", {}),
              "abs": ("abs", {}), "clip": ("clip", {"min": -0.5, "max": 0.75}),
              "clip-low": ("clip", {"min": 0.1}), "clip-high": ("clip", {"max": 0.1}),
-             "erf": ("erf", {}), "sin": ("sin", {}), "cos": ("cos", {}), "detach": ("detach", {}), "scale": ("scale", {"factor": -1.5, "offset": 0.25}),
+             "erf": ("erf", {}), "sin": ("sin", {}), "cos": ("cos", {}), "detach": ("detach", {}),
+             "scale": ("scale", {"factor": -1.5, "offset": 0.25}),
              "square": ("pow", {"exponent": 2}),
              "cube": ("pow", {"exponent": 3})}
     for name, (op, attrs) in cases.items():

@@ -13,7 +13,7 @@ KINDS = ("nan", "inf", "-inf")
 ALL = (graphs.convolutions, graphs.transposed, graphs.pools, graphs.spatial, graphs.pointwise,
        graphs.functions, graphs.joints, graphs.tied, graphs.moves, graphs.pads, graphs.broadcasts,
        graphs.reductions, graphs.products, sequences.words, sequences.attention, sequences.recurrences,
-       graphs.norms, graphs.losses)
+       graphs.norms, graphs.losses, graphs.means)
 
 # Those with kernels that choose among elements, where slow programs run them.
 CHOOSING = (graphs.pools, graphs.pointwise, graphs.functions, graphs.broadcasts, graphs.reductions, graphs.products,
@@ -165,7 +165,7 @@ def apart(got, want, least):
 def differences(graph, tensors, widths, seed):
     """By case: what is no number in one of both, and how many of PyTorch's elements are none."""
     net = reference.Network(graph, tensors, seed)
-    net.forward(reference.inputs_of(tensors)).backward()
+    net.backward(net.forward(reference.inputs_of(tensors)))
     found, none, padded, less = {}, {}, multiplies_padding(graph), multiplies_neighbours(graph)
     least = 1e-3 * max(largest(weight.grad.numpy()) for weight in net.weights.values())
     strict = "dtype" not in graph  # oneDNN multiplies pairs in bfloat16, which zeros fill up

@@ -151,6 +151,13 @@ class Network:
         use, self.value[name] = Read.apply(self.value[name])
         return use
 
+    def backward(self, loss):
+        """Weights that no gradient comes to have none in PyTorch, and zero here."""
+        loss.backward()
+        for weight in self.weights.values():
+            if weight.grad is None:
+                weight.grad = torch.zeros_like(weight)
+
     def forward(self, inputs, step=0):
         """`inputs`: arrays by input node.  The loss, and every value in self.value."""
         self.step, self.value = step, {}
@@ -283,7 +290,7 @@ def compare(graph, tensors, seed=1, known=None):
     if key not in known:
         net = Network(graph, tensors, seed)
         loss = net.forward(inputs_of(tensors))
-        loss.backward()
+        net.backward(loss)
         known[key] = net, loss.detach()
     net, loss = known[key]
     apart = {"loss": distance(tensors["loss"], loss)}

@@ -35,7 +35,7 @@ def test_philox():
 
 def test_operators():
     test_philox()
-    for make in (*EVERY, graphs.losses):
+    for make in (*EVERY, graphs.losses, graphs.means):
         graph = make()
         case = Case(graph["name"], 2).made(graph)
         # several steps: biases that are no longer zero, masks of later steps
@@ -166,7 +166,7 @@ def test_bfloat16():
     if not computes_bfloat16():
         tap.say(True, "bfloat16 # SKIP not on this processor")
         return
-    for make in (*EVERY, graphs.losses):
+    for make in (*EVERY, graphs.losses, graphs.means):
         if make in (sequences.recurrences, sequences.routes):
             continue
         graph = make()

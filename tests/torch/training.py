@@ -90,7 +90,7 @@ def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", test=N
             rates.append(optimizer.param_groups[0]["lr"])
         optimizer.zero_grad()
         loss = net.forward(inputs, step)
-        loss.backward()
+        net.backward(loss)
         waiting.append([w.grad.clone() for w in net.weights.values()])
         if step >= staleness:
             for w, due in zip(net.weights.values(), waiting.pop(0)):
