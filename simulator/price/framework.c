@@ -18,6 +18,13 @@
  * not); backward takes the mean of what it took there, times forward. */
 static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 0};
 
+/* clang-format off */
+#define PYTORCH                                                                                    \
+	.hosts.operator_us = 59, .hosts.calls = true, .products = true, .copies = true,            \
+	.sums = true, .hands_on = true, .gelus = true, .tf32_convolutions = true,                  \
+	.channels_first = {true, true}, .passes = 4, .rms_norm = {36, 80}, .rope = {20, 20}
+/* clang-format on */
+
 /* Of DeepLearningExamples, DLRM's products of every two vectors are an operation of its own
  * (tensorflow_dot_based_interact, TensorFlow2/Recommendation/DLRM), and what its layers read is
  * padded (_get_bottom_mlp_padding, _get_top_mlp_padding, model.py @ 95b1079).
@@ -36,35 +43,11 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
  * llama/model.py: RMSNorm, apply_rotary_emb).
  */
 static const struct ff_framework rows[] = {
-		{.name = "pytorch",
-				.summary = "eager PyTorch",
-				.hosts.operator_us = 59,
-				.hosts.calls = true,
-				.products = true,
-				.copies = true,
-				.sums = true,
-				.hands_on = true,
-				.gelus = true,
-				.tf32_convolutions = true,
-				.channels_first = {true, true},
-				.passes = 4,
-				.rms_norm = {36, 80},
-				.rope = {20, 20}},
+		{.name = "pytorch", .summary = "eager PyTorch", PYTORCH},
 		{.name = "pytorch-tf32",
 				.summary = "the same in TF32",
-				.hosts.operator_us = 59,
-				.hosts.calls = true,
-				.products = true,
-				.copies = true,
-				.sums = true,
-				.hands_on = true,
-				.gelus = true,
-				.tf32_convolutions = true,
-				.tf32_products = true,
-				.channels_first = {true, true},
-				.passes = 4,
-				.rms_norm = {36, 80},
-				.rope = {20, 20}},
+				PYTORCH,
+				.tf32_products = true},
 		{.name = "tensorflow",
 				.summary = "TensorFlow of 2017",
 				.hosts.operator_us = 59, /* as it is eager PyTorch's */
