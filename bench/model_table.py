@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the table of docs/device-models.md that says of which kinds of devices which classes of kernels were measured.
 
-It is made of what the files of models say (graphs/machines/models).  Kinds that differ in their memory's size or their clocks
-alone share a column where all is alike.  A cell names the chip that a class is inferred from, with a star if in another
+It is made of what the files of models say (graphs/machines/models).  Kinds share a column where all is alike.  A cell names the chip that a class is inferred from, with a star if in another
 type."""
 import argparse
 import json
@@ -39,12 +38,14 @@ def table(models):
     """`models` by name, in the order in which their columns come."""
     columns = {}
     for model in models:
-        columns.setdefault((short(model["name"]), column(model)), None)
-    names = list(dict.fromkeys(name for _, cells in columns for name, _ in cells))
-    rows = [[""] + [kind for kind, _ in columns]]
+        kinds = columns.setdefault(column(model), [])
+        if short(model["name"]) not in kinds:
+            kinds.append(short(model["name"]))
+    names = list(dict.fromkeys(name for cells in columns for name, _ in cells))
+    rows = [[""] + [", ".join(kinds) for kinds in columns.values()]]
     for name in names:
         rows.append([name.replace("bfloat16", "bf16").replace("float32", "f32").replace(".", ", ")] +
-                    [dict(cells).get(name, "") for _, cells in columns])
+                    [dict(cells).get(name, "") for cells in columns])
     text = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([text[0], "|---" * len(rows[0]) + "|"] + text[1:])
 

@@ -21,7 +21,7 @@ def made(folder):
 
 def cells(text):
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
-    return {(kind, row[0]): cell for row in rows for kind, cell in zip(head[1:], row[1:])}
+    return {(kind, row[0]): cell for row in rows for kinds, cell in zip(head[1:], row[1:]) for kind in kinds.split(", ")}
 
 
 def test_manual():
@@ -37,13 +37,16 @@ def test_bases():
              "product.bfloat16": ("inferred from V100-16GB, but for 3 x 3 forward", {}),
              "pool": ("inferred from stream kernels, by what such kernels do", {})}
     with tempfile.TemporaryDirectory() as name:
-        for kind, flops in ("B-2GB", 2), ("A-16GB", 1), ("B-4GB", 2):
+        for kind, flops in ("B-2GB", 2), ("A-16GB", 1), ("B-4GB", 2), ("C-4GB", 3), ("D", 4):
             model = {"name": kind, "flops_per_s": flops, "memory_bytes_per_s": 1,
                      "classes": {k: {"basis": basis, **more} for k, (basis, more) in bases.items()}}
+            if kind == "C-4GB":
+                model["classes"]["stream"]["basis"] = "inferred from B-2GB"
             pathlib.Path(name, kind + ".json").write_text(json.dumps(model), encoding="utf-8")
         text = made(name)
     found = cells(text)
-    say(text.splitlines()[0] == "|  | A | B |", "one column a chip, slowest first", text)
+    say(text.splitlines()[0] == "|  | A, B, D | C |", "one column for what is alike, slowest first", text)
+    say((found["B", "stream"], found["C", "stream"]) == ("yes", "B"), "what is not has its own", text)
     say([found["A", k] for k in ("stream", "softmax", "norm", "product, f32", "product, bf16", "pool")] ==
         ["yes", "forward", "A100", "A100*", "V100, not 3x3", "stream"], "cells say what files do", text)
 
