@@ -310,9 +310,10 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		code = ff_measured_speedup(p, outcome, &speedup, err);
 	if (code < 0)
 		return code;
-	printf("%s, batch %d, on %u %s devices, %" PRIu64 " steps (%" PRIu64 " to warm up)\n",
+	printf("%s, batch %d, on %u %s device%s, %" PRIu64 " step%s (%" PRIu64 " to warm up)\n",
 			p->graph.name, p->graph.batch, p->machine.n_devices, p->backend->name,
-			p->steps, p->warmup);
+			p->machine.n_devices == 1 ? "" : "s", p->steps, p->steps == 1 ? "" : "s",
+			p->warmup);
 	if (p->first)
 		printf("went on from %s after %" PRIu64 " steps\n", p->weights->path, p->first);
 	if (p->stopped_from)

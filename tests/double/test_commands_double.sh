@@ -106,7 +106,7 @@ case $FF_CUDA_MODULE in
 	check 'nor for 7.0' refused_capability 70 7.0
 	check 'so the CPU computes, where nothing is said' capability 75
 	mv out before
-	check 'and it is said' grep -q 'on 1 cpu devices' before
+	check 'and it is said' grep -q 'on 1 cpu device,' before
 	FF_DOUBLE_LACKS=choices "$ffrun" mlp.json single --device cuda --data synthetic:64 --steps 1 >before 2>&1
 	check 'why cuBLASLt chooses nothing' \
 		grep -q 'cuBLAS failed to choose a matrix product' before

@@ -101,7 +101,7 @@ check 'no CUDA module' refused 'CUDA device 0 cannot be opened: ./none.so: canno
 	env FF_CUDA_MODULE=./none.so "$ffrun" lenet.json single --device cuda $data --steps 1
 check 'then the CPU is the preset' status 0 \
 	env FF_CUDA_MODULE=./none.so "$ffrun" lenet.json single $data --steps 1
-check 'and is said to be' said 'on 1 cpu devices'
+check 'and is said to be' said 'on 1 cpu device,'
 check 'no CUDA backend in the module' refused 'is not of this version' \
 	env FF_CUDA_MODULE=libm.so.6 "$ffrun" lenet.json single --device cuda $data --steps 1
 check 'no such data' refused 'No such file' "$ffrun" lenet.json single --data none --steps 1
