@@ -181,6 +181,53 @@ static int read_node(struct parse *p, const struct ff_json *v, bool last, uint32
 	return code;
 }
 
+static struct ff_wires wires_of(const struct ff_machine_node *n)
+{
+	return (struct ff_wires){n->count, n->inside, n->network, n->wiring};
+}
+
+static bool node_equal(const struct ff_machine_node *a, const struct ff_machine_node *b)
+{
+	const struct ff_wires v = wires_of(a), w = wires_of(b);
+
+	return a->count == b->count && a->kind == b->kind && ff_wires_equal(&v, &w);
+}
+
+/* `n_nodes` nodes as those that were read, which are all alike. */
+static int repeat_node(struct parse *p, const struct ff_json *nodes, uint32_t n_nodes)
+{
+	struct ff_machine *m = &p->m;
+	struct ff_machine_node n = m->nodes[0];
+
+	for (uint32_t i = 1; i < m->n_nodes; i++)
+		if (!node_equal(&n, &m->nodes[i]))
+			return ff_json_fail(nodes, p->err,
+					"expected nodes that are all alike, as %u are asked for",
+					n_nodes);
+	if ((uint64_t)n_nodes * n.count > FF_MAX_DEVICES)
+		return ff_json_fail(nodes, p->err, "a machine has at most %d devices, not %" PRIu64,
+				FF_MAX_DEVICES, (uint64_t)n_nodes * n.count);
+	for (m->n_nodes = 0; m->n_nodes < n_nodes; m->n_nodes++) {
+		n.first = m->n_nodes * n.count;
+		m->nodes[m->n_nodes] = n;
+	}
+	m->n_devices = n_nodes * n.count;
+	return FF_OK;
+}
+
+/* All entries of "nodes"; `n_nodes`, unless 0: so many, whatever the file says. */
+static int read_nodes(struct parse *p, const struct ff_json *nodes, uint32_t n_nodes)
+{
+	bool single = nodes->n == 1;
+	int code = FF_OK;
+
+	if (nodes->n < 1)
+		return ff_json_fail(nodes, p->err, "expected at least one node");
+	for (uint32_t i = 0; i < nodes->n && code == FF_OK; i++)
+		code = read_node(p, &nodes->child[i], i + 1 == nodes->n, single ? n_nodes : 0);
+	return code == FF_OK && n_nodes && !single ? repeat_node(p, nodes, n_nodes) : code;
+}
+
 void ff_machine_number_cards(struct ff_machine *m)
 {
 	m->n_card_lanes = 0;
@@ -238,19 +285,12 @@ int ff_machine_read(const struct ff_json *root, uint32_t n_nodes, struct ff_aren
 		code = ff_json_need(root, "nodes", FF_JSON_ARRAY, &nodes, err);
 	if (code != FF_OK)
 		return code;
-	if (nodes->n < 1)
-		return ff_json_fail(nodes, err, "expected at least one node");
-	if (n_nodes && nodes->n != 1)
-		return ff_json_fail(nodes, err,
-				"expected a single kind of nodes, as %u are asked for", n_nodes);
 	p.m.nodes = ff_arena_array(a, FF_MAX_DEVICES, sizeof(p.m.nodes[0]));
 	if (!p.m.nodes)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < nodes->n; i++) {
-		code = read_node(&p, &nodes->child[i], i + 1 == nodes->n, n_nodes);
-		if (code < 0)
-			return code;
-	}
+	code = read_nodes(&p, nodes, n_nodes);
+	if (code < 0)
+		return code;
 	code = number_devices(&p.m, a, err);
 	if (code == FF_OK)
 		*ret = p.m;
@@ -270,18 +310,6 @@ int ff_machine_parse(const char *file, const char *text, size_t len, struct ff_a
 		code = ff_machine_read(root, 0, a, ret, err);
 	ff_arena_finish(&scratch);
 	return code;
-}
-
-static struct ff_wires wires_of(const struct ff_machine_node *n)
-{
-	return (struct ff_wires){n->count, n->inside, n->network, n->wiring};
-}
-
-static bool node_equal(const struct ff_machine_node *a, const struct ff_machine_node *b)
-{
-	const struct ff_wires v = wires_of(a), w = wires_of(b);
-
-	return a->count == b->count && a->kind == b->kind && ff_wires_equal(&v, &w);
 }
 
 void ff_machine_write(const struct ff_machine *m, struct ff_out *o)

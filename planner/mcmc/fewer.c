@@ -99,21 +99,61 @@ static int look_at_data_parallel(struct ff_chain *c, uint32_t n, struct ff_arena
 	return n == c->machine->nodes[0].count ? FF_OK : look_at(c, ff_starts[0], n, a, us, err);
 }
 
+/* The devices of the first `nodes` nodes. */
+static uint32_t devices_of(const struct ff_machine *m, uint32_t nodes)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < nodes; i++)
+		n += m->nodes[i].count;
+	return n;
+}
+
+/* Everything on the first `n` devices but data parallelism, which is fast there. */
+static int look_at_others(struct ff_chain *c, uint32_t n, bool eliminates, struct ff_arena *a,
+		struct ff_error *err)
+{
+	double us;
+	int code = look_at(c, "expert", n, a, &us, err);
+
+	return code == FF_OK ? seek(c, n, eliminates, a, err) : code;
+}
+
+/* On half of the nodes, a quarter and so on, down to two: those few on which data parallelism is
+ * fastest, if it is faster there than *least, which it then is.  All are looked at: on two nodes a
+ * sum costs a network half of what it costs on many. */
+static int look_at_fewer_nodes(
+		struct ff_chain *c, struct ff_arena *a, double *least, struct ff_error *err)
+{
+	uint32_t few = 0;
+	int code = FF_OK;
+
+	for (uint32_t k = c->machine->n_nodes; k > 2 && code == FF_OK && !ff_chain_in_hurry(c);) {
+		double us;
+
+		k = (k + 1) / 2;
+		code = look_at(c, ff_starts[0], devices_of(c->machine, k), a, &us, err);
+		if (code == FF_OK && us < *least) {
+			*least = us;
+			few = devices_of(c->machine, k);
+		}
+	}
+	return code == FF_OK && few ? look_at_others(c, few, true, a, err) : code;
+}
+
 int ff_chain_look_at_fewer(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
 	uint32_t all = c->machine->n_devices;
 	uint32_t first = c->machine->n_nodes > 1 ? c->machine->nodes[0].count : all / 2;
-	double least = c->notes.all_us, us, expert;
-	int code = FF_OK;
+	double least = c->notes.all_us, us;
+	int code = look_at_fewer_nodes(c, a, &least, err);
 
 	for (uint32_t n = first; n > 1 && code == FF_OK && !ff_chain_in_hurry(c); n /= 2) {
 		code = look_at_data_parallel(c, n, a, &us, err);
 		if (code < 0 || !(us < least))
 			return code;
 		least = us;
-		code = look_at(c, "expert", n, a, &expert, err);
-		if (code == FF_OK)
-			code = seek(c, n, n == first, a, err);
+		code = look_at_others(c, n, n == first, a, err);
 	}
 	return code;
 }

@@ -6,9 +6,10 @@
 
 /* A look at data parallelism on the first node alone: over a slow network little is faster. */
 int ff_chain_look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
-/* A look at plain starts, elimination and the grid on the first node, on half of it and so on, as
- * far as data parallelism is the faster the fewer devices it has.  Small batches are launches and
- * latency, and from all devices no change of a few operators leads there. */
+/* A look at plain starts, elimination and the grid on the few nodes where data parallelism is
+ * fastest, and on the first node, on half of it and so on, as far as data parallelism is the faster
+ * the fewer devices it has.  Small batches are launches and latency, sums over a slow network wait
+ * for it, and from all devices no change of a few operators leads there. */
 int ff_chain_look_at_fewer(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
 /* A look at branches side by side, each on some of the devices, or of the first node's where data
  * parallelism is faster there. */

@@ -254,6 +254,49 @@ START_TEST(by_nodes)
 }
 END_TEST
 
+#define TOLD_NODE(devices)                                                                         \
+	"{\"devices\":" devices                                                                    \
+	",\"kind\":\"k\",\"inside\":{\"latency_us\":1,\"bytes_per_s\":1e9},"                       \
+	"\"network\":{\"latency_us\":2,\"bytes_per_s\":1e9}}"
+#define TOLD_MACHINE(nodes)                                                                        \
+	"{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"told\",\"overlap\":true,"         \
+	"\"kinds\":[{\"name\":\"k\",\"backend\":\"cpu\",\"flops_per_s\":1,\"memory_bytes_per_s\":" \
+	"1,"                                                                                       \
+	"\"memory_bytes\":1}],\"nodes\":[" nodes "]}"
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_ge(fputs(text, f), 0);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+/* A file may name its nodes one by one; they are repeated if they are alike. */
+START_TEST(told_one_by_one)
+{
+	const char *path = "test_machine_told.json";
+	struct ff_arena a;
+	struct ff_machine m;
+
+	ff_arena_init(&a);
+	write_file(path, TOLD_MACHINE(TOLD_NODE("3") "," TOLD_NODE("3")));
+	load("test_machine_told.json:5", &a, &m);
+	ck_assert_uint_eq(m.n_nodes, 5);
+	ck_assert_uint_eq(m.n_devices, 15);
+	ck_assert_uint_eq(m.nodes[4].first, 12);
+	check_round_trip(&m);
+	load("test_machine_told.json:1", &a, &m);
+	ck_assert_uint_eq(m.n_devices, 3);
+	ff_arena_finish(&a);
+	refused("test_machine_told.json:1366", "at most 4096 devices, not 4098");
+	write_file(path, TOLD_MACHINE(TOLD_NODE("3") "," TOLD_NODE("2")));
+	refused("test_machine_told.json:2", "nodes: expected nodes that are all alike");
+	ck_assert_int_eq(remove(path), 0);
+}
+END_TEST
+
 static uint32_t card_of(const struct ff_machine *m, uint32_t device)
 {
 	return ff_lane_card(m, m->node_of[device], ff_device_card(m, device));
@@ -543,6 +586,7 @@ static Suite *suite(void)
 	tcase_add_test(c, known);
 	tcase_add_test(c, by_name);
 	tcase_add_test(c, by_nodes);
+	tcase_add_test(c, told_one_by_one);
 	tcase_add_test(c, cards);
 	tcase_add_test(c, wired);
 	tcase_add_test(c, search_path);

@@ -481,6 +481,26 @@ def test_branches_side_by_side():
     assert report["predicted_us"] < 0.9 * report["data_parallel_us"], report["predicted_us"]
 
 
+def test_starts_on_two_nodes():
+    """Over a slow network a sum among two nodes costs less than among four, and one node alone computes too long."""
+    zoo("gpt2", "--batch", "256", "--set", "dtype=bfloat16", "-o", "slow.json")
+    kind = {"name": "A100-80GB", "backend": "cuda", "flops_per_s": 19.5e12, "bfloat16_flops_per_s": 312e12,
+            "memory_bytes_per_s": 2039e9, "memory_bytes": 80000000000}
+    node = {"devices": 4, "kind": kind["name"],
+            "inside": {"latency_us": 5, "bytes_per_s": 300e9, "interconnect": "nvswitch-3"},
+            "network": {"latency_us": 8, "bytes_per_s": 2.5e9, "interconnect": "ethernet", "cards": 1}}
+    write("slow-machine.json", json.dumps({"format": "ffsoap-machine", "version": 1, "name": "slow", "overlap": True,
+                                           "kinds": [kind], "nodes": [node] * 4}))
+    at = ["slow.json", "--costs", "analytic", "--optimizer", "adamw", "--report", "r.json"]
+    alone = {}
+    for nodes in 1, 2, 4:
+        run(*at, "--machine", f"slow-machine.json:{nodes}", "--simulate", "data-parallel")
+        alone[nodes] = json.loads(read("r.json"))["predicted_us"]
+    assert alone[2] < min(alone[1], alone[4]), alone
+    run(*at, "--machine", "slow-machine.json", "--proposals", "20", "-o", "plan.json")
+    assert json.loads(read("plan.json"))["predicted_us"] <= alone[2], alone
+
+
 def test_elimination_is_seen_at_its_best():
     """Its buckets are tuned, as those of other starts are: else another one is taken for better."""
     zoo("alexnet", "--batch", "128", "--set", "image=96", "-o", "a.json")
