@@ -126,6 +126,21 @@ static void split_text(const struct ff_json *op, char buf[TEXT])
 		snprintf(buf + used, TEXT - used, "%s", flat ? ", dropped" : ", again");
 }
 
+static int check_degrees(const struct ff_json *op, struct ff_error *err)
+{
+	const struct ff_json *degrees = ff_json_get(op, "degrees");
+	int code = FF_OK;
+
+	if (degrees && degrees->type != FF_JSON_OBJECT)
+		return ff_json_fail(degrees, err, "expected an object");
+	for (uint32_t i = 0; degrees && i < degrees->n && code == FF_OK; i++) {
+		int64_t v;
+
+		code = ff_json_as_int(&degrees->child[i], 1, FF_MAX_DEVICES, &v, err);
+	}
+	return code;
+}
+
 static int read_row(const struct ff_json *op, struct ff_arena *a, struct ff_sheet *s,
 		struct ff_error *err)
 {
@@ -137,6 +152,7 @@ static int read_row(const struct ff_json *op, struct ff_arena *a, struct ff_shee
 	if (op->type != FF_JSON_OBJECT)
 		return ff_json_fail(op, err, "expected an object");
 	if ((code = ff_json_string(op, "name", &r->name, err)) < 0 ||
+			(code = check_degrees(op, err)) < 0 ||
 			(code = read_devices(op, devices, err)) < 0)
 		return code;
 	split_text(op, split);
@@ -166,16 +182,20 @@ static const char *text_of(const struct ff_json *root, const char *key, const ch
 	return v && v->type == FF_JSON_STRING ? v->text : otherwise;
 }
 
-static void read_memory(struct ff_sheet *s)
+static int read_memory(struct ff_sheet *s, struct ff_error *err)
 {
 	const struct ff_json *memory = ff_json_get(s->root, "memory_bytes");
 
 	for (uint32_t i = 0; memory && memory->type == FF_JSON_ARRAY && i < memory->n; i++) {
-		int64_t v = (int64_t)memory->child[i].number;
+		int64_t v;
+		int code = ff_json_as_int(&memory->child[i], 0, INT64_MAX, &v, err);
 
+		if (code < 0)
+			return code;
 		s->least_bytes = !i || v < s->least_bytes ? v : s->least_bytes;
 		s->most_bytes = v > s->most_bytes ? v : s->most_bytes;
 	}
+	return FF_OK;
 }
 
 static int read_header(struct ff_sheet *s, const struct ff_json **list, struct ff_error *err)
@@ -211,8 +231,7 @@ static int read_header(struct ff_sheet *s, const struct ff_json **list, struct f
 	if (code == FF_OK && ff_json_get(s->root, "shards"))
 		code = ff_json_int(s->root, "shards", 2, FF_MAX_DEVICES, &shards, err);
 	s->shards = (uint32_t)shards;
-	read_memory(s);
-	return code;
+	return code < 0 ? code : read_memory(s, err);
 }
 
 int ff_sheet_load(const char *path, struct ff_arena *a, struct ff_sheet *ret, struct ff_error *err)

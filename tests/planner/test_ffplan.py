@@ -384,6 +384,17 @@ def test_refusals():
     assert "hash" in plan("show", "dp.json", "--graph", "deep.json", status=2)
 
 
+def test_damaged():
+    """Of a file that no schema has seen, too, a sentence says what is wrong."""
+    for words, change in (("expected an object", lambda op, _: op["logits"].update(degrees=[1, 2])),
+                          ("expected a whole number from 1", lambda op, _: op["logits"].update(degrees={"sample": "4"})),
+                          ("at least 0, not 1e+300", lambda _, whole: whole.update(memory_bytes=[1e300]))):
+        edit("dp.json", "damaged.json", change)
+        for args in (("show", "damaged.json"), ("diff", "damaged.json", "dp.json")):
+            text = plan(*args, status=2)
+            assert re.fullmatch(r"ffplan: [^\n]+\n", text) and words in text, text
+
+
 make("gpt2", 32, "layers=4", file="g.json")
 DP = simulate("g.json", "dgx-a100-40:2", "data-parallel", "dp.json")
 for name, test in [(n, t) for n, t in globals().items() if n.startswith("test_")]:
