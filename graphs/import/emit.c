@@ -168,12 +168,51 @@ static int swap_axes(struct ff_import *im, const struct ff_constant *c, struct f
 	return FF_OK;
 }
 
+/* The claim of a named value as others have it, as it is or with its axes swapped, or FF_NONE. */
+static int find_claim(struct ff_import *im, const char *weight, bool swapped, const char **key,
+		uint32_t *ret)
+{
+	*key = ff_arena_printf(im->arena, "%s%s", weight, swapped ? "\n" : "");
+	if (!*key)
+		return ff_fail_memory(im->err);
+	*ret = ff_names_find(im->claims, *key);
+	return FF_OK;
+}
+
+/* Who is claimed with its axes swapped and not as it is: its name, or NULL. */
+static int find_swapped(struct ff_import *im, const struct ff_constant *c, const char **ret)
+{
+	uint32_t own, other;
+	const char *key;
+	int code;
+
+	*ret = NULL;
+	if (!c->weight)
+		return FF_OK;
+	if ((code = find_claim(im, c->weight, c->swapped, &key, &own)) < 0 ||
+			(code = find_claim(im, c->weight, !c->swapped, &key, &other)) < 0)
+		return code;
+	if (own == FF_NONE && other != FF_NONE)
+		*ret = im->claim[other].name;
+	return FF_OK;
+}
+
+int ff_emit_find_swapped(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *c, bool swap, const char **ret)
+{
+	struct ff_constant value = *c;
+	int code = ff_origin_name(im, n, &value);
+
+	value.swapped = value.swapped != swap;
+	return code < 0 ? code : find_swapped(im, &value, ret);
+}
+
 int ff_emit_param(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
 		bool swap, const char **ret)
 {
 	struct ff_constant value = *c;
-	uint32_t i;
-	const char *key;
+	const char *key = n->output[0], *swapped;
+	uint32_t i = FF_NONE;
 	int code;
 
 	if (c->whole)
@@ -182,12 +221,16 @@ int ff_emit_param(struct ff_import *im, const Onnx__NodeProto *n, const struct f
 		return code;
 	if (swap && (code = swap_axes(im, &value, &value)) < 0)
 		return code;
+	if ((code = find_swapped(im, &value, &swapped)) < 0)
+		return code;
+	if (swapped)
+		return ff_import_fail(im, n,
+				"of %s, which nodes before it read with rows for columns, only a "
+				"product is supported",
+				swapped);
 	/* an initializer that others read the same way is one parameter */
-	key = ff_arena_printf(im->arena, "%s%s", value.weight ? value.weight : n->output[0],
-			value.swapped ? "\n" : "");
-	if (!key)
-		return ff_fail_memory(im->err);
-	i = value.weight ? ff_names_find(im->claims, key) : FF_NONE;
+	if (value.weight && (code = find_claim(im, value.weight, value.swapped, &key, &i)) < 0)
+		return code;
 	if (i != FF_NONE) {
 		*ret = im->claim[i].name;
 		return FF_OK;

@@ -26,6 +26,10 @@ int ff_emit_reshape(struct ff_import *im, const Onnx__NodeProto *n, const struct
 /* A parameter that begins with `c`, transposed if `swap`; its name. */
 int ff_emit_param(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
 		bool swap, const char **ret);
+/* The parameter that `c` (transposed if `swap`) is with rows for columns, where others read it so
+ * and nobody as it is; else NULL. */
+int ff_emit_find_swapped(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *c, bool swap, const char **ret);
 /* What an operator keeps beside its parameters begins with `c`: NODE.`what`. */
 int ff_emit_kept(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *node,
 		const char *what, const struct ff_constant *c);

@@ -389,6 +389,20 @@ class Block(nn.Module):
         return self.out(1.5 - F.hardswish(x) + x.clamp(-0.5, 0.7) ** 2 - F.leaky_relu(-x, 0.1))
 
 
+class BothWays(nn.Module):
+    """Weights that are read as they are and transposed, as of an autoencoder."""
+
+    def __init__(self, width=8, hidden=6):
+        super().__init__()
+        self.code = nn.Linear(width, hidden)
+        self.back = nn.Parameter(torch.randn(width))
+        self.square = nn.Parameter(torch.randn(width, width))
+
+    def forward(self, x):  # n, 3, width
+        x = torch.tanh(self.code(x)) @ self.code.weight + self.back
+        return (x @ self.square.t() - x.relu() @ self.square).mean(1)
+
+
 class Unknown(nn.Module):
     def __init__(self):
         super().__init__()

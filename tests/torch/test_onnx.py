@@ -14,8 +14,8 @@ import tempfile
 import evaluate
 import reference
 from onnx_case import Model, exported, ffimport, ffrun, nn, part, run, tap
-from onnx_models import (Attention, Block, Cell, Decoder, Images, Picks, Recurrent, Resized, SamplesFirst, Shapes, Trained,
-                         Translator, Transposed, UNet, Unknown, Windows, Words)
+from onnx_models import (Attention, Block, BothWays, Cell, Decoder, Images, Picks, Recurrent, Resized, SamplesFirst,
+                         Shapes, Trained, Translator, Transposed, UNet, Unknown, Windows, Words)
 from pytorch import F, np, torch  # says SKIP and ends without PyTorch
 
 
@@ -90,6 +90,7 @@ def modules():
             "labels for each place, classes moved to axis 1", [logits, label])
     for opset in (11, 13, 16):
         Model("images", Images(), torch.randn(4, 3, 20, 24), opset).check(4 if opset == 13 else 0)
+    Model("weights read both ways", BothWays(), torch.randn(4, 3, 8)).check(4)
     Model("windows", Windows(), torch.randn(4, 3, 10, 9)).check(4)
     Model("transposed", Transposed(), torch.randn(4, 3, 4, 5)).check(4)
     for opset in (11, 13, 17):

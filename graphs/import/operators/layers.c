@@ -109,6 +109,15 @@ int ff_onnx_pad(struct ff_import *im, const Onnx__NodeProto *n)
 	return ff_onnx_set_same(im, n, 0, &padded);
 }
 
+static int claim_bias(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *bias, int64_t outputs, const char **ret)
+{
+	if (bias->n != outputs || bias->rank > 1)
+		return ff_import_fail(im, n, "a bias of %" PRId64 " elements, expected %" PRId64,
+				bias->n, outputs);
+	return ff_emit_param(im, n, bias, false, ret);
+}
+
 /* A weight and, where input `bias` is there, a vector of `outputs` elements: names in e->params,
  * and of the node after the weight. */
 static int claim(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *weight,
@@ -116,13 +125,8 @@ static int claim(struct ff_import *im, const Onnx__NodeProto *n, const struct ff
 {
 	int code = ff_emit_param(im, n, weight, swap, &e->params[0]);
 
-	if (code == FF_OK && bias) {
-		if (bias->n != outputs || bias->rank > 1)
-			return ff_import_fail(im, n,
-					"a bias of %" PRId64 " elements, expected %" PRId64,
-					bias->n, outputs);
-		code = ff_emit_param(im, n, bias, false, &e->params[1]);
-	}
+	if (code == FF_OK && bias)
+		code = claim_bias(im, n, bias, outputs, &e->params[1]);
 	if (code == FF_OK)
 		e->name = ff_emit_owner(im, e->params[0]);
 	return code;
@@ -201,6 +205,55 @@ int ff_onnx_conv_transpose(struct ff_import *im, const Onnx__NodeProto *n)
 	return convolution(im, n, FF_OP_CONV_TRANSPOSE1D);
 }
 
+/* x times a matrix that is a parameter by rows of inputs, as who read it before has it: every
+ * sample reads all of it. */
+static int by_inputs(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		const char *weight, int64_t outputs, const struct ff_constant *bias,
+		struct ff_onnx_value *ret)
+{
+	union ff_attrs whole = ff_attrs_preset(FF_OP_EXPAND), add = ff_attrs_preset(FF_OP_ADD);
+	struct ff_emit read = {.op = FF_OP_EXPAND, .attrs = &whole, .params = {weight}};
+	struct ff_emit product = {.op = FF_OP_MATMUL, .n_in = 2};
+	struct ff_emit sum = {.op = FF_OP_ADD, .attrs = &add, .n_in = 1};
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, flat = out;
+	int32_t shape[FF_MAX_RANK], rows[3] = {in->shape[0], 1, in->shape[in->rank - 1]};
+	int code;
+
+	for (uint32_t k = 1; k + 1 < in->rank; k++)
+		if (__builtin_mul_overflow(rows[1], in->shape[k], &rows[1]))
+			return ff_import_fail(im, n, "it has too many rows");
+	memcpy(shape, in->shape, sizeof(shape));
+	shape[in->rank - 1] = (int32_t)outputs;
+	whole.expand.own_rank = 2;
+	whole.expand.rank = 3;
+	whole.expand.shape[0] = rows[0];
+	whole.expand.own[0] = whole.expand.shape[1] = rows[2];
+	whole.expand.own[1] = whole.expand.shape[2] = (int32_t)outputs;
+	read.name = ff_arena_printf(im->arena, "%s.expand", weight);
+	product.in[0] = product.in[1] = out;
+	if (!read.name)
+		return ff_fail_memory(im->err);
+	if ((code = ff_emit_reshape(im, n, in, 3, rows, &product.in[0])) < 0 ||
+			(code = ff_emit(im, n, &read, &product.in[1], 1)) < 0 ||
+			(code = ff_emit(im, n, &product, &flat, 1)) < 0 ||
+			(code = ff_emit_reshape(im, n, &flat, in->rank, shape, &out)) < 0)
+		return code;
+	if (bias) {
+		add.binary.rank = 1;
+		add.binary.shape[0] = (int32_t)outputs;
+		sum.in[0] = out;
+		if ((code = claim_bias(im, n, bias, outputs, &sum.params[0])) < 0 ||
+				(code = ff_emit(im, n, &sum, &out, 1)) < 0)
+			return code;
+	}
+	out.arranged = in->arranged;
+	out.onnx_rank = in->onnx_rank;
+	out.batch_at = in->batch_at;
+	memcpy(out.group, in->group, sizeof(out.group));
+	*ret = out;
+	return FF_OK;
+}
+
 /* x times a constant matrix, by rows of outputs unless `swap`. */
 static int linear(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
 		const struct ff_constant *weight, bool swap, const struct ff_constant *bias,
@@ -208,11 +261,16 @@ static int linear(struct ff_import *im, const Onnx__NodeProto *n, const struct f
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_LINEAR);
 	struct ff_emit e = {.op = FF_OP_LINEAR, .attrs = &a, .in = {*in}, .n_in = 1};
+	const char *swapped;
 	int code;
 
 	if (weight->rank != 2 || weight->shape[!swap] != in->shape[in->rank - 1])
 		return ff_import_fail(im, n, "its weight does not fit %d features",
 				in->shape[in->rank - 1]);
+	if ((code = ff_emit_find_swapped(im, n, weight, swap, &swapped)) < 0)
+		return code;
+	if (swapped)
+		return by_inputs(im, n, in, swapped, weight->shape[swap], bias, ret);
 	if ((code = claim(im, n, weight, swap, weight->shape[swap], bias, &e)) < 0)
 		return code;
 	a.linear.out_features = (int32_t)weight->shape[swap];
