@@ -26,6 +26,7 @@ struct options {
 	const char *machine, *costs, *optimizer;
 	struct ff_texts frameworks;
 	uint64_t devices;
+	bool alike;
 };
 
 struct steps {
@@ -39,6 +40,7 @@ struct steps {
 	/* the first is of our runtime */
 	struct ff_pricer *pricer[1 + MOST_FRAMEWORKS];
 	struct ff_framework framework[MOST_FRAMEWORKS];
+	bool alike;
 	uint32_t n;
 };
 
@@ -53,6 +55,7 @@ static int open_pricer(struct steps *x, const char *framework, struct ff_error *
 		struct ff_framework *f = &x->framework[x->n - 1];
 
 		code = ff_framework_find(framework, f, err);
+		f->alike = x->alike;
 		ff_pricer_set_framework(*p, f);
 	}
 	x->n++;
@@ -65,6 +68,7 @@ static int open_steps(
 	struct ff_machine whole;
 	int code = ff_graph_load(graph, &x->arena, &x->graph, err);
 
+	x->alike = o->alike;
 	x->estimate = strcmp(o->costs, "peak") ? FF_ESTIMATE_MODEL : FF_ESTIMATE_PEAK;
 	if (code == FF_OK)
 		code = ff_optimizer_find(o->optimizer, &x->optimizer, err);
@@ -203,6 +207,8 @@ int main(int argc, char **argv)
 			{"--optimizer", FF_OPTION_TEXT, &o.optimizer, "NAME", "preset sgd"},
 			{"--framework", FF_OPTION_TEXTS, &o.frameworks, "NAME[:NUMBER]",
 					"as ffsearch's; may be repeated"},
+			{"--alike", FF_OPTION_FLAG, &o.alike, NULL,
+					"no device is slower than another"},
 	};
 	const struct ff_command command = {.name = "bench-frameworks",
 			.usage = "GRAPH --machine MACHINE [options] < STRATEGIES",

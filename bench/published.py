@@ -303,6 +303,8 @@ class Predictor:
         r = rows[0]
         command = [f"{self.o.build}/bench/bench-frameworks", self.graph(r), "--machine", *self.machine(r),
                    "--costs", self.o.costs, "--optimizer", r.optimizer or "sgd"]
+        if r.framework == MEGATRON and -(-r.gpus // A_NODE) == 1:  # of sums of one GPU's kernels no GPU is the slowest
+            command.append("--alike")
         command += [w for n in numbers for w in ("--framework", f"{FRAMEWORKS[r.framework]}:{n}")]
         lines = [f"{'whole' if x.whole and x.gpus > 1 else 'tuned'} {x.strategy}\n" for x in rows]
         done = subprocess.run(command, input="".join(lines), capture_output=True, text=True, check=False)

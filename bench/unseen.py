@@ -7,9 +7,8 @@ usage: bench/unseen.py [--build build] [--out out] [--rows FILE] [--source NAME]
 FILE (preset bench/unseen.csv) has a measured throughput a line: who published it, the framework, the machine by its
 name (of ffsearch, or of a file in bench/machines) and how many of its devices, ffzoo's network and settings, the type,
 the strategy as ffsearch --simulate has it, the optimizer, samples a step and samples a second.  A strategy behind
-"whole" sends gradients at once, behind backward, as one operation of XLA makes them all; XLA's images are priced as
-MxNet's, whose batch norms add and cut off, too.  Of types, mixed is float16 or bfloat16, here bfloat16, and tf32 is
-float32 that frameworks multiply in TF32.  Sources:
+"whole" sends gradients at once, behind backward, as one operation of XLA makes them all.  Of types, mixed is float16 or
+bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  Sources:
 
   dle-*                     tables of NVIDIA/DeepLearningExamples, README.md of PyTorch, MxNet, TensorFlow and
                             TensorFlow2: ResNet-50 v1.5, ResNeXt-101, U-Net, BERT-large, DLRM (Apache-2.0)

@@ -21,6 +21,7 @@ struct ff_framework {
 		bool times_passes; /* they wait for their devices between passes of micro-batches */
 	} hosts;
 	double times;   /* what kernels are told to take, for all that is in a step beside them */
+	bool alike;     /* devices of a kind are as fast as one another; no row has it */
 	bool whole;     /* what is recomputed is recomputed up to what is kept, needed or not */
 	bool at_once;   /* gradients are summed behind backward, all at once */
 	bool narrow;    /* gradients are kept and summed in the type that is computed in */
@@ -34,7 +35,7 @@ struct ff_framework {
 	bool gelus;     /* gelu by tanh is written out, a kernel a power, product, sum or tanh */
 	bool drops;     /* a sum drops what it reads, where nothing else reads that */
 	bool blocks;    /* a batch norm's kernels are those of rows' norms: a block a channel */
-	bool fuses;     /* of 16 bits, a batch norm adds and cuts off below 0 what it has made */
+	bool fuses[2];  /* in float32, in 16 bits: batch norms add and cut off what they made */
 	bool interacts; /* products of each sample's vectors, and picking of them, are one kernel */
 	bool pads;      /* features that a linear layer reads are padded to a multiple of eight */
 	bool tf32_convolutions, tf32_products; /* of float32, where a device can */
@@ -74,6 +75,8 @@ double ff_framework_narrowed(
 /* What the host of one of its devices takes to issue task `t`. */
 double ff_framework_issue_us(
 		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t);
+/* What its kernels take on the slowest of so many devices, for one on each. */
+double ff_framework_slowest(const struct ff_framework *f, uint32_t n_devices);
 /* Whether hosts issue nothing until it is done. */
 bool ff_framework_awaits(
 		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t);

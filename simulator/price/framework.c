@@ -23,11 +23,18 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
 	.hosts.operator_us = 59, .hosts.calls = true, .products = true, .copies = true,            \
 	.sums = true, .hands_on = true, .gelus = true, .tf32_convolutions = true,                  \
 	.channels_first = {true, true}, .passes = 4, .rms_norm = {36, 80}, .rope = {20, 20}
+#define EXAMPLES                                                                                   \
+	.hosts.operator_us = 59, .hosts.calls = true, .times = 1.13, .products = true,             \
+	.copies = true, .sums = true, .hands_on = true, .interacts = true, .pads = true,           \
+	.tf32_convolutions = true, .tf32_products = true, .casts = true, .gradient_passes = 5,     \
+	.passes = 4
 /* clang-format on */
 
 /* Of DeepLearningExamples, DLRM's products of every two vectors are an operation of its own
  * (tensorflow_dot_based_interact, TensorFlow2/Recommendation/DLRM), and what its layers read is
  * padded (_get_bottom_mlp_padding, _get_top_mlp_padding, model.py @ 95b1079).
+ * XLA writes batch norms out as sums and what is done element by element
+ * (xla/service/batchnorm_expander.cc), and fuses that with what is added and cut off.
  * Of Megatron-LM, scaled, masked and softmax are one kernel (megatron/fused_kernels), dropout and
  * the sum that reads it another (bias_dropout_add_fused_train, megatron/model/transformer.py), and
  * hosts synchronize behind each message (p2p_communication.py), and with their devices when a timer
@@ -96,56 +103,22 @@ static const struct ff_framework rows[] = {
 				.loss = {38, 14}},
 		{.name = "examples",
 				.summary = "NVIDIA's DeepLearningExamples",
-				.hosts.operator_us = 59, /* as they are PyTorch's */
-				.hosts.calls = true,
-				.times = 1.14,
-				.products = true,
-				.copies = true,
-				.sums = true,
-				.hands_on = true,
-				.interacts = true,
-				.pads = true,
-				.tf32_convolutions = true,
-				.channels_first = {true, false},
-				.tf32_products = true,
-				.casts = true,
-				.gradient_passes = 5,
-				.passes = 4},
+				EXAMPLES,
+				.channels_first = {true, false}},
 		{.name = "examples-nchw",
 				.summary = "the same, channels first",
-				.hosts.operator_us = 59,
-				.hosts.calls = true,
-				.times = 1.14,
-				.products = true,
-				.copies = true,
-				.sums = true,
-				.hands_on = true,
-				.interacts = true,
-				.pads = true,
-				.tf32_convolutions = true,
-				.tf32_products = true,
-				.channels_first = {true, true},
-				.casts = true,
-				.gradient_passes = 5,
-				.passes = 4},
+				EXAMPLES,
+				.channels_first = {true, true}},
 		{.name = "examples-mxnet",
 				.summary = "the same in MxNet",
-				.hosts.operator_us = 59,
-				.hosts.calls = true,
-				.times = 1.14,
-				.products = true,
-				.copies = true,
-				.sums = true,
-				.hands_on = true,
-				.interacts = true,
-				.pads = true,
-				.fuses = true,
-				.tf32_convolutions = true,
-				.channels_first = {true, false},
-				.tf32_products = true,
-				.casts = true,
-				.gradient_passes = 5,
-				.passes = 4},
+				EXAMPLES,
+				.fuses = {false, true},
+				.channels_first = {true, false}},
+		{.name = "examples-xla",
+				.summary = "the same by XLA",
+				EXAMPLES,
+				.fuses = {true, true},
+				.channels_first = {true, false}},
 };
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
 
@@ -460,7 +433,7 @@ uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *
 		return SQUARE;
 	if (f->interacts && is_behind_square(w->graph, node))
 		return BEHIND_SQUARE;
-	if (!f->fuses || ff_dtype_bytes(ff_work_type(w)) > 2)
+	if (!f->fuses[ff_work_type(w) != FF_F32])
 		return ALONE;
 	if (is_added(w, node))
 		return SUM_OF_NORM;

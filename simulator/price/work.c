@@ -103,15 +103,25 @@ static uint64_t neighbours(const struct ff_work *w)
 	return ff_is_written_transposed(w) ? 1 : (uint64_t)ff_fused_bytes(w) << 1;
 }
 
+/* How often a model's time its kernels take: of a framework also on the slowest device. */
+static double kernels_times(const struct ff_pricer *p)
+{
+	const struct ff_framework *f = p->framework;
+
+	if (!f)
+		return 1;
+	return (f->times > 0 ? f->times : 1) * ff_framework_slowest(f, p->machine->n_devices);
+}
+
 /* By a model: kernels are worth the memo. */
 static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 		struct ff_priced *ret, struct ff_error *err)
 {
 	uint64_t hash = ff_hash_mix(ff_work_hash(w), ff_pricer_kind(p, device));
 	struct ff_kernel_shape kernel[FF_FRAMEWORK_KERNELS];
-	double times = p->framework && p->framework->times > 0 ? p->framework->times : 1;
 	struct ff_priced new = {0};
 	const struct ff_priced *found;
+	double times;
 	uint32_t n;
 	int code;
 
@@ -123,6 +133,7 @@ static int price_by_model(struct ff_pricer *p, const struct ff_work *w, uint32_t
 		return FF_OK;
 	}
 	n = kernels_of(p, w, kernel);
+	times = kernels_times(p);
 	new.us = ff_device_model_kernels_us(ff_pricer_model(p, device), kernel, n, &new.inferred);
 	new.us = ff_price_on_grid(times * new.us);
 	new.inferred.us *= times;

@@ -147,12 +147,12 @@ def test_triton():
 
 
 def test_fused():
-    """In 16 bits MxNet's batch norms add and cut off what they made; those of cuDNN 5 are of a block a channel; a sum
-    that drops takes dropout's time."""
+    """In 16 bits MxNet's batch norms add and cut off what they made, by XLA those of float32, too; those of cuDNN 5 are
+    of a block a channel; a sum that drops takes dropout's time."""
     us = {}
     for dtype in ("float32", "bfloat16"):
         make("images.json", "resnet50", "--batch", "32", "--set", f"dtype={dtype}")
-        for framework in ("examples:1", "examples-mxnet:1"):
+        for framework in ("examples:1", "examples-mxnet:1", "examples-xla:1"):
             plan = simulate("images.json", "single", framework)[0]
             us[framework, dtype] = [tasks_us(plan, name) for name in ("relu forward", "relu backward", "add forward")]
     assert us["examples:1", "float32"] == us["examples-mxnet:1", "float32"], us
@@ -160,8 +160,10 @@ def test_fused():
     stream, block = (tasks_us(simulate("images.json", "single", f, machine="dgx1-p100")[0], "batch_norm forward")
                      for f in ("pytorch", "tensorflow"))
     assert 1.5 * stream < block < 3 * stream, (stream, block)
-    plain, fused = us["examples:1", "bfloat16"], us["examples-mxnet:1", "bfloat16"]
-    assert fused[0] < .01 * plain[0] and fused[1] < .5 * plain[1] and .2 < fused[2] / plain[2] < .5, us
+    for framework, dtype in (("examples-mxnet:1", "bfloat16"), ("examples-xla:1", "bfloat16"),
+                             ("examples-xla:1", "float32")):
+        plain, fused = us["examples:1", dtype], us[framework, dtype]
+        assert fused[0] < .01 * plain[0] and fused[1] < .5 * plain[1] and .2 < fused[2] / plain[2] < .5, us
     gpt("gpt.json", width=1024, heads=16, sequence=512, dropout=10)
     ours, theirs = (tasks_us(simulate("gpt.json", "single", f)[0], "dropout forward") for f in (None, "megatron:0"))
     assert theirs < .5 * ours, (ours, theirs)

@@ -203,8 +203,8 @@ START_TEST(short_runs_take_longer)
 }
 END_TEST
 
-/* Of both passes of the logits, on one device. */
-static double logits_us(int32_t words, int32_t places, const char *framework)
+/* Of both passes of the logits, on the first of so many devices. */
+static double logits_us(int32_t words, int32_t places, const char *framework, uint32_t n_devices)
 {
 	char sets[2][40];
 	const char *set[] = {sets[0], sets[1], "layers=1", "dtype=bfloat16"};
@@ -217,7 +217,7 @@ static double logits_us(int32_t words, int32_t places, const char *framework)
 
 	snprintf(sets[0], sizeof(sets[0]), "vocabulary=%d", words);
 	snprintf(sets[1], sizeof(sets[1]), "sequence=%d", places);
-	setup(&w, 1, 1, NULL);
+	setup(&w, 1, n_devices, NULL);
 	w.h.kind[0].model = "H100-80GB";
 	ck_assert_msg(ff_zoo_build("gpt2", 4, set, 4, &w.arena, &g, &err) == FF_OK, "%s", err.text);
 	ck_assert_int_eq(
@@ -241,15 +241,15 @@ static double logits_us(int32_t words, int32_t places, const char *framework)
  * number of places; frameworks have words in a row. */
 START_TEST(uneven_words_are_slow_where_they_are_rows)
 {
-	double even = logits_us(50264, 1024, NULL);
+	double even = logits_us(50264, 1024, NULL, 1);
 
-	ck_assert_double_eq_tol(logits_us(50257, 1024, NULL), even, 0.01 * even);
-	ck_assert_double_gt(logits_us(50257, 1021, NULL), 4 * even);
-	ck_assert_double_gt(logits_us(50257, 1024, "pytorch"), 4 * even);
-	ck_assert_double_eq_tol(logits_us(50264, 1024, "pytorch"), even, 0.01 * even);
+	ck_assert_double_eq_tol(logits_us(50257, 1024, NULL, 1), even, 0.01 * even);
+	ck_assert_double_gt(logits_us(50257, 1021, NULL, 1), 4 * even);
+	ck_assert_double_gt(logits_us(50257, 1024, "pytorch", 1), 4 * even);
+	ck_assert_double_eq_tol(logits_us(50264, 1024, "pytorch", 1), even, 0.01 * even);
 	/* of half a vector less so */
-	ck_assert_double_lt(logits_us(50260, 1024, "pytorch"), 4 * even);
-	ck_assert_double_gt(logits_us(50260, 1024, "pytorch"), 2 * even);
+	ck_assert_double_lt(logits_us(50260, 1024, "pytorch", 1), 4 * even);
+	ck_assert_double_gt(logits_us(50260, 1024, "pytorch", 1), 2 * even);
 }
 END_TEST
 
@@ -276,6 +276,44 @@ START_TEST(examples_pad_what_layers_read)
 }
 END_TEST
 
+/* The largest of n numbers that are normal, as tables of order statistics have it (Harter, 1961).
+ */
+START_TEST(steps_wait_for_the_slowest_device)
+{
+	static const struct {
+		uint32_t n;
+		double largest;
+	} known[] = {{2, 0.5642}, {4, 1.0294}, {8, 1.4236}, {16, 1.7660}, {100, 2.5076}};
+	struct ff_framework f;
+	struct ff_error err;
+
+	ck_assert_int_eq(ff_framework_find("fsdp", &f, &err), FF_OK);
+	ck_assert_double_eq(ff_framework_slowest(&f, 1), 1);
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		ck_assert_double_eq_tol(ff_framework_slowest(&f, known[i].n) - 1,
+				known[i].largest * 0.08 / 5.4,
+				0.05 * known[i].largest * 0.08 / 5.4);
+	f.alike = true;
+	ck_assert_double_eq(ff_framework_slowest(&f, 1024), 1);
+}
+END_TEST
+
+/* Our runtime's prices are those of one device. */
+START_TEST(kernels_of_frameworks_wait_for_the_slowest_device)
+{
+	struct ff_framework f;
+	struct ff_error err;
+	double us[2];
+
+	for (int i = 0; i < 2; i++)
+		us[i] = logits_us(50264, 1024, i ? "fsdp" : NULL, 1);
+	ck_assert_int_eq(ff_framework_find("fsdp", &f, &err), FF_OK);
+	ck_assert_double_eq(logits_us(50264, 1024, NULL, 8), us[0]);
+	ck_assert_double_eq_tol(logits_us(50264, 1024, "fsdp", 8),
+			us[1] * ff_framework_slowest(&f, 8), 4 * FF_PRICE_STEP_US);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("price_rates");
@@ -289,6 +327,8 @@ static Suite *suite(void)
 	tcase_add_test(t, short_runs_take_longer);
 	tcase_add_test(t, uneven_words_are_slow_where_they_are_rows);
 	tcase_add_test(t, examples_pad_what_layers_read);
+	tcase_add_test(t, steps_wait_for_the_slowest_device);
+	tcase_add_test(t, kernels_of_frameworks_wait_for_the_slowest_device);
 	suite_add_tcase(s, t);
 	return s;
 }
