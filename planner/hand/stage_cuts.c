@@ -47,47 +47,25 @@ static void split_samples(
 	*ret = c;
 }
 
-/* How many stages a greedy walk needs if none may take more than `limit`; writes them. */
-static uint32_t cut_stages(
-		const struct ff_graph *g, const double *cost, double limit, uint16_t *stage)
-{
-	double sum = 0;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		if (!ff_node_needs_config(g, i))
-			continue;
-		if (sum > 0 && sum + cost[i] > limit) {
-			n++;
-			sum = 0;
-		}
-		sum += cost[i];
-		stage[i] = (uint16_t)(n < UINT16_MAX ? n : UINT16_MAX);
-	}
-	return n + 1;
-}
-
-/* Stages of the nodes in the graph's order, whose largest is as small as can be.  A node that takes
- * longer than a stage may is one of its own, and the others are still shared by all that are left.
- */
-static int balance_stages(const struct ff_graph *g, const struct ff_machine *m, uint32_t n,
+/* Stages of the nodes in the graph's order, as even as can be. */
+static int balance_stages(const struct ff_graph *g, const struct ff_machine *m, uint32_t stages,
 		struct ff_arena *a, struct ff_strategy *s, struct ff_error *err)
 {
-	double *cost = ff_arena_array(a, g->n_nodes, sizeof(*cost)), low = 0, high = 0;
+	double *cost = ff_arena_array(a, g->n_nodes, sizeof(*cost));
+	uint16_t *stage = ff_arena_array(a, g->n_nodes, sizeof(*stage));
+	uint32_t n = 0;
+	int code;
 
-	if (!cost)
+	if (!cost || !stage)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		cost[i] = ff_node_needs_config(g, i) ? ff_node_roofline_s(g, m, i) : 0;
-		high += cost[i];
-	}
-	for (int i = 0; i < 50; i++) {
-		double mid = (low + high) / 2;
-
-		*(cut_stages(g, cost, mid, s->stage) <= n ? &high : &low) = mid;
-	}
-	cut_stages(g, cost, high, s->stage);
-	return FF_OK;
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_needs_config(g, i))
+			cost[n++] = ff_node_roofline_s(g, m, i);
+	code = ff_stages_balance(cost, n, NULL, stages < n ? stages : n, a, stage, err);
+	for (uint32_t i = 0, k = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_needs_config(g, i))
+			s->stage[i] = stage[k++];
+	return code;
 }
 
 int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,

@@ -52,18 +52,19 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
 	return ff_chain_go_to(c, s, err);
 }
 
-/* Starts of which there is one for each number of stages, or of columns: the best of least, twice
- * that, and so on, each with these words behind it; on all devices, or on the first few of a node
- * as well: small batches are launches and latency. */
+/* Starts of which there is one for each number of stages, or of columns, each with these words
+ * behind it; on all devices, or on the first few of a node as well: small batches are launches and
+ * latency. */
 #define MOST_WORDS 3
 static const struct family {
 	const char *name;
 	uint32_t least, most;
 	bool micro; /* there have to be micro-batches */
-	bool few;   /* ",devices=N" may follow; any number that divides them may be cut into */
+	bool twice; /* powers of two, too, where these do not divide the devices */
+	bool few;   /* ",devices=N" may follow */
 	const char *words[MOST_WORDS];
-} families[] = {{"pipeline", 2, MOST_STAGES, true, false, {""}},
-		{"tables", 1, FF_MAX_DEVICES, false, true, {"", ",replicas", ",apart"}}};
+} families[] = {{"pipeline", 2, MOST_STAGES, true, true, false, {""}},
+		{"tables", 1, FF_MAX_DEVICES, false, false, true, {"", ",replicas", ",apart"}}};
 
 static const struct family *find_family(const char *called)
 {
@@ -106,13 +107,13 @@ static int find_best_on(struct ff_chain *c, const struct family *of, uint32_t de
 	bool all = devices == c->machine->n_devices;
 	int code = FF_OK;
 
-	for (uint32_t n = of->least; n <= devices && n <= of->most; n = of->few ? n + 1 : 2 * n)
+	for (uint32_t n = of->least; n <= devices && n <= of->most; n++)
 		for (uint32_t i = 0; i < MOST_WORDS && of->words[i] && code == FF_OK; i++) {
 			char text[48], on[24] = "";
 
 			if ((of->micro && c->space->n_micro < 2) || ff_chain_in_hurry(c))
 				break;
-			if (of->few && devices % n)
+			if (devices % n && !(of->twice && (n & (n - 1)) == 0))
 				break;
 			if (!all)
 				snprintf(on, sizeof(on), ",devices=%u", devices);

@@ -177,6 +177,17 @@ static void unite_segments(const struct row *r, struct ff_repeats *ret)
 	ret->n_units = r->n_segs;
 }
 
+/* Whether segments divide the graph, so that `least` stages of them may be about equal: not if one
+ * has most of it, as where a decoder reads what an encoder made at every step. */
+static bool segments_divide(const struct row *r, uint32_t least)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < r->n_segs; i++)
+		most = segment_length(r, i) > most ? segment_length(r, i) : most;
+	return r->n_segs >= least && (uint64_t)most * least <= 2 * (uint64_t)r->n;
+}
+
 int ff_repeats_find(const struct ff_graph *g, uint32_t least, struct ff_arena *a,
 		struct ff_repeats *ret, struct ff_error *err)
 {
@@ -197,7 +208,7 @@ int ff_repeats_find(const struct ff_graph *g, uint32_t least, struct ff_arena *a
 	mark_blocks(&r, &run, &found);
 	if (2 * run.operators >= r.n && run.n >= least) {
 		unite_blocks(&r, &found);
-	} else if (r.n_segs >= least) {
+	} else if (segments_divide(&r, least)) {
 		unite_segments(&r, &found);
 	} else {
 		for (uint32_t i = 0; i < r.n; i++)

@@ -14,7 +14,8 @@ struct ff_repeats {
 	uint32_t *unit;    /* by node: what a stage has whole, ascending in the graph's order */
 	uint32_t n_blocks; /* 0: nothing is repeated */
 	uint32_t n_units;  /* blocks, those at the ends with what is before and behind; where
-			    * there are none, or too few of them, segments or operators */
+			    * there are none, or too few of them, segments; where one of these
+			    * is more than two stages, operators */
 };
 
 /* `least` units are needed, and found if there are as many operators.  Memory from `a`. */
