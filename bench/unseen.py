@@ -43,16 +43,32 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
   sandeepkumar-resnet50     sandeepkumar-skb/pytorch_experiments @ 0e13d7f, torchvision_exp/README.md: one V100
   lambda-benchmark          lambdal/deeplearning-benchmark, pytorch: throughputs @ 0551cb7, ca7748d, batches @ 08d77c4:
                             NVIDIA's examples, ResNet-50 channels first, on cards that no number was fitted to (MIT)
+  lambda-tensorflow         LambdaColdStorage/lambda-tensorflow-benchmark @ 080a6b7, tf-train-throughput-fp32.csv and
+                            -fp16.csv: tf_cnn_benchmarks with synthetic images, gradients by NCCL; in 16 bits TensorFlow
+                            lays images channels last (tensorflow/tensorflow #55761)
+  dlperf-*-bert             of MxNet (gluon-nlp, whose trainer sums gradients behind backward: fp16_utils.py),
+                            PaddlePaddle 1.8 and OneFlow 0.2, the same: of all words a few are told
+  dlperf-oneflow-*          DLPerf, OneFlow: reports of October 2020 (0.2) and of GPT of May 2021, priced as MxNet's
+                            examples and as Megatron-LM without a host's time, all recomputed
+  internlm-7b               InternLM/InternLM @ 20fe5ac, doc/en/train_performance.md, configs/7B_sft.py: 8 to 1,024
+                            A100, states of the optimizer over all of them or those of a node (Apache-2.0)
+  dgxc-nemotron-*           NVIDIA/dgxc-benchmarking @ 0b71cfd, 35a9aec, nemotron: 16 to 1,024 H100; here a llama whose
+                            gated layer multiplies as much
+  dgxc-maxtext-70b          the same @ 143b90d, maxtext: Llama 2 on 64 to 256 H100, all but keys, values and queries
+                            recomputed, here all; of more GPUs shards are of 128
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
 What is left out, and why: steps on several DGX-1; BERT's pre-training of 2021 in PyTorch, and of 512 words in
 PaddlePaddle, on bins of shorter sequences (of 2020 it tells all words, modeling.py @ 1d4211f); AlexNet of MxNet, which
-is another; U-Net on 8 GPUs, which waits for images from the host (4.7 times one GPU); steps of torch.compile, float8 or
-context parallelism; GPTs from 76 billion parameters on 1,024 A100 on, which take minutes to price, as do those of 530
-billion that are there: --seconds. Megatron-LM's table of 2021 names no micro-batches: they have four samples.  Batches
-of BERT that are put together from more than 16 micro-batches are cut to 16, as an update is hardly a part of them.
-BERT of TensorFlow on several DGX-2 is of DGX-2H, of 450 W.  Tables of DLRM have a million rows at most.
+is another; 16 bits of lambda's RTX 3080 and 3090, slower than their TF32; DLPerf's first runs of MxNet, which it ran
+again, and of PaddlePaddle's ResNet-50 in 16 bits on several GPUs, which waits for images; bigscience's on V100, of
+which one run took 129 and 217 s (experiments/gpt2.md); U-Net on 8 GPUs, which waits for images from the host (4.7 times
+one GPU); steps of torch.compile, float8 or context parallelism; GPTs from 76 billion parameters on 1,024 A100 on, which
+take minutes to price, as do those of 530 billion that are there: --seconds. Megatron-LM's table of 2021 names no micro-
+batches: they have four samples. Batches of BERT that are put together from more than 16 micro-batches are cut to 16, as
+an update is hardly a part of them. BERT of TensorFlow on several DGX-2 is of DGX-2H, of 450 W. Tables of DLRM have a
+million rows at most.
 
 Printed are, by source, machine, type, network and number of devices, the mean absolute and signed errors of steps as
 their frameworks execute them (ffsearch --framework), by the numbers that were fitted to other tables.  OUT/unseen.json

@@ -52,6 +52,9 @@ struct ff_framework {
 	double loss[2];
 	/* Of 16 bits, so are norms by the root mean square and rotations: bytes an element. */
 	double rms_norm[2], rope[2];
+	/* Of all types layer norms, and then gelus by tanh are, too. */
+	double layer_norm[2];
+	bool wide; /* of 16 bits, layer norms and sums are of float32 */
 };
 
 /* The row whose name `text` is; "NAME:NUMBER" with that in place of the number that was fitted.

@@ -34,7 +34,11 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
  * (tensorflow_dot_based_interact, TensorFlow2/Recommendation/DLRM), and what its layers read is
  * padded (_get_bottom_mlp_padding, _get_top_mlp_padding, model.py @ 95b1079).
  * XLA writes batch norms out as sums and what is done element by element
- * (xla/service/batchnorm_expander.cc), and fuses that with what is added and cut off.
+ * (xla/service/batchnorm_expander.cc), and fuses that with what is added and cut off.  In 16 bits
+ * TensorFlow keeps in float32 what takes means and powers, and what is added to that (Mean, Pow,
+ * tensorflow/core/grappler/optimizers/auto_mixed_precision_lists.h).  Without XLA its layer norms
+ * take means, squares and products one by one (tf.contrib.layers.layer_norm, nn.moments and
+ * nn.batch_normalization), and gelu powers and tanh (BERT's modeling.py).
  * Of Megatron-LM, scaled, masked and softmax are one kernel (megatron/fused_kernels), dropout and
  * the sum that reads it another (bias_dropout_add_fused_train, megatron/model/transformer.py), and
  * hosts synchronize behind each message (p2p_communication.py), and with their devices when a timer
@@ -106,18 +110,25 @@ static const struct ff_framework rows[] = {
 				EXAMPLES,
 				.channels_first = {true, false}},
 		{.name = "examples-nchw",
-				.summary = "the same, channels first",
+				.summary = "channels first",
 				EXAMPLES,
 				.channels_first = {true, true}},
 		{.name = "examples-mxnet",
-				.summary = "the same in MxNet",
+				.summary = "in MxNet",
 				EXAMPLES,
 				.fuses = {false, true},
 				.channels_first = {true, false}},
+		{.name = "examples-tensorflow",
+				.summary = "without XLA",
+				EXAMPLES,
+				.channels_first = {true, false},
+				.wide = true,
+				.layer_norm = {60, 160}},
 		{.name = "examples-xla",
-				.summary = "the same by XLA",
+				.summary = "by XLA",
 				EXAMPLES,
 				.fuses = {true, true},
+				.wide = true,
 				.channels_first = {true, false}},
 };
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
@@ -305,11 +316,20 @@ static uint32_t losses(
 /* What a framework has no kernel of its own for. */
 static const double *written_out(const struct ff_framework *f, const struct ff_work *w)
 {
-	const double *bytes = w->node->op == FF_OP_RMS_NORM ? f->rms_norm
-			      : w->node->op == FF_OP_ROPE   ? f->rope
-							    : NULL;
+	bool narrow = ff_dtype_bytes(ff_work_type(w)) < 4;
+	const double *bytes = w->node->op == FF_OP_LAYER_NORM           ? f->layer_norm
+			      : w->node->op == FF_OP_RMS_NORM && narrow ? f->rms_norm
+			      : w->node->op == FF_OP_ROPE && narrow     ? f->rope
+									: NULL;
 
-	return bytes && bytes[0] > 0 && ff_dtype_bytes(ff_work_type(w)) < 4 ? bytes : NULL;
+	return bytes && bytes[0] > 0 ? bytes : NULL;
+}
+
+/* What is computed in float32 though all else is in 16 bits: norms, and sums of what they made. */
+static void widen(const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *k)
+{
+	if (f->wide && (w->node->op == FF_OP_LAYER_NORM || w->node->op == FF_OP_ADD))
+		k->bytes *= FF_F32_BYTES / (double)ff_dtype_bytes(ff_work_type(w));
 }
 
 bool ff_framework_adds(const struct ff_framework *f, const struct ff_work *w, uint32_t i)
@@ -332,10 +352,13 @@ static uint32_t gelus(
 		const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *ret)
 {
 	const double *elements = gelu_elements[w->pass == FF_BACKWARD];
-	double each = (double)(ff_region_volume(&w->out[0]) * ff_dtype_bytes(ff_work_type(w)));
+	double each = (double)(ff_region_volume(&w->out[0]) *
+			       (f->layer_norm[0] > 0 ? FF_F32_BYTES
+						     : ff_dtype_bytes(ff_work_type(w))));
+	bool tanh = f->layer_norm[0] > 0 || (f->gelus && w->node->attrs.unary.form != 0);
 	uint32_t n = 0;
 
-	if (!f->gelus || w->node->op != FF_OP_GELU || w->node->attrs.unary.form == 0)
+	if (w->node->op != FF_OP_GELU || !tanh)
 		return 0;
 	for (; n < 11 && elements[n] > 0; n++)
 		ret[n] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
@@ -521,6 +544,7 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		pad(f, w, &ret[i]);
+		widen(f, w, &ret[i]);
 		lay_out(f, w, &ret[i]);
 	}
 	return n;

@@ -169,6 +169,25 @@ def test_fused():
     assert theirs < .5 * ours, (ours, theirs)
 
 
+def test_tensorflow():
+    """Norms of 16 bits are of float32, bytes of twice as many; without XLA norms and gelu are a kernel an operation."""
+    us = {}
+    for dtype in ("float32", "bfloat16"):
+        make("words.json", "bert", "--batch", "32", *(w for s in (
+            "layers=2", "width=1024", "heads=16", "sequence=512", f"dtype={dtype}") for w in ("--set", s)))
+        for framework in ("examples:1", "examples-xla:1", "examples-tensorflow:1"):
+            plan = simulate("words.json", "single", framework)[0]
+            us[framework, dtype] = [tasks_us(plan, name) for name in (
+                "layer_norm forward", "layer_norm backward", "add forward", "gelu forward", "gelu backward")]
+    plain, wide, apart = (us[f, "bfloat16"] for f in ("examples:1", "examples-xla:1", "examples-tensorflow:1"))
+    assert all(1.8 < b / a < 2.1 for a, b in zip(plain[:3], wide[:3])) and plain[3:] == wide[3:], us
+    assert all(b > 2.5 * a for a, b in zip(wide[:2], apart[:2])), us
+    assert all(b > 5 * a for a, b in zip(wide[3:], apart[3:])), us
+    assert us["examples:1", "float32"] == us["examples-xla:1", "float32"], us
+    for i in (0, 1, 3, 4):  # as long in either type
+        assert abs(us["examples-tensorflow:1", "float32"][i] / apart[i] - 1) < .02, us
+
+
 def test_recompute():
     """Megatron computes the last layer of a block again, which our runtime does not, and all-reduces it."""
     gpt("gpt.json", width=1024, heads=16, sequence=512)
