@@ -6,15 +6,17 @@
 #include <string.h>
 
 #include "ff/grow.h"
+#include "shortcuts/busy.h"
 
-int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
-		struct ff_arena *a, struct ff_error *err)
+int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, const struct ff_machine *m,
+		int64_t bucket_bytes, struct ff_arena *a, struct ff_error *err)
 {
 	int code;
 
 	ff_arena_init(&b->apart);
 	b->adds = ff_arena_array(a, g->n_nodes, sizeof(*b->adds));
-	if (!b->adds)
+	b->busy = ff_arena_array(a, m->n_devices, sizeof(*b->busy));
+	if (!b->adds || !b->busy)
 		return ff_fail_memory(err);
 	code = ff_bucketing_init(&b->synced, g, bucket_bytes, err);
 	return code < 0 ? code : ff_bucketing_init(&b->brought, g, bucket_bytes, err);
@@ -85,6 +87,8 @@ static int gather_synced(const struct ff_trial *e, struct ff_gathered *b, struct
 		b->timed[i].update_us = ff_gathered_update_us(e, k, k->device[0]);
 		code = ff_memo_bucket(e->memo, k, &b->timed[i].price, err);
 	}
+	if (code == FF_OK)
+		ff_busy_count_buckets(e, b);
 	memset(b->adds, 0, e->g->n_nodes * sizeof(*b->adds));
 	for (uint32_t i = 0; i < e->order.n_adding; i++)
 		if (e->placed.synced[e->order.adding[i].param])

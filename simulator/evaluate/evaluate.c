@@ -69,11 +69,15 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 	e->times.sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->times.sync_lane));
 	e->busy.now = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy.now));
 	e->busy.next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy.now));
+	e->busy.slowed_now = ff_arena_array(a, devices, sizeof(*e->busy.slowed_now));
+	e->busy.slowed_next = ff_arena_array(a, devices, sizeof(*e->busy.slowed_next));
+	e->busy.known = ff_arena_array(a, devices, sizeof(*e->busy.known));
 	if (!e->placed.node || !e->placed.block || !e->placed.synced || !e->placed.flat ||
 			!e->proposal.flat_was || !e->placed.shards || !e->placed.edge ||
 			!e->proposal.mark || !e->proposal.touched || !e->times.lane ||
 			!e->times.idle || !e->times.each || !e->times.sync_lane || !e->busy.now ||
-			!e->busy.next || !e->times.limited || !e->proposal.changed_at ||
+			!e->busy.next || !e->busy.slowed_now || !e->busy.slowed_next ||
+			!e->busy.known || !e->times.limited || !e->proposal.changed_at ||
 			!e->proposal.wish || !e->proposal.near || !e->ends ||
 			!e->placed.shared_from || !e->placed.is_shared || !e->proposal.dirty ||
 			!e->proposal.node_dirty || !e->placed.sums.sent || !e->placed.sums.added ||
@@ -113,8 +117,8 @@ int ff_trial_create(struct ff_evaluator *home, struct ff_trial **ret, struct ff_
 	if (code == FF_OK)
 		code = ff_strategy_create(g, &e->arena, &e->strategy, err);
 	for (int k = 0; k < 2 && code == FF_OK; k++)
-		code = ff_gathered_init(
-				&e->placed.gathered[k], g, home->bucket_bytes, &e->arena, err);
+		code = ff_gathered_init(&e->placed.gathered[k], g, home->m, home->bucket_bytes,
+				&e->arena, err);
 	if (code < 0) {
 		ff_trial_destroy(e);
 		return code;

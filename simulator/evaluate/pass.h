@@ -58,7 +58,8 @@ struct ff_gathered {
 	} * timed; /* by bucket that is synchronised */
 	uint32_t cap_timed;
 	struct ff_arena apart; /* groups of parameters whose readers are apart */
-	bool *adds;            /* by node: backward of a first micro-batch adds to gradients */
+	double *busy; /* by device: how long at least it is busy, or slowed down, with them */
+	bool *adds;   /* by node: backward of a first micro-batch adds to gradients */
 	bool holds_synced, holds_all; /* of the blocks in place when they were gathered */
 };
 
@@ -122,8 +123,8 @@ void ff_updates_count(const struct ff_trial *e, int64_t *bytes);
 void ff_updates_scratch(const struct ff_trial *e, int64_t *bytes);
 
 /* buckets.c */
-int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
-		struct ff_arena *a, struct ff_error *err);
+int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, const struct ff_machine *m,
+		int64_t bucket_bytes, struct ff_arena *a, struct ff_error *err);
 void ff_gathered_finish(struct ff_gathered *b);
 /* Buckets of so many bytes from now on. */
 void ff_gathered_limit(struct ff_gathered *b, int64_t bucket_bytes);

@@ -16,6 +16,7 @@
 #include "adding.h"
 #include "lanes.h"
 #include "place.h"
+#include "shortcuts/busy.h"
 #include "shortcuts/early.h"
 #include "shortcuts/fold.h"
 #include "shortcuts/stretch.h"
@@ -354,7 +355,7 @@ static bool run_part(struct ff_trial *e, const struct ff_timed_node *t, uint32_t
 
 	e->times.idle[d] += from - e->times.lane[d];
 	finish[p] = e->times.lane[d] = from + us;
-	return e->times.idle[d] + e->busy.next[d] > e->busy.most_us;
+	return e->times.idle[d] + e->busy.known[d] > e->busy.most_us;
 }
 
 static int64_t run_anywhere(struct ff_trial *e, const struct ff_timed_node *t, const double *us,
@@ -397,7 +398,7 @@ static inline void sink_compute_all(struct ff_trial *e, const struct ff_step *s)
 	if (!t->in_line)
 		late = run_anywhere(e, t, us, ready, finish);
 	else if (t->arrived[s->micro])
-		late = run_moved(t->n, us, ready, e->busy.next + t->first, e->busy.most_us, lane,
+		late = run_moved(t->n, us, ready, e->busy.known + t->first, e->busy.most_us, lane,
 				e->times.idle + t->first, finish);
 	else if (t->uniform && us == t->us)
 		run_uniform(t->n, t->each_us, lane, finish);
@@ -554,9 +555,15 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 		struct ff_error *err)
 {
 	const struct ff_snapshot *s = ff_snapshot_behind(e, last);
+	struct ff_gathered *g;
 	uint32_t i, next;
-	int code = FF_OK;
+	int code = ff_trial_gather(e, false, &g, err);
 
+	if (code < 0)
+		return code;
+	ff_busy_know(e, g);
+	if (ff_is_rejected(e))
+		return FF_OK;
 	ff_stretch_begin(e);
 	i = ff_snapshots_resume(e, first);
 	if (i == 0)

@@ -21,7 +21,9 @@ struct ff_micro {
 
 /* busy.c: how long each lane is busy. */
 struct ff_busy {
-	double *now, *next; /* by lane: for how long at least; with the proposal */
+	double *now, *next;               /* by lane: for how long at least; with the proposal */
+	double *slowed_now, *slowed_next; /* by device: how long moves slow down what it computes */
+	double *known; /* by device, of this pass: both, and what buckets take besides */
 	double most_us;
 	bool too_slow; /* some lane is busy, or idle and busy, for longer than `most_us` */
 };

@@ -18,6 +18,7 @@ struct seen {
 	uint32_t summed, summed_apart, summed_at_once; /* gradients of data; in micro-batches */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed, moved_compressed, moved_plain;
 	uint32_t rejected, in_vain; /* early; of them, wrongly */
+	uint32_t foreseen;          /* too slow by what slows devices down, or by buckets */
 	uint32_t sliced[2];         /* moves, forward and backward */
 	uint32_t lacking, not_lacking;
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;

@@ -321,6 +321,19 @@ static void check_rejected(const struct walk *w, bool slower, bool too_slow, boo
 	w->seen->in_vain += slower && !too_slow;
 }
 
+/* Whether what is known before a pass is too much, but not for the work of operators alone. */
+static bool is_foreseen(const struct walk *w)
+{
+	const struct ff_busy *b = &w->e->now->busy;
+	bool known = false, busy = false;
+
+	for (uint32_t d = 0; d < w->h.m.n_devices; d++) {
+		known = known || b->known[d] > b->most_us;
+		busy = busy || b->next[d] > b->most_us;
+	}
+	return known && !busy;
+}
+
 /* Says that the proposal w->s takes too long where it does, and then forgets it. */
 static bool is_slower(
 		struct walk *w, const struct ff_change *change, uint32_t n, struct ff_evaluation *v)
@@ -342,6 +355,7 @@ static bool is_slower(
 	check_rejected(w, slower, x.step_us > most.step_us || x.over_bytes > most.over_bytes,
 			distrust);
 	w->seen->rejected += w->e->now->early.rejected && !w->e->now->busy.too_slow;
+	w->seen->foreseen += slower && is_foreseen(w);
 	w->seen->slower += slower;
 	w->seen->not_slower += !slower;
 	return slower;

@@ -59,9 +59,36 @@ static void count_node(struct ff_trial *e, double *busy, uint32_t node, double s
 				e->order.program.recomputed[node] ? 2 * back : back, back);
 }
 
+/* Neighbours, or some devices in ascending order, take so much longer. */
+static void slow_row(uint32_t first, uint32_t n, double us, double *slowed)
+{
+	if (us != 0)
+		hold_row(n, us, slowed + first);
+}
+
+static void slow(uint32_t n, const uint16_t *device, double us, double *slowed)
+{
+	if (device[n - 1] - device[0] == (int)n - 1)
+		slow_row(device[0], n, us, slowed);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			slowed[device[i]] += us;
+}
+
+static void count_slowed(double *slowed, const struct ff_memo_move *mv, double us)
+{
+	if (mv->beside_us <= 0)
+		return;
+	if (mv->each)
+		slow_row(mv->move->device[0], mv->lane[0].n, us, slowed);
+	else
+		slow(mv->move->n_devices, mv->move->device, us, slowed);
+}
+
 static void count_edge(
 		struct ff_trial *e, double *busy, uint32_t edge, enum ff_pass pass, double sign)
 {
+	double *slowed = busy == e->busy.now ? e->busy.slowed_now : e->busy.slowed_next;
 	const struct ff_memo_edge *me = e->placed.edge[edge];
 	const struct ff_edge_ends *ends = &e->ends[edge];
 	double times;
@@ -74,6 +101,7 @@ static void count_edge(
 	for (uint32_t i = 0; i < me->n_moves[pass]; i++) {
 		const struct ff_memo_move *move = &me->move[pass][i];
 
+		count_slowed(slowed, move, times * move->beside_us);
 		for (uint32_t k = 0; k < move->n_lanes; k++) {
 			const struct ff_lanes *l = k < 2 ? &move->lane[k] : &move->more[k - 2];
 
@@ -97,6 +125,7 @@ static void count_change(struct ff_trial *e, double *busy, uint32_t node, double
 void ff_busy_reset(struct ff_trial *e)
 {
 	memset(e->busy.now, 0, ff_lane_count(e->m) * sizeof(*e->busy.now));
+	memset(e->busy.slowed_now, 0, e->m->n_devices * sizeof(*e->busy.slowed_now));
 	e->busy.most_us = INFINITY;
 	e->busy.too_slow = false;
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
@@ -113,9 +142,16 @@ void ff_busy_fetch_edge(const struct ff_trial *e, uint32_t edge)
 			__builtin_prefetch(e->placed.edge[edge]->move[pass]);
 }
 
-void ff_busy_begin(struct ff_trial *e, double limit_us)
+static void begin(struct ff_trial *e)
 {
 	memcpy(e->busy.next, e->busy.now, ff_lane_count(e->m) * sizeof(*e->busy.now));
+	memcpy(e->busy.slowed_next, e->busy.slowed_now,
+			e->m->n_devices * sizeof(*e->busy.slowed_now));
+}
+
+void ff_busy_begin(struct ff_trial *e, double limit_us)
+{
+	begin(e);
 	for (uint32_t i = 0; i < e->proposal.n_changes; i++)
 		count_change(e, e->busy.next, e->proposal.changes[i].node, -1);
 	for (uint32_t i = 0; i < e->proposal.n_near; i++)
@@ -139,17 +175,69 @@ void ff_busy_add_edge(struct ff_trial *e, uint32_t edge, enum ff_pass pass)
 
 void ff_busy_keep(struct ff_trial *e)
 {
-	double *was = e->busy.now;
+	double *was = e->busy.now, *slowed = e->busy.slowed_now;
 
 	e->busy.now = e->busy.next;
 	e->busy.next = was;
+	e->busy.slowed_now = e->busy.slowed_next;
+	e->busy.slowed_next = slowed;
+}
+
+/* ---- buckets ---- */
+
+/* A move of a bucket, so many times: where nothing overlaps it holds lanes that compute. */
+static void count_bucket_move(const struct ff_trial *e, const struct ff_bucket_build *k,
+		const struct ff_bucket_move *mv, double times, double *busy)
+{
+	if (mv->beside_us > 0)
+		slow(k->n_devices, k->device, times * mv->beside_us, busy);
+	for (uint32_t i = 0; i < mv->n_lanes && !e->m->overlap; i++)
+		if (mv->lane[i].first < e->m->n_devices)
+			hold_row(mv->lane[i].n, times * mv->us, busy + mv->lane[i].first);
+}
+
+/* One that is summed in every micro-batch adds from the second on. */
+static void count_sums(const struct ff_trial *e, const struct ff_bucket_build *k,
+		const struct ff_memo_bucket *b, double *busy)
+{
+	double times = k->way.stage ? e->order.program.micro_batches : 1;
+
+	count_bucket_move(e, k, &b->sync[0], 1, busy);
+	if (times > 1)
+		count_bucket_move(e, k, &b->sync[1], times - 1, busy);
+	if (k->way.flat && k->n_devices > k->way.runs)
+		count_bucket_move(e, k, &b->across, k->way.scattered ? 1 : times, busy);
+}
+
+void ff_busy_count_buckets(const struct ff_trial *e, struct ff_gathered *g)
+{
+	memset(g->busy, 0, e->m->n_devices * sizeof(*g->busy));
+	for (uint32_t i = 0; i < g->synced.n_buckets; i++) {
+		const struct ff_bucket_build *k = &g->synced.bucket[i];
+
+		if (e->m->n_kinds == 1) /* else what updates take is another time on each */
+			slow(k->n_devices, k->device, g->timed[i].update_us, g->busy);
+		if (k->n_devices < 2)
+			continue;
+		count_sums(e, k, g->timed[i].price, g->busy);
+		if (k->way.flat && !k->way.dropped)
+			count_bucket_move(e, k, &g->timed[i].price->gather, 1, g->busy);
+	}
+}
+
+void ff_busy_know(struct ff_trial *e, const struct ff_gathered *g)
+{
+	for (uint32_t d = 0; d < e->m->n_devices; d++) {
+		e->busy.known[d] = e->busy.next[d] + e->busy.slowed_next[d] + g->busy[d];
+		e->busy.too_slow = e->busy.too_slow || e->busy.known[d] > e->busy.most_us;
+	}
 }
 
 void ff_busy_limit(struct ff_trial *e, double limit_us)
 {
 	uint32_t lanes = ff_lane_count(e->m);
 
-	memcpy(e->busy.next, e->busy.now, lanes * sizeof(*e->busy.now));
+	begin(e);
 	e->busy.most_us = limit_us * (1 + SLACK);
 	for (uint32_t i = 0; i < lanes; i++)
 		e->busy.too_slow = e->busy.too_slow || e->busy.now[i] > e->busy.most_us;

@@ -14,6 +14,10 @@ void ff_busy_add_node(struct ff_trial *e, uint32_t node);
 void ff_busy_fetch_edge(const struct ff_trial *e, uint32_t edge);
 void ff_busy_add_edge(struct ff_trial *e, uint32_t edge, enum ff_pass pass);
 void ff_busy_keep(struct ff_trial *e);
+/* How long buckets keep devices busy becomes known. */
+void ff_busy_count_buckets(const struct ff_trial *e, struct ff_gathered *g);
+/* Before a pass with these buckets: whether what is known is too much. */
+void ff_busy_know(struct ff_trial *e, const struct ff_gathered *g);
 /* From now on no lane may be busy for longer. */
 void ff_busy_limit(struct ff_trial *e, double limit_us);
 /* Whether strategy `s`, of `micro`, keeps some device busy for longer than `limit_us`. */

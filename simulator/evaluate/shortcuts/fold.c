@@ -463,7 +463,7 @@ static void skip(struct ff_trial *e, const struct ff_run *r, uint32_t times, uin
 	for (uint32_t i = 0; i < lanes; i++) {
 		e->times.lane[i] += n * (e->times.lane[i] - b->lane[i]);
 		e->times.idle[i] += n * (e->times.idle[i] - b->idle[i]);
-		if (i < e->m->n_devices && e->times.idle[i] + e->busy.next[i] > e->busy.most_us)
+		if (i < e->m->n_devices && e->times.idle[i] + e->busy.known[i] > e->busy.most_us)
 			e->busy.too_slow = true;
 	}
 	for (uint32_t k = 0; k < FF_PREFETCH_DISTANCE * e->m->n_devices && r->limited; k++)
