@@ -191,16 +191,15 @@ static int confirm(struct ff_job *j, const struct ff_search_result *found, struc
 	const struct ff_plan *d = j->summary.baseline;
 	struct ff_plan *p = &j->summary.plan;
 	double from_s = ff_job_now_s();
-	int code;
+	bool takes = ff_job_may_take(j, d) && d->simulation.step_us <= found->evaluation.step_us;
+	int code = takes ? ff_job_take(j, d, err)
+			 : ff_job_predict(j, &found->best, &j->arena, p, err);
 
-	if (ff_job_may_take(j, d) && d->simulation.step_us <= found->evaluation.step_us) {
-		ff_job_take(j, d); /* it is lowered already */
-		return FF_OK;
-	}
-	code = ff_job_predict(j, &found->best, &j->arena, p, err);
 	if (code < 0)
 		return code;
 	j->predict_s = fmax(j->predict_s, ff_job_now_s() - from_s);
+	if (takes)
+		return FF_OK;
 	if (p->simulation.step_us != found->evaluation.step_us || !ff_plan_fits(p))
 		return ff_fail(err, FF_E_RUN,
 				"internal error: the search took the plan for %.17g us and "
@@ -262,10 +261,8 @@ static int find(struct ff_job *j, struct ff_error *err)
 			!j->summary.interrupted)
 		code = seek_without_reserve(j, err);
 	found = code == FF_OK;
-	if (code == FF_E_NOFIT && takes_baseline(j)) {
-		ff_job_take(j, j->summary.baseline);
-		code = FF_OK;
-	}
+	if (code == FF_E_NOFIT && takes_baseline(j))
+		code = ff_job_take(j, j->summary.baseline, err);
 	if (code == FF_E_NOFIT)
 		return fail_closest(j, &j->found, err);
 	if (code == FF_OK)
@@ -319,10 +316,10 @@ static int search(struct ff_job *j, struct ff_error *err)
 	s->accepted = j->found.accepted;
 	s->seconds = j->found.seconds;
 	s->found.seeds = j->found.seeds;
-	if (ff_job_may_take(j, d) && d->simulation.step_us <= s->plan.simulation.step_us)
-		ff_job_take(j, d);
+	if (ff_job_may_take(j, d) && d->simulation.step_us < s->plan.simulation.step_us)
+		code = ff_job_take(j, d, err);
 	ff_job_note_reserve(j);
-	return FF_OK;
+	return code;
 }
 
 static int eliminate(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err)

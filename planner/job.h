@@ -100,7 +100,7 @@ struct ff_job {
 	struct ff_plan *other[FF_MOST_TOP];
 	struct ff_search_result found;
 	struct ff_progress progress;
-	struct ff_plan baseline; /* where data parallelism does not fit */
+	struct ff_plan baseline; /* where data parallelism does not fit; its tasks are not there */
 	char baseline_name[FF_GRID_NAME], nearest_name[FF_GRID_NAME];
 	char by_hand[FF_GRID_NAME];        /* --simulate megatron */
 	struct ff_certificate certificate; /* --certificate */
@@ -158,9 +158,10 @@ int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_
  * plan; as far as there is time. */
 int ff_job_find_rivals(struct ff_job *j, struct ff_error *err);
 int ff_job_find_nearest(struct ff_job *j, struct ff_error *err);
-/* Whether a plan fits and keeps to what plans are to be like; and makes it the plan. */
+/* Whether a plan fits and keeps to what plans are to be like; and makes it the plan: the baseline
+ * is lowered then. */
 bool ff_job_may_take(const struct ff_job *j, const struct ff_plan *p);
-void ff_job_take(struct ff_job *j, const struct ff_plan *p);
+int ff_job_take(struct ff_job *j, const struct ff_plan *p, struct ff_error *err);
 /* The best of those is the plan, if it is better than what was found. */
 int ff_job_take_best(struct ff_job *j, struct ff_error *err);
 /* What the plan gains by each of its splits. */

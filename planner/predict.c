@@ -216,8 +216,8 @@ static int find_sharded(struct ff_job *j, struct ff_error *err)
 
 	if (code == FF_OK && found)
 		code = ff_job_tune(j, &base, &at, err);
-	if (code == FF_OK && found)
-		code = ff_job_predict(j, &base, &j->arena, &j->baseline, err);
+	if (code == FF_OK && found) /* mostly it is only compared with */
+		code = ff_job_price(j, &base, &at, &j->arena, &j->baseline, err);
 	if (code == FF_OK && found && ff_plan_fits(&j->baseline)) {
 		s->baseline = &j->baseline;
 		s->baseline_name = j->baseline_name;

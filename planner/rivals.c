@@ -170,16 +170,22 @@ bool ff_job_may_take(const struct ff_job *j, const struct ff_plan *p)
 	return ff_plan_fits(p) && ff_space_admits_strategy(j->tools.space, &p->strategy);
 }
 
-void ff_job_take(struct ff_job *j, const struct ff_plan *p)
+int ff_job_take(struct ff_job *j, const struct ff_plan *p, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
+	int code = FF_OK;
 
 	s->plan = *p;
+	if (p == &j->baseline) /* that was priced alone */
+		code = ff_job_predict(j, &j->baseline.strategy, &j->arena, &s->plan, err);
+	if (code < 0)
+		return code;
 	s->plan.schedule.strategy = &s->plan.strategy;
 	s->is_data_parallel = p == &s->data_parallel;
 	if (s->found.ragged_us >= p->simulation.step_us)
 		s->found.ragged_us = 0;
 	s->found.n_ragged = 0;
+	return FF_OK;
 }
 
 /* The start called `name`, with its figures, is the plan. */
@@ -199,9 +205,10 @@ static int take_start(struct ff_job *j, const char *name, struct ff_error *err)
 	if (code < 0 || !ff_job_may_take(j, &plan) ||
 			plan.simulation.step_us >= s->plan.simulation.step_us)
 		return code;
-	ff_job_take(j, &plan);
-	return ff_facts_find(
-			s->graph, s->machine, &s->plan, j->opt.memory, &j->arena, &s->facts, err);
+	code = ff_job_take(j, &plan, err);
+	return code < 0 ? code
+			: ff_facts_find(s->graph, s->machine, &s->plan, j->opt.memory, &j->arena,
+					  &s->facts, err);
 }
 
 int ff_job_take_best(struct ff_job *j, struct ff_error *err)

@@ -9,7 +9,7 @@
 #define MANY_TASKS 30000.0 /* operators, devices and micro-batches, multiplied */
 #define TOO_TIGHT_EVERY 8  /* bests that may have no layout, of which one is laid out anyway */
 #define SPARE 0.5          /* of a lowering more than it is expected to take */
-#define MOST_LAST 0.25     /* of the time, for all that */
+#define MOST_LAST 0.5      /* of the time, for all that */
 
 /* How many times as long as data parallelism in one micro-batch it takes to lower `s`. */
 static double times_data_parallel(const struct ff_chain *c, const struct ff_strategy *s)

@@ -343,6 +343,8 @@ static int look_at_starts(struct ff_chain *c, uint32_t n, struct ff_arena *a, st
 
 	if (c->opt->known)
 		code = ff_chain_go_to(c, c->opt->known, err);
+	if (c->opt->known) /* who knew it has laid it out */
+		c->best.laid_out = c->best.unsaved;
 	if (code == FF_OK && fewer && c->machine->n_nodes > 1 && !ff_chain_in_hurry(c))
 		code = ff_chain_look_at_node(c, a, err);
 	for (uint32_t i = 0; i < n && code == FF_OK && !ff_chain_in_hurry(c); i++)
