@@ -74,17 +74,51 @@ void random_sequence(struct maker *m)
 	m->value[m->n++].node = FF_PORT(first->node, 1);
 }
 
+/* Slots of experts by index, something of each, and that back at the places. */
+static void add_slots(struct maker *m, const struct value *rows, const struct value *scores,
+		const union ff_attrs *route)
+{
+	struct value out = *scores, took, places, slots;
+	const struct value *in[3] = {scores};
+
+	took = *random_add(m, FF_OP_ROUTE, route, in, 1, &out);
+	m->n--;
+	places = took;
+	places.node = FF_PORT(took.node, 1);
+	slots = *rows;
+	slots.rank = 4;
+	slots.shape[1] = rows->shape[2] * scores->shape[2];
+	slots.shape[2] = route->route.capacity;
+	slots.shape[3] = 1;
+	in[0] = rows;
+	in[1] = &places;
+	in[0] = random_add(m, FF_OP_DISPATCH, NULL, in, 2, &slots);
+	slots = *random_add(m, FF_OP_TANH, NULL, in, 1, &slots);
+	in[0] = scores;
+	in[1] = &took;
+	in[1] = random_add(m, FF_OP_MUL, NULL, in, 2, scores);
+	in[0] = &m->value[m->n - 2];
+	in[2] = &places;
+	random_add(m, FF_OP_COMBINE, NULL, in, 3, rows);
+}
+
 /* Scores as experts get them.  Nothing but this reads which they are: that has no gradient. */
 void random_route(struct maker *m)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_ROUTE), product = ff_attrs_preset(FF_OP_MATMUL);
 	int32_t experts = between(m, 1, 4);
-	const struct value *scores = add_features(m, add_sequence(m), experts), *in[2];
+	const struct value *rows = add_sequence(m), *in[2];
+	const struct value *scores = add_features(m, rows, experts);
 	struct value out = *scores, mask;
 
 	scores = random_add(m, FF_OP_SIGMOID, NULL, &scores, 1, scores);
 	a.route.choices = between(m, 1, experts < 2 ? experts : 2);
 	a.route.capacity = between(m, 0, 3);
+	a.route.index = a.route.capacity && between(m, 0, 1);
+	if (a.route.index) {
+		add_slots(m, rows, scores, &a);
+		return;
+	}
 	out.shape[2] = experts * (a.route.capacity ? a.route.capacity : a.route.choices);
 	mask = *random_add(m, FF_OP_ROUTE, &a, &scores, 1, &out);
 	m->n--;

@@ -127,6 +127,7 @@ struct ff_recurrent_attrs {
 };
 struct ff_route_attrs {
 	int32_t choices, capacity; /* of a place; of an expert: places of a sample, 0: all */
+	int32_t index;             /* says who has slots, and which places by number */
 };
 /* Of losses those that they have; `weight` every one. */
 struct ff_loss_attrs {

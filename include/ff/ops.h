@@ -100,6 +100,8 @@
 	X(FF_OP_LOG_SOFT_STATISTICS, log_soft_statistics)                                          \
 	X(FF_OP_LOG_SOFTMAX, log_softmax)                                                          \
 	X(FF_OP_ROUTE, route)                                                                      \
+	X(FF_OP_DISPATCH, dispatch)                                                                \
+	X(FF_OP_COMBINE, combine)                                                                  \
 	X(FF_OP_LAYER_NORM, layer_norm)                                                            \
 	X(FF_OP_RMS_NORM, rms_norm)                                                                \
 	X(FF_OP_GROUP_NORM, group_norm)                                                            \

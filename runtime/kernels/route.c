@@ -13,6 +13,7 @@ void ff_route_fill(const struct ff_work *w, struct ff_route *ret)
 			.choices = a->choices,
 			.slots = a->capacity ? a->capacity : a->choices,
 			.limited = a->capacity > 0,
+			.index = a->index,
 			.sample = stride[0],
 			.place = stride[1],
 			.expert = stride[2]};

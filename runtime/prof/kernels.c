@@ -146,6 +146,12 @@ static int reserve(struct bench *b, enum side side, struct ff_error *err)
 	return fill_random(b, side, err);
 }
 
+/* How many different numbers there are: of labels, or of places that a route gave slots. */
+static size_t classes_of(const struct ff_node *n)
+{
+	return (size_t)(n->op == FF_OP_INPUT ? n->attrs.input.classes : n->in_map[0].shape[1]);
+}
+
 /* Labels must be classes, not random bits. */
 static int fill_labels(struct member *m, struct ff_error *err)
 {
@@ -167,7 +173,7 @@ static int fill_labels(struct member *m, struct ff_error *err)
 		if (!label)
 			return ff_fail_memory(err);
 		for (size_t k = 0; k < count; k++)
-			label[k] = (int32_t)(k % (size_t)g->nodes[t->producer].attrs.input.classes);
+			label[k] = (int32_t)(k % classes_of(&g->nodes[t->producer]));
 		code = p->backend->move.upload(
 				p->stream, m->in[i], label, count * sizeof(*label), err);
 		if (code == FF_OK)

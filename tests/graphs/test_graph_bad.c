@@ -29,6 +29,17 @@
 #define CONV(more) AROUND(NODE("n", "conv2d", "\"x\"", ",\"out_channels\":6" more))
 #define POOL(more) AROUND(NODE("n", "pool2d", "\"x\"", more))
 #define RESHAPE(shape) AROUND(NODE("n", "reshape", "\"x\"", ",\"shape\":" shape))
+/* rows, scores; slots; sums of slots, flat */
+#define SCORES                                                                                     \
+	NODE("t", "reshape", "\"x\"", ",\"shape\":[0,8,24]")                                       \
+	"," NODE("q", "linear", "\"t\"", ",\"out_features\":3")
+#define ROUTED SCORES "," NODE("o", "route", "\"q\"", ",\"capacity\":4,\"index\":true")
+#define SLOTS(in)                                                                                  \
+	ROUTED "," NODE("d", "dispatch", in, "") "," NODE(                                         \
+			"v", "reshape", "\"d\"", ",\"shape\":[0,-1]")
+#define SUMS(in)                                                                                   \
+	ROUTED "," NODE("d", "dispatch", "\"t\",\"o#1\"", "") "," NODE("c", "combine",             \
+			in ",\"o#1\"", "") "," NODE("v", "reshape", "\"c\"", ",\"shape\":[0,-1]")
 #define INPUT(more) GRAPH("{\"name\":\"x\",\"op\":\"input\"" more "}," Y "," FLAT TAIL("f"))
 #define NAME50 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
 
@@ -112,6 +123,16 @@ static const struct bad nodes[] = {
 				 "\"o\"", ", \"shape\": [0, -1]") "," NODE("z",
 				 "softmax_cross_entropy", "\"v\",\"y\"", "")),
 				"nodes[4]", "nothing that reads \"q\" gives it a gradient"},
+		{GRAPH(X "," Y "," SCORES
+			 "," NODE("o", "route", "\"q\"", ",\"index\":true") "," NODE(
+					 "v", "reshape", "\"o\"", ",\"shape\":[0,-1]") TAIL("v")),
+				"nodes[4]", "expected a capacity"},
+		{GRAPH(X "," Y "," SLOTS("\"t\",\"q\"") TAIL("v")), "nodes[5]",
+				"is float32, expected int32"},
+		{GRAPH(X "," Y "," SUMS("\"x\",\"q\"") TAIL("v")), "nodes[6]",
+				"are not what 3 experts make of 4 slots each"},
+		{GRAPH(X "," Y "," SUMS("\"d\",\"t\"") TAIL("v")), "nodes[6]",
+				"shares [4, 8, 24], expected [4, places, 3]"},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE(
 				 "w", "softmax_cross_entropy", "\"l\",\"y\"", ",\"weight\":-1")),
 				"nodes[5].weight", "expected a number from 0"},

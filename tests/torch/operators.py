@@ -261,7 +261,8 @@ def recurrence(net, node, x, *states):
 
 
 def route(net, node, x):
-    """Of each place a row with a one for each slot that it got, or for each of its choices."""
+    """Of each place a row with a one for each slot that it got, or for each of its choices.  By index the experts that
+    took it, and of their slots the places that have them."""
     capacity, experts = node.get("capacity"), x.shape[2]
     order = (-x.detach()).argsort(dim=2, stable=True)
     if not capacity:
@@ -274,7 +275,29 @@ def route(net, node, x):
                 if taken[e] < capacity:
                     y[sample, place, taken[e] * experts + e] = 1
                     taken[e] += 1
-    return y
+    if not node.get("index"):
+        return y
+    y = y.unflatten(2, (capacity, experts))
+    places = torch.where(y.sum(1) > 0, y.argmax(1), -1)
+    return y.sum(2), places.transpose(1, 2).int()
+
+
+def dispatch(net, node, x, places):
+    """Rows that are selected, a sample after the other."""
+    rows = [x[i].index_select(0, p.flatten().clamp(min=0).long()) * (p.flatten() >= 0).unsqueeze(1)
+            for i, p in enumerate(places)]
+    return torch.stack(rows).unflatten(1, places.shape[1:]).transpose(2, 3).flatten(1, 2).unsqueeze(3)
+
+
+def combine(net, node, x, shares, places):
+    """What slots have is added to the rows of their places."""
+    rows = x.squeeze(3).unflatten(1, (places.shape[1], -1)).transpose(2, 3)
+    sums = []
+    for row, share, p in zip(rows, shares, places.long()):
+        to, e = p.clamp(min=0).flatten(), torch.arange(len(p)).repeat_interleave(p.shape[1])
+        weight = (share[to, e] * (p.flatten() >= 0)).unsqueeze(1)
+        sums.append(row.new_zeros(len(share), row.shape[2]).index_add(0, to, row.flatten(0, 1) * weight))
+    return torch.stack(sums)
 
 
 def affine(net, node):
@@ -367,7 +390,7 @@ OPERATORS = {
     "transpose": lambda net, node, x: x.permute(node["perm"]),
     "layer_norm": layer_norm, "rms_norm": rms_norm, "group_norm": group_norm,
     "batch_norm": batch_norm,
-    "route": route, "rnn": recurrence, "lstm": recurrence, "gru": recurrence,
+    "route": route, "dispatch": dispatch, "combine": combine, "rnn": recurrence, "lstm": recurrence, "gru": recurrence,
 }
 
 SMOOTH = {"tanh": (torch.tanh, lambda y: 1 - y * y),
@@ -385,5 +408,5 @@ def compute_rounded(net, node, ins):
     if node["op"] in LOSSES:
         return out
     if isinstance(out, tuple):
-        return tuple(Activation.apply(x) for x in out)
+        return tuple(Activation.apply(x) if x.is_floating_point() else x for x in out)
     return Activation.apply(out)

@@ -46,6 +46,15 @@ def routes():
         taken = [g.add(f"{name}.{what}", "matmul", mask, of, transpose_a=True)
                  for what, of in (("taken", x), ("shares", scores))]
         g.head(name, g.add(f"{name}.both", "concat", *taken, axis=2))
+    for name, experts, attrs in (("index", 3, {"choices": 2, "capacity": 3}), ("index-wide", 4, {"capacity": 2})):
+        x = g.add(f"{name}.places", "reshape", g.front(f"{name}.x", 8 if name == "index" else 3), shape=[0, 5, -1])
+        scores = g.add(f"{name}.in", "linear", x, out_features=experts)
+        scores = g.add(f"{name}.scores", "softmax", scores, axis=2)
+        took = g.add(f"{name}.op", "route", scores, index=True, **attrs)
+        shares = g.add(f"{name}.shares", "mul", scores, took)
+        slots = g.add(f"{name}.dispatch", "dispatch", x, f"{took}#1")
+        slots = g.add(f"{name}.experts", "conv2d", slots, out_channels=6 * experts, kernel=1, groups=experts)
+        g.head(name, g.add(f"{name}.combine", "combine", slots, shares, f"{took}#1"))
     return g.finish()
 
 

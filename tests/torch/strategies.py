@@ -68,6 +68,10 @@ def dims(node, shape, depth):
         return [("sample", shape[0]), ("step", shape[1])]
     if op == "route":
         return [("sample", shape[0])]
+    if op == "dispatch":
+        return [("sample", shape[0]), ("slot", shape[2])]
+    if op == "combine":
+        return [("sample", shape[0]), ("place", shape[1])]
     if op.startswith("reduce_"):  # the axes of what it reads
         return list(zip(named(len(depth)), depth))
     if op in ("layer_norm", "rms_norm"):

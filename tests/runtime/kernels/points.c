@@ -463,6 +463,49 @@ static void define_rope(struct trial *t, const int32_t *at)
 	}
 }
 
+/* `at`: sample, expert, slot. */
+static void define_dispatch(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	int32_t place = (int32_t)t->in[1][index_of(&n->in_map[1], at)],
+		width = n->in_map[0].shape[2];
+
+	if (place < 0)
+		return;
+	t->out[1][index_of(&n->out_map[1], (int32_t[]){at[0], place, at[1]})] = at[2];
+	for (int32_t w = 0; w < width; w++) {
+		const int32_t slot[] = {at[0], at[1] * width + w, at[2], 0};
+		int64_t i = index_of(&n->in_map[0], (int32_t[]){at[0], place, w});
+		int64_t o = index_of(&n->out_map[0], slot);
+
+		t->out[0][o] = t->in[0][i];
+		t->din[0][i] += t->dout[0][o];
+	}
+}
+
+/* `at`: sample, place, expert. */
+static void define_combine(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	int32_t width = n->out_map[0].shape[2];
+	int64_t share = index_of(&n->in_map[1], at);
+
+	for (int32_t s = 0; s < n->in_map[2].shape[2]; s++) {
+		if (t->in[2][index_of(&n->in_map[2], (int32_t[]){at[0], at[2], s})] != at[1])
+			continue;
+		t->out[1][index_of(&n->out_map[1], at)] = s;
+		for (int32_t w = 0; w < width; w++) {
+			const int32_t slot[] = {at[0], at[2] * width + w, s, 0};
+			int64_t i = index_of(&n->in_map[0], slot);
+			int64_t o = index_of(&n->out_map[0], (int32_t[]){at[0], at[1], w});
+
+			t->out[0][o] += t->in[1][share] * t->in[0][i];
+			t->din[0][i] += t->in[1][share] * t->dout[0][o];
+			t->din[1][share] += t->in[0][i] * t->dout[0][o];
+		}
+	}
+}
+
 typedef void (*define_fn)(struct trial *t, const int32_t *at);
 
 static define_fn definition(enum ff_op op)
@@ -476,7 +519,9 @@ static define_fn definition(enum ff_op op)
 			[FF_OP_REDUCE_SUM] = define_sum,
 			[FF_OP_REDUCE_MEAN] = define_sum,
 			[FF_OP_REDUCE_MAX] = define_max,
-			[FF_OP_MATMUL] = define_product};
+			[FF_OP_MATMUL] = define_product,
+			[FF_OP_DISPATCH] = define_dispatch,
+			[FF_OP_COMBINE] = define_combine};
 
 	if (points_binary(op))
 		return define_binary;

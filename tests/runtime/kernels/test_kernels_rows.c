@@ -37,6 +37,26 @@ static uint32_t add_input(struct ff_builder *b, const char *name, int32_t rank,
 	return ff_builder_add(b, FF_OP_INPUT, name, &a, NULL, 0);
 }
 
+/* What experts read of rows of this shape: these, or slots and shares; and who has the slots. */
+static uint32_t add_experts(
+		struct trial *t, struct ff_builder *b, enum ff_op op, int32_t *shape, uint32_t *in)
+{
+	int32_t experts = draw(t, 1, 5), slots = draw(t, 1, shape[1]);
+	int32_t shares[] = {shape[0], shape[1], experts}, places[] = {shape[0], experts, slots};
+	uint32_t n = 0;
+
+	shape[2] *= draw(t, 0, 1) ? 8 : 1;
+	if (op == FF_OP_DISPATCH) {
+		in[n++] = add_input(b, "x", 3, shape, 0);
+	} else {
+		in[n++] = add_input(
+				b, "x", 4, (int32_t[]){shape[0], experts * shape[2], slots, 1}, 0);
+		in[n++] = add_input(b, "shares", 3, shares, 0);
+	}
+	in[n++] = add_input(b, "places", 3, places, shape[1]);
+	return n;
+}
+
 /* input -> node -> everything it writes, joined -> linear -> loss */
 static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 {
@@ -51,13 +71,16 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 			[FF_OP_REDUCE_MEAN] = 2,
 			[FF_OP_REDUCE_MAX] = 2,
 			[FF_OP_MATMUL] = 3,
-			[FF_OP_ROPE] = 3};
+			[FF_OP_ROPE] = 3,
+			[FF_OP_DISPATCH] = 3,
+			[FF_OP_COMBINE] = 3};
 	int32_t shape[FF_MAX_RANK] = {0}, other[FF_MAX_RANK];
+	bool slots = op == FF_OP_DISPATCH || op == FF_OP_COMBINE;
 	int32_t rank = draw(t, least[op] ? least[op] : 1,
-			op == FF_OP_ROPE        ? 3
-			: op == FF_OP_EMBEDDING ? 5
-						: 6);
-	uint32_t in[MAX_IN], part[MAX_OUT], node, n_out;
+			op == FF_OP_ROPE || slots ? 3
+			: op == FF_OP_EMBEDDING   ? 5
+						  : 6);
+	uint32_t in[MAX_IN], part[MAX_OUT], node, n_in, n_out;
 	struct ff_builder *b;
 	struct ff_error err;
 	bool two, none;
@@ -79,14 +102,18 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 	join.concat.axis = 1;
 	check(ff_builder_create("rows", &t->arena, &b, &err), &err);
 	ff_builder_set_dtype(b, type);
-	in[0] = add_input(b, "x", rank, shape,
-			op == FF_OP_EMBEDDING ? a.embedding.vocabulary
-			: op == FF_OP_CAST    ? 1 << 20
-					      : 0);
+	n_in = two ? 2 : 1;
+	if (slots)
+		n_in = add_experts(t, b, op, shape, in);
+	else
+		in[0] = add_input(b, "x", rank, shape,
+				op == FF_OP_EMBEDDING ? a.embedding.vocabulary
+				: op == FF_OP_CAST    ? 1 << 20
+						      : 0);
 	if (two)
 		in[1] = add_input(b, "y", rank, other, 0);
 	none = op == FF_OP_CONSTANT_OF || (op == FF_OP_EXPAND && a.expand.own_rank);
-	node = ff_builder_add(b, op, "node", &a, in, none ? 0 : two ? 2 : 1);
+	node = ff_builder_add(b, op, "node", &a, in, none ? 0 : n_in);
 	n_out = op == FF_OP_SPLIT ? (uint32_t)a.split.parts : 1;
 	for (uint32_t i = 0; i < n_out; i++)
 		part[i] = ff_builder_add(b, FF_OP_RESHAPE, ff_arena_printf(&t->arena, "flat%u", i),
@@ -112,6 +139,22 @@ static double *whole(struct trial *t, const struct ff_operand *o, bool random)
 	for (int64_t i = 0; i < n && random; i++)
 		v[i] = typed_round(o->dtype, (float)ff_random_unit(&t->r) * 4 - 2);
 	return v;
+}
+
+/* Slots that some of the places have, each at most one of an expert. */
+static void draw_places(struct trial *t, uint32_t in)
+{
+	const struct ff_operand *o = &t->node->in_map[in];
+	int32_t places = t->node->out_map[1].shape[1];
+
+	for (int64_t i = 0; i < volume(o); i += o->shape[2]) {
+		int32_t next = draw(t, 0, places - 1);
+
+		for (int32_t s = 0; s < o->shape[2]; s++)
+			t->in[in][i + s] = draw(t, 0, 3) ? (next + s) % places : -1;
+	}
+	for (int64_t i = 0; i < volume(&t->node->out_map[1]); i++)
+		t->out[1][i] = -1;
 }
 
 static void define(struct trial *t, enum ff_pass pass)
@@ -151,6 +194,8 @@ static void define(struct trial *t, enum ff_pass pass)
 		t->in[0][i] = draw(t, -1, n->attrs.embedding.vocabulary - 1);
 	for (int64_t i = 0; n->op == FF_OP_CAST && i < volume(&n->in_map[0]); i++)
 		t->in[0][i] = draw(t, -(1 << 20), 1 << 20);
+	if (n->op == FF_OP_DISPATCH || n->op == FF_OP_COMBINE)
+		draw_places(t, n->n_data - 1);
 	memcpy(at, box.lo, sizeof(at));
 	do
 		points_define(t, at);
@@ -234,6 +279,8 @@ static void fill_io(struct trial *t, struct ff_kernel_io *io)
 	for (uint32_t k = 0; k < n->n_out; k++) {
 		if (!back)
 			io->out[k] = shard_of(t, &out[k], out[k].dtype, &w->out[k], NULL);
+		else if (k + n->n_saved >= n->n_out)
+			io->out[k] = shard_of(t, &out[k], out[k].dtype, &w->out[k], t->out[k]);
 		else
 			io->dout[k] = shard_of(t, &out[k], out[k].dtype, &w->out[k], t->dout[k]);
 		if (back && (ff_op_row(n->op)->flags & FF_OP_BACKWARD_OUT))
@@ -386,7 +433,7 @@ static const enum ff_op ops[] = {
 				FF_OP_SLICE,
 		FF_OP_SPLIT, FF_OP_TRANSPOSE, FF_OP_EMBEDDING, FF_OP_REDUCE_SUM, FF_OP_REDUCE_MEAN,
 		FF_OP_REDUCE_MAX, FF_OP_MATMUL, FF_OP_PAD, FF_OP_EXPAND, FF_OP_GATHER, FF_OP_CAST,
-		FF_OP_CONSTANT_OF, FF_OP_ROPE};
+		FF_OP_CONSTANT_OF, FF_OP_ROPE, FF_OP_DISPATCH, FF_OP_COMBINE};
 
 START_TEST(kernels)
 {

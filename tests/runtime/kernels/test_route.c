@@ -21,6 +21,7 @@ struct trial {
 	struct ff_work work;
 	enum ff_dtype type;
 	int32_t shape[3], choices, capacity;
+	bool index;
 	double *in;
 	char *want; /* 0 or 1 */
 };
@@ -35,6 +36,18 @@ static void check(int code, const struct ff_error *err)
 	ck_assert_msg(code == FF_OK, "%s", err->text);
 }
 
+/* What both outputs say, as one. */
+static uint32_t join(struct ff_builder *b, uint32_t took, uint32_t node, const union ff_attrs *flat)
+{
+	union ff_attrs a = {.concat = {.axis = 1}};
+	uint32_t places = FF_PORT(node, 1), in[2];
+
+	places = ff_builder_add(b, FF_OP_CAST, "numbers", NULL, &places, 1);
+	in[0] = took;
+	in[1] = ff_builder_add(b, FF_OP_RESHAPE, "places", flat, &places, 1);
+	return ff_builder_add(b, FF_OP_CONCAT, "both", &a, in, 2);
+}
+
 /* Scores -> node -> linear, loss. */
 static void build(struct trial *t)
 {
@@ -46,6 +59,7 @@ static void build(struct trial *t)
 
 	route.route.choices = t->choices;
 	route.route.capacity = t->capacity;
+	route.route.index = t->index;
 	fc.linear.out_features = 2;
 	check(ff_builder_create("route", &t->arena, &b, &err), &err);
 	ff_builder_set_dtype(b, t->type);
@@ -54,6 +68,8 @@ static void build(struct trial *t)
 	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &a, NULL, 0);
 	node = ff_builder_add(b, FF_OP_ROUTE, "node", &route, in, 1);
 	in[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, &node, 1);
+	if (t->index)
+		in[0] = join(b, in[0], node, &flat);
 	in[0] = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, in, 1);
 	a.input = (struct ff_input_attrs){
 			.rank = 1, .shape = {t->shape[0]}, .dtype = FF_I32, .classes = 2};
@@ -118,6 +134,7 @@ static void draw_trial(struct trial *t, uint32_t round)
 	t->shape[2] = draw(t, 1, 9);
 	t->choices = draw(t, 1, t->shape[2] < 3 ? t->shape[2] : 3);
 	t->capacity = draw(t, 0, round % 25 ? 6 : MOST / 2);
+	t->index = t->capacity && draw(t, 0, 1);
 	build(t);
 	n = (int64_t)t->shape[0] * t->shape[1] * t->shape[2];
 	slots = n * slots_of(t);
@@ -157,11 +174,37 @@ static void compare_with_want(const struct trial *t, const void *host)
 			t->shape[0], t->shape[1], t->shape[2], t->choices, t->capacity);
 }
 
+/* By index: the ones of all slots of an expert, and whose they are. */
+static void compare_index(const struct trial *t, const void *took, const int32_t *places)
+{
+	int32_t experts = t->shape[2], bad = 0;
+	int64_t first = first_place(t), n = ff_region_volume(&t->work.in[0]);
+
+	for (int64_t i = 0; i < n; i++) {
+		int64_t place = i / experts, e = i % experts, sample = place / t->shape[1];
+		bool any = false;
+
+		for (int32_t s = 0; s < t->capacity; s++) {
+			bool one = t->want[((first + place) * t->capacity + s) * experts + e];
+			int32_t has = places[(sample * experts + e) * t->capacity + s];
+
+			any = any || one;
+			bad += one != (has == place % t->shape[1]);
+			bad += has < -1 || has >= t->shape[1];
+		}
+		bad += typed_get(t->type, took, i) != any;
+	}
+	ck_assert_msg(!bad, "%d slots of [%d, %d, %d], %d choices, %d slots", bad, t->shape[0],
+			t->shape[1], t->shape[2], t->choices, t->capacity);
+}
+
 static void run(struct trial *t, struct ff_device *dev, struct ff_stream *stream)
 {
 	int64_t in = ff_region_volume(&t->work.in[0]), out = ff_region_volume(&t->work.out[0]);
 	int64_t each = ff_dtype_bytes(t->type), first = first_place(t) * t->shape[2];
 	void *host = malloc((size_t)((in > out ? in : out) * each));
+	int64_t slots = t->index ? ff_region_volume(&t->work.out[1]) : 0;
+	int32_t *places = malloc((size_t)(slots + 1) * sizeof(*places));
 	struct ff_kernel_io io = {.step = 0};
 	struct ff_kernel *k;
 	struct ff_error err;
@@ -170,16 +213,25 @@ static void run(struct trial *t, struct ff_device *dev, struct ff_stream *stream
 		typed_put(t->type, host, i, t->in[first + i]);
 	io.in[0] = chosen_put(dev, stream, host, (size_t)(in * each));
 	io.out[0] = chosen_put(dev, stream, NULL, (size_t)(out * each));
+	if (t->index)
+		io.out[1] = chosen_put(dev, stream, NULL, (size_t)slots * sizeof(*places));
 	check(backend->kernel.open(dev, &t->work, &k, &err), &err);
 	io.workspace = chosen_put(dev, stream, NULL, (size_t)backend->kernel.workspace(k));
 	check(backend->kernel.run(stream, k, &io, &err), &err);
 	check(backend->stream.drain(stream, &err), &err);
 	chosen_get(stream, host, io.out[0], (size_t)(out * each));
-	compare_with_want(t, host);
+	if (t->index)
+		chosen_get(stream, places, io.out[1], (size_t)slots * sizeof(*places));
+	if (t->index)
+		compare_index(t, host, places);
+	else
+		compare_with_want(t, host);
 	backend->kernel.close(k);
 	backend->memory.free(dev, io.workspace);
 	backend->memory.free(dev, io.out[0]);
+	backend->memory.free(dev, io.out[1]);
 	backend->memory.free(dev, (void *)(uintptr_t)io.in[0]);
+	free(places);
 	free(host);
 }
 

@@ -8,7 +8,7 @@
 #include "ff/philox.h"
 #include "ff/work.h"
 
-#define MAX_IN 2
+#define MAX_IN 3
 #define MAX_OUT 4
 #define LARGE UINT64_MAX /* stream of a trial with work for many threads */
 

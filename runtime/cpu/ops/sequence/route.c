@@ -31,10 +31,22 @@ FF_REAL_LOOP int32_t next_choice(
 	return best;
 }
 
+/* That place `p` has a slot of an expert. */
+static void write_slot(const struct route *k, const struct ff_kernel_io *io, int64_t sample,
+		int64_t p, int64_t e, int64_t slot)
+{
+	const struct ff_route *r = &k->r;
+	int64_t row = sample * r->places + p, slots = r->slots * r->experts;
+
+	if (r->index)
+		((int32_t *)io->out[1])[(sample * r->experts + e) * r->slots + slot] = (int32_t)p;
+	FF_REAL_CALL(k->type, ff_real_put, io->out[0],
+			r->index ? row * r->experts + e : row * slots + slot * r->experts + e, 1);
+}
+
 static void route_sample(const struct route *k, const struct ff_kernel_io *io, int64_t sample)
 {
 	const struct ff_route *r = &k->r;
-	int64_t slots = r->slots * r->experts;
 	int32_t *last = (int32_t *)ff_kernel_at(io, k->last) + sample * r->places;
 	int32_t *taken = (int32_t *)ff_kernel_at(io, k->taken) + sample * r->experts;
 
@@ -42,7 +54,7 @@ static void route_sample(const struct route *k, const struct ff_kernel_io *io, i
 	memset(taken, 0, (size_t)r->experts * sizeof(*taken));
 	for (int64_t choice = 0; choice < r->choices; choice++)
 		for (int64_t p = 0; p < r->places; p++) {
-			int64_t at = sample * r->sample + p * r->place, slot;
+			int64_t at = sample * r->sample + p * r->place;
 			int32_t e = choice && last[p] < 0 ? -1
 							  : FF_REAL_CALL(k->type, next_choice, r,
 									    io->in[0], at, last[p]);
@@ -50,10 +62,7 @@ static void route_sample(const struct route *k, const struct ff_kernel_io *io, i
 			last[p] = e;
 			if (e < 0 || taken[e] == r->slots)
 				continue;
-			slot = r->limited ? taken[e]++ : choice;
-			FF_REAL_CALL(k->type, ff_real_put, io->out[0],
-					(sample * r->places + p) * slots + slot * r->experts + e,
-					1);
+			write_slot(k, io, sample, p, e, r->limited ? taken[e]++ : choice);
 		}
 }
 
@@ -61,9 +70,12 @@ static int run(const struct ff_kernel *k, const struct ff_kernel_io *io, struct 
 {
 	const struct route *state = k->state;
 	const struct ff_route *r = &state->r;
-	int64_t n = r->samples * r->places * r->slots * r->experts;
+	int64_t n = r->samples * r->places * r->experts * (r->index ? 1 : r->slots);
+	int64_t all = r->samples * r->experts * r->slots;
 
 	(void)err;
+	if (r->index)
+		memset(io->out[1], 0xff, (size_t)all * sizeof(int32_t));
 	memset(io->out[0], 0, (size_t)(n * ff_dtype_bytes(state->type)));
 #pragma omp parallel for if (n >= FF_CPU_PARALLEL)
 	for (int64_t i = 0; i < r->samples; i++)

@@ -15,9 +15,10 @@ static int run(const struct ff_kernel *k, struct ff_stream *s, const struct ff_k
 {
 	const struct route *state = k->state;
 
-	return ff_kernel_launched(ff_launch_route(state->type, &state->r, io->in[0],
-						  ff_kernel_at(io, state->choice), io->out[0],
-						  ff_stream_queue(s)),
+	return ff_kernel_launched(
+			ff_launch_route(state->type, &state->r, io->in[0],
+					ff_kernel_at(io, state->choice), io->out[0],
+					state->r.index ? io->out[1] : NULL, ff_stream_queue(s)),
 			k, err);
 }
 

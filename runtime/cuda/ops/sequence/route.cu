@@ -9,7 +9,7 @@
 template <class T> FF_KERNEL void choose(struct ff_route r, const T *in, int32_t *choice, T *out)
 {
 	int64_t i = thread_index(), sample = i / r.places, place = i - sample * r.places;
-	int64_t slots = r.slots * r.experts;
+	int64_t slots = (r.index ? 1 : r.slots) * r.experts;
 	float bound = 0;
 	int32_t last = -1;
 
@@ -45,7 +45,8 @@ template <class T> FF_KERNEL void choose(struct ff_route r, const T *in, int32_t
 
 /* A thread has some of the choices, one behind the other; slots before them go to those of the
  * threads before it. */
-template <class T> FF_KERNEL void give(struct ff_route r, const int32_t *choice, T *out)
+template <class T>
+FF_KERNEL void give(struct ff_route r, const int32_t *choice, T *out, int32_t *places)
 {
 	FF_SHARED int32_t mine[BLOCK];
 	int64_t sample = blockIdx.x / r.experts, e = blockIdx.x - sample * r.experts;
@@ -59,31 +60,42 @@ template <class T> FF_KERNEL void give(struct ff_route r, const int32_t *choice,
 	__syncthreads();
 	for (unsigned i = 0; i < threadIdx.x; i++)
 		slot += mine[i];
-	for (int64_t i = first; i < end && slot < r.slots; i++)
-		if (choice[i] == e)
-			real_put(&out[((sample * r.places + i % r.places) * r.slots + slot++) *
-								 r.experts +
-						 e],
-					1);
+	for (int64_t i = first; i < end && slot < r.slots; i++) {
+		int64_t place = i % r.places, row = sample * r.places + place;
+
+		if (choice[i] != e)
+			continue;
+		if (places)
+			places[(sample * r.experts + e) * r.slots + slot] = (int32_t)place;
+		real_put(&out[places ? row * r.experts + e
+				     : (row * r.slots + slot) * r.experts + e],
+				1);
+		slot++;
+	}
 }
 
 template <class T>
-static cudaError_t launch(
-		const struct ff_route *r, const T *in, int32_t *choice, T *out, cudaStream_t s)
+static cudaError_t launch(const struct ff_route *r, const T *in, int32_t *choice, T *out,
+		int32_t *places, cudaStream_t s)
 {
-	cudaError_t code = ff_launch(choose<T>, blocks_of(r->samples * r->places), dim3(BLOCK), s,
-			*r, in, choice, out);
+	int64_t slots = r->samples * r->experts * r->slots;
+	cudaError_t code = cudaSuccess;
 
+	if (places)
+		code = cudaMemsetAsync(places, 0xff, (size_t)slots * sizeof(*places), s);
+	if (code == cudaSuccess)
+		code = ff_launch(choose<T>, blocks_of(r->samples * r->places), dim3(BLOCK), s, *r,
+				in, choice, out);
 	if (code != cudaSuccess || !r->samples || !r->limited)
 		return code;
 	return ff_launch(give<T>, dim3((unsigned)(r->samples * r->experts)), dim3(BLOCK), s, *r,
-			(const int32_t *)choice, out);
+			(const int32_t *)choice, out, places);
 }
 
 cudaError_t ff_launch_route(enum ff_dtype type, const struct ff_route *r, const void *in,
-		int32_t *choice, void *out, cudaStream_t s)
+		int32_t *choice, void *out, int32_t *places, cudaStream_t s)
 {
 	if (type == FF_BF16)
-		return launch(r, (const uint16_t *)in, choice, (uint16_t *)out, s);
-	return launch(r, (const float *)in, choice, (float *)out, s);
+		return launch(r, (const uint16_t *)in, choice, (uint16_t *)out, places, s);
+	return launch(r, (const float *)in, choice, (float *)out, places, s);
 }

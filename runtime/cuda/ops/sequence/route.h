@@ -10,9 +10,10 @@
 extern "C" {
 #endif
 
-/* `choice`: an int32 for every choice of every place, choices of a sample one behind the other. */
+/* `choice`: an int32 for every choice of every place, choices of a sample one behind the other.
+ * `places`: by index the second output. */
 cudaError_t ff_launch_route(enum ff_dtype type, const struct ff_route *r, const void *in,
-		int32_t *choice, void *out, cudaStream_t s);
+		int32_t *choice, void *out, int32_t *places, cudaStream_t s);
 
 #ifdef __cplusplus
 }
