@@ -9,6 +9,7 @@
 #include "layers.h"
 
 #define MAX_EXPERTS 256
+#define LEAST_SHARE 1e-9 /* of a place that no expert took */
 
 /* What the blocks of a network have in common. */
 struct blocks {
@@ -20,6 +21,7 @@ struct blocks {
 	int32_t dropout;                /* percent */
 	int32_t experts, choices,
 			capacity; /* of layers behind attention; no experts: one for all */
+	bool ones;                /* places go to slots by products with ones, not by index */
 };
 
 /* ---- layers ---- */
@@ -143,16 +145,28 @@ static uint32_t product(const struct blocks *b, const char *name, uint32_t left,
 	return ff_builder_add(b->n->builder, FF_OP_MATMUL, name, &a, in, 2);
 }
 
-/* Every expert's layer over its slots: a group of channels each. */
+/* Every expert's layer over its slots: a group of channels each.  By index slots lie as pixels. */
 static uint32_t each(const struct blocks *b, const char *name, uint32_t in, int32_t features)
 {
-	union ff_attrs a = ff_attrs_preset(FF_OP_CONV1D);
+	enum ff_op op = b->ones ? FF_OP_CONV1D : FF_OP_CONV2D;
+	union ff_attrs a = ff_attrs_preset(op);
 
 	a.conv.out_channels = b->experts * features;
-	a.conv.kernel[0] = 1;
+	a.conv.kernel[0] = a.conv.kernel[1] = 1;
 	a.conv.groups = b->experts;
 	a.conv.bias = 0;
-	return add_one(b, FF_OP_CONV1D, name, &a, in);
+	return add_one(b, op, name, &a, in);
+}
+
+/* What experts make of channels of their slots. */
+static uint32_t add_gated(const struct blocks *b, const char *p, uint32_t x)
+{
+	uint32_t gate = each(b, ff_layer_name("%s.gate", p).text, x, b->hidden);
+
+	gate = add_one(b, FF_OP_SILU, ff_layer_name("%s.silu", p).text, NULL, gate);
+	x = each(b, ff_layer_name("%s.up", p).text, x, b->hidden);
+	x = ff_layer_mul(b->n, ff_layer_name("%s.gated", p).text, gate, x);
+	return each(b, ff_layer_name("%s.down", p).text, x, b->width);
 }
 
 /* Of slots [batch, capacity experts, width] what the experts make, in their place. */
@@ -161,15 +175,10 @@ static uint32_t add_experts(const struct blocks *b, const char *p, uint32_t x)
 	union ff_attrs wide = {.reshape = {3, {0, b->capacity, -1}}};
 	union ff_attrs slots = {.reshape = {3, {0, b->capacity * b->experts, b->width}}};
 	union ff_attrs turned = {.transpose = {3, {0, 2, 1}}};
-	uint32_t gate;
 
 	x = add_one(b, FF_OP_RESHAPE, ff_layer_name("%s.slots", p).text, &wide, x);
 	x = add_one(b, FF_OP_TRANSPOSE, ff_layer_name("%s.lanes", p).text, &turned, x);
-	gate = each(b, ff_layer_name("%s.gate", p).text, x, b->hidden);
-	gate = add_one(b, FF_OP_SILU, ff_layer_name("%s.silu", p).text, NULL, gate);
-	x = each(b, ff_layer_name("%s.up", p).text, x, b->hidden);
-	x = ff_layer_mul(b->n, ff_layer_name("%s.gated", p).text, gate, x);
-	x = each(b, ff_layer_name("%s.down", p).text, x, b->width);
+	x = add_gated(b, p, x);
 	x = add_one(b, FF_OP_TRANSPOSE, ff_layer_name("%s.back", p).text, &turned, x);
 	return add_one(b, FF_OP_RESHAPE, ff_layer_name("%s.results", p).text, &slots, x);
 }
@@ -200,19 +209,15 @@ static uint32_t add_shares(const struct blocks *b, const char *p, uint32_t mask,
 	return add_one(b, FF_OP_RESHAPE, ff_layer_name("%s.shares", p).text, &line, x);
 }
 
-/* Places go to their experts' slots and results come back, weighed by the scores of those that
- * took the place; a place that no expert took gets nothing. */
-static uint32_t feed_experts(const struct blocks *b, const char *p, uint32_t in)
+/* Results of the slots that products with ones bring places to, and back, by share of the scores
+ * of those experts that took the place. */
+static uint32_t join_by_ones(const struct blocks *b, const char *p, uint32_t in, uint32_t scores)
 {
-	union ff_attrs a = ff_attrs_preset(FF_OP_LINEAR), least = ff_attrs_preset(FF_OP_CLIP);
-	union ff_attrs last = {.softmax = {2}}, route = {.route = {b->choices, b->capacity}};
-	uint32_t mask, scores, shares, x, both[2];
+	union ff_attrs least = ff_attrs_preset(FF_OP_CLIP);
+	union ff_attrs route = {.route = {b->choices, b->capacity}};
+	uint32_t mask, shares, x, both[2];
 
-	a.linear.out_features = b->experts;
-	a.linear.bias = 0;
-	least.unary.a = 1e-9;
-	x = add_one(b, FF_OP_LINEAR, ff_layer_name("%s.router", p).text, &a, in);
-	scores = add_one(b, FF_OP_SOFTMAX, ff_layer_name("%s.scores", p).text, &last, x);
+	least.unary.a = LEAST_SHARE;
 	mask = add_one(b, FF_OP_ROUTE, ff_layer_name("%s.route", p).text, &route, scores);
 	shares = add_shares(b, p, mask, scores);
 	x = add_experts(b, p, product(b, ff_layer_name("%s.taken", p).text, mask, in, true));
@@ -222,6 +227,46 @@ static uint32_t feed_experts(const struct blocks *b, const char *p, uint32_t in)
 	both[1] = add_one(b, FF_OP_CLIP, ff_layer_name("%s.some", p).text, &least, x);
 	return ff_builder_add(
 			b->n->builder, FF_OP_DIV, ff_layer_name("%s.mean", p).text, NULL, both, 2);
+}
+
+/* The same by index. */
+static uint32_t join_by_index(const struct blocks *b, const char *p, uint32_t in, uint32_t scores)
+{
+	union ff_attrs least = ff_attrs_preset(FF_OP_CLIP), sum = ff_attrs_preset(FF_OP_REDUCE_SUM);
+	union ff_attrs route = {.route = {b->choices, b->capacity, 1}};
+	uint32_t took, places, both[2], slots[2], x[3];
+
+	least.unary.a = LEAST_SHARE;
+	sum.reduce = (struct ff_reduce_attrs){.n_axes = 1, .axis = {2}, .keep = 1};
+	took = add_one(b, FF_OP_ROUTE, ff_layer_name("%s.route", p).text, &route, scores);
+	places = FF_PORT(took, 1);
+	both[0] = ff_layer_mul(b->n, ff_layer_name("%s.taken", p).text, scores, took);
+	both[1] = add_one(b, FF_OP_REDUCE_SUM, ff_layer_name("%s.sum", p).text, &sum, both[0]);
+	both[1] = add_one(b, FF_OP_CLIP, ff_layer_name("%s.some", p).text, &least, both[1]);
+	x[1] = ff_builder_add(b->n->builder, FF_OP_DIV, ff_layer_name("%s.shares", p).text, NULL,
+			both, 2);
+	slots[0] = in;
+	slots[1] = places;
+	x[0] = add_gated(b, p,
+			ff_builder_add(b->n->builder, FF_OP_DISPATCH,
+					ff_layer_name("%s.dispatch", p).text, NULL, slots, 2));
+	x[2] = places;
+	return ff_builder_add(b->n->builder, FF_OP_COMBINE, ff_layer_name("%s.combine", p).text,
+			NULL, x, 3);
+}
+
+/* Places go to their experts' slots and results come back, by share of the scores of those that
+ * took the place; a place that no expert took gets nothing. */
+static uint32_t feed_experts(const struct blocks *b, const char *p, uint32_t in)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_LINEAR), last = {.softmax = {2}};
+	uint32_t x;
+
+	a.linear.out_features = b->experts;
+	a.linear.bias = 0;
+	x = add_one(b, FF_OP_LINEAR, ff_layer_name("%s.router", p).text, &a, in);
+	x = add_one(b, FF_OP_SOFTMAX, ff_layer_name("%s.scores", p).text, &last, x);
+	return (b->ones ? join_by_ones : join_by_index)(b, p, in, x);
 }
 
 /* Norms before attention and layers. */
@@ -396,7 +441,7 @@ static void build_llama(const struct ff_zoo_net *n)
 const struct ff_zoo_row ff_zoo_llama = {"llama", "LLaMA 2, 7B: rotary, gated, RMS norms", 1,
 		llama_params, FF_ZOO_COUNT(llama_params), build_llama};
 
-enum { EXPERTS = HIDDEN + 1, CHOICES, CAPACITY };
+enum { EXPERTS = HIDDEN + 1, CHOICES, CAPACITY, DISPATCH };
 static const struct ff_zoo_param moe_params[] = {SIZES(32, 4096, 32, 4096, 32000),
 		SIZE("key_heads", "heads of keys and values", 8),
 		SIZE("hidden", "features of an expert's gated layer", 14336),
@@ -405,7 +450,9 @@ static const struct ff_zoo_param moe_params[] = {SIZES(32, 4096, 32, 4096, 32000
 		{"capacity",
 				"slots, in hundredths of those that all would need if each had its "
 				"share",
-				1, 100 * MAX_EXPERTS, 125, NULL}};
+				1, 100 * MAX_EXPERTS, 125, NULL},
+		{"dispatch", "how places get to slots: by index, or by products with ones", 0, 1, 0,
+				"index|ones"}};
 
 static void build_moe(const struct ff_zoo_net *n)
 {
@@ -424,6 +471,7 @@ static void build_moe(const struct ff_zoo_net *n)
 			.base = 1e6,
 			.experts = v[EXPERTS],
 			.choices = v[CHOICES],
+			.ones = v[DISPATCH],
 			.capacity = (int32_t)(slots < v[SEQUENCE] ? slots : v[SEQUENCE])};
 
 	add_words(&b);

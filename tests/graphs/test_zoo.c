@@ -250,17 +250,18 @@ static int64_t flops_of(const char *net, const char *form)
 	return sum;
 }
 
-/* What experts do to their slots: 5120 places, 2 choices, 125 %. */
+/* What experts do to their slots: 5120 places, 2 choices, 125 %; however places get there. */
 START_TEST(experts)
 {
+	static const char *const ways[] = {"dispatch=index", "dispatch=ones"};
 	struct ff_arena a;
 	struct ff_graph g;
 	int64_t sum = 0;
 
 	ff_arena_init(&a);
-	build(&(struct zoo_case){"moe", 1, {"layers=1", "sequence=5120"}, 0, 1}, &a, &g);
+	build(&(struct zoo_case){"moe", 1, {"layers=1", "sequence=5120", ways[_i]}, 0, 1}, &a, &g);
 	for (uint32_t i = 0; i < g.n_nodes; i++)
-		if (g.nodes[i].op == FF_OP_CONV1D)
+		if (g.nodes[i].op == FF_OP_CONV1D || g.nodes[i].op == FF_OP_CONV2D)
 			sum += g.nodes[i].flops_forward;
 	ck_assert_int_eq(sum, 2 * 3 * (int64_t)4096 * 14336 * 5120 * 2 * 5 / 4);
 	ff_arena_finish(&a);
@@ -394,7 +395,7 @@ static Suite *suite(void)
 	tcase_add_test(c, parameters);
 	tcase_add_test(c, flops);
 	tcase_add_test(c, recurrences);
-	tcase_add_test(c, experts);
+	tcase_add_loop_test(c, experts, 0, 2);
 	tcase_add_test(c, branches);
 	tcase_add_test(c, sizes);
 	tcase_add_test(c, bad);

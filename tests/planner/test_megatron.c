@@ -111,9 +111,10 @@ START_TEST(test_experts)
 
 	check_split(&g, &s, "block0.mlp.router", "", 1, 4, 1);
 	check_split(&g, &s, "block0.mlp.gate", "out_channel", 4, 1, 1);
-	check_split(&g, &s, "block0.mlp.gated", "axis1", 4, 1, 1);
+	check_split(&g, &s, "block0.mlp.gated", "channel", 4, 1, 1);
 	check_split(&g, &s, "block0.mlp.down", "out_channel", 4, 1, 1);
-	check_split(&g, &s, "block0.mlp.mean", "", 1, 4, 1);
+	check_split(&g, &s, "block0.mlp.dispatch", "", 1, 4, 1);
+	check_split(&g, &s, "block0.mlp.combine", "", 1, 4, 1);
 }
 END_TEST
 

@@ -89,7 +89,8 @@ static enum ff_dtype type_of(const struct ff_graph *g, const struct ff_node *n, 
 }
 
 /* What must cross the bus at least: what is made, and what that cannot be made without, but for
- * tables of which a part is read; backward gradients of what is made, at one end and the other. */
+ * tables of which a part is read, and rows of which slots take some, or places; backward gradients
+ * of what is made, at one end and the other. */
 static double least_bytes(const struct ff_work *w)
 {
 	const struct ff_node *n = w->node;
@@ -97,6 +98,12 @@ static double least_bytes(const struct ff_work *w)
 	bool lookup = ff_op_row(n->op)->flags & FF_OP_LOOKUP;
 	double bytes = bytes_of(&w->out[0], g->values[n->out].dtype);
 
+	if (n->op == FF_OP_DISPATCH && w->pass == FF_FORWARD)
+		return bytes + fmin(bytes, bytes_of(&w->in[0], type_of(g, n, 0)));
+	if (n->op == FF_OP_COMBINE && w->pass == FF_FORWARD)
+		return bytes + bytes_of(&w->in[0], type_of(g, n, 0)) *
+					       ff_region_size(&w->out[0], 1) /
+					       n->out_map[0].shape[1];
 	for (uint32_t i = 0; i < n->n_in; i++)
 		if (w->pass == FF_FORWARD ? !lookup : w->need_din[i] && !lookup)
 			bytes += bytes_of(&w->in[i], type_of(g, n, i));

@@ -66,7 +66,7 @@ def experts(w, p, x):
     took = route(None, {"choices": 2, "capacity": 4}, scores).unflatten(2, (-1, n)).sum(2)
     made = []
     for e in range(n):
-        gate, up, down = (w[f"{p}.{name}.weight"].unflatten(0, (n, -1))[e, :, :, 0]
+        gate, up, down = (w[f"{p}.{name}.weight"].flatten(2).unflatten(0, (n, -1))[e, :, :, 0]
                           for name in ("gate", "up", "down"))
         made.append(F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down))
     share = took * scores
@@ -100,8 +100,9 @@ NETS = [
     ("nmt", nmt, [*WORDS, "--set", "layers=2", "--set", "pieces=2"]),
     ("nmt", nmt, [*WORDS, "--set", "layers=1", "--set", "form=cells"]),
     # 4 slots for each of 3 experts: some places get one expert, some none
-    ("moe", moe, ["--batch", "4", "--set", "layers=2", "--set", "width=24", "--set", "heads=4",
+    *(("moe", moe, ["--batch", "4", "--set", "layers=2", "--set", "width=24", "--set", "heads=4",
                   "--set", "key_heads=2", "--set", "hidden=10", "--set", "sequence=7",
-                  "--set", "vocabulary=23", "--set", "experts=3", "--set", "capacity=80"]),
+                  "--set", "vocabulary=23", "--set", "experts=3", "--set", "capacity=80", "--set", f"dispatch={d}"])
+      for d in ("index", "ones")),
     ("dlrm", dlrm, ["--batch", "6", "--set", "tables=4", "--set", "rows=9", "--set", "features=5"]),
 ]
