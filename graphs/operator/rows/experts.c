@@ -101,12 +101,21 @@ static double bytes_of(const struct ff_work *w, const struct ff_region *r)
 	return (double)(ff_region_volume(r) * ff_dtype_bytes(ff_work_type(w)));
 }
 
+/* Rows are found by index and written once in both directions: nothing is scattered. */
+static struct ff_kernel_shape lookup(const struct ff_work *w)
+{
+	struct ff_kernel_shape s = ff_kernel_of_bytes(w, FF_KERNEL_LOOKUP);
+
+	s.back = false;
+	return s;
+}
+
 /* Of the rows at most as many are read as there are slots. */
 static uint32_t kernels_dispatch(const struct ff_work *w, struct ff_kernel_shape *ret)
 {
 	double rows = bytes_of(w, &w->in[0]), slots = bytes_of(w, &w->out[0]);
 
-	*ret = ff_kernel_of_bytes(w, FF_KERNEL_LOOKUP);
+	*ret = lookup(w);
 	if (w->pass == FF_FORWARD && rows > slots)
 		ret->bytes -= rows - slots;
 	return 1;
@@ -202,7 +211,7 @@ static uint32_t kernels_combine(const struct ff_work *w, struct ff_kernel_shape 
 {
 	double share = (double)ff_region_size(&w->out[0], 1) / w->node->out_map[0].shape[1];
 
-	*ret = ff_kernel_of_bytes(w, FF_KERNEL_LOOKUP);
+	*ret = lookup(w);
 	ret->bytes -= (1 - share) * bytes_of(w, &w->in[0]);
 	return 1;
 }
