@@ -8,9 +8,10 @@ Each case is one of ffzoo's networks with a drawn batch, on one to eight nodes o
 along, or one of few devices a node behind a slow network.  --draw begins another series.
 Searches of more and more proposals tell how many take about --seconds of processor time; all seeds then make that
 many, so that other work on the computer changes no plan.
-A line a case, in Markdown: the case, its proposals, the step of each seed, by how much they differ, the best of the
-grid by hand where that is found in --hand seconds (marked with "!" if a seed is slower), and the longest processor
-time and most memory of a search.  At the end: how many cases are within 2 %.
+A line a case, in Markdown: the case, its proposals, the step of each seed (before a simpler plan within 1 % is
+preferred), by how much they differ, the best of the grid by hand where that is found in --hand seconds (marked with "!"
+if a seed is slower), and the longest processor time and most memory of a search.  At the end: how many cases are within
+2 %.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -96,7 +97,7 @@ def measure(args, drawn, folder):
         found, error, cpu_s, most_bytes = one(row["proposals"], seed)
         row["cpu_s"], row["bytes"] = max(row["cpu_s"], cpu_s), max(row["bytes"], most_bytes)
         if found:
-            row["seeds_us"].append(found["predicted_us"])
+            row["seeds_us"].append(found.get("irregular_us") or found["predicted_us"])
         else:
             row["error"] = error
     row["hand_us"], row["hand"] = by_hand(base, folder, args.hand)
