@@ -47,13 +47,13 @@ struct ff_framework {
 	double gradient_passes;
 	const double *attention; /* numbers of its own kernel for 16 bits; NULL: the model's */
 	double passes;           /* over all scores beside softmax and dropout: scaled, masked */
-	/* The loss is several kernels in float32: bytes of logits that they read and write, of
-	 * each, forward and backward; 0: it is one kernel each way, and one for its statistics. */
-	double loss[2];
-	/* Of 16 bits, so are norms by the root mean square and rotations: bytes an element. */
-	double rms_norm[2], rope[2];
-	/* Of all types layer norms, and then gelus by tanh are, too. */
-	double layer_norm[2];
+	/* What is several kernels in float32: bytes that they read and write for an element,
+	 * forward and backward; 0: it is one kernel each way. */
+	struct ff_framework_written {
+		double loss[2];              /* one more for its statistics else */
+		double rms_norm[2], rope[2]; /* of 16 bits alone */
+		double layer_norm[2];        /* then gelus are written out by tanh, too */
+	} written;
 	bool wide; /* of 16 bits, layer norms and sums are of float32 */
 };
 

@@ -22,7 +22,7 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
 #define PYTORCH                                                                                    \
 	.hosts.operator_us = 59, .hosts.calls = true, .products = true, .copies = true,            \
 	.sums = true, .hands_on = true, .gelus = true, .tf32_convolutions = true,                  \
-	.channels_first = {true, true}, .passes = 4, .rms_norm = {36, 80}, .rope = {20, 20}
+	.channels_first = {true, true}, .passes = 4, .written.rms_norm = {36, 80}, .written.rope = {20, 20}
 #define EXAMPLES                                                                                   \
 	.hosts.operator_us = 59, .hosts.calls = true, .times = 1.13, .products = true,             \
 	.copies = true, .sums = true, .hands_on = true, .interacts = true, .pads = true,           \
@@ -79,9 +79,9 @@ static const struct ff_framework rows[] = {
 				.tf32_convolutions = true,
 				.channels_first = {true, true},
 				.attention = triton,
-				.loss = {18, 22},
-				.rms_norm = {36, 80},
-				.rope = {20, 20}},
+				.written.loss = {18, 22},
+				.written.rms_norm = {36, 80},
+				.written.rope = {20, 20}},
 		{.name = "megatron",
 				.summary = "Megatron-DeepSpeed",
 				.hosts.operator_us = 73,
@@ -95,7 +95,7 @@ static const struct ff_framework rows[] = {
 				.sums = true,
 				.hands_on = true,
 				.drops = true,
-				.loss = {38, 14}},
+				.written.loss = {38, 14}},
 		{.name = "megatron-core",
 				.summary = "Megatron-LM with Transformer Engine",
 				.hosts.operator_us = 73, /* as they are Megatron-DeepSpeed's */
@@ -104,7 +104,7 @@ static const struct ff_framework rows[] = {
 				.adds = true,
 				.beside = true,
 				.drops = true,
-				.loss = {38, 14}},
+				.written.loss = {38, 14}},
 		{.name = "examples",
 				.summary = "NVIDIA's DeepLearningExamples",
 				EXAMPLES,
@@ -123,7 +123,7 @@ static const struct ff_framework rows[] = {
 				EXAMPLES,
 				.channels_first = {true, false},
 				.wide = true,
-				.layer_norm = {60, 160}},
+				.written.layer_norm = {60, 160}},
 		{.name = "examples-xla",
 				.summary = "by XLA",
 				EXAMPLES,
@@ -309,7 +309,7 @@ static struct ff_kernel_shape one_by_one(const struct ff_work *w, const double b
 static uint32_t losses(
 		const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *ret)
 {
-	ret[0] = one_by_one(w, f->loss);
+	ret[0] = one_by_one(w, f->written.loss);
 	return ff_op_row(w->node->op)->flags & FF_OP_LOSS ? 1 : 0;
 }
 
@@ -317,9 +317,9 @@ static uint32_t losses(
 static const double *written_out(const struct ff_framework *f, const struct ff_work *w)
 {
 	bool narrow = ff_dtype_bytes(ff_work_type(w)) < 4;
-	const double *bytes = w->node->op == FF_OP_LAYER_NORM           ? f->layer_norm
-			      : w->node->op == FF_OP_RMS_NORM && narrow ? f->rms_norm
-			      : w->node->op == FF_OP_ROPE && narrow     ? f->rope
+	const double *bytes = w->node->op == FF_OP_LAYER_NORM           ? f->written.layer_norm
+			      : w->node->op == FF_OP_RMS_NORM && narrow ? f->written.rms_norm
+			      : w->node->op == FF_OP_ROPE && narrow     ? f->written.rope
 									: NULL;
 
 	return bytes && bytes[0] > 0 ? bytes : NULL;
@@ -353,9 +353,9 @@ static uint32_t gelus(
 {
 	const double *elements = gelu_elements[w->pass == FF_BACKWARD];
 	double each = (double)(ff_region_volume(&w->out[0]) *
-			       (f->layer_norm[0] > 0 ? FF_F32_BYTES
-						     : ff_dtype_bytes(ff_work_type(w))));
-	bool tanh = f->layer_norm[0] > 0 || (f->gelus && w->node->attrs.unary.form != 0);
+			       (f->written.layer_norm[0] > 0 ? FF_F32_BYTES
+							     : ff_dtype_bytes(ff_work_type(w))));
+	bool tanh = f->written.layer_norm[0] > 0 || (f->gelus && w->node->attrs.unary.form != 0);
 	uint32_t n = 0;
 
 	if (w->node->op != FF_OP_GELU || !tanh)
@@ -517,7 +517,7 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 	uint32_t n_own = ff_work_kernels(w, own), place = ff_framework_place(f, w), n = 0;
 	const double *bytes = written_out(f, w);
 
-	if (f->loss[0] > 0 && n_own == 1 && is_loss(w))
+	if (f->written.loss[0] > 0 && n_own == 1 && is_loss(w))
 		return losses(f, w, ret);
 	if (bytes && n_own > 0) {
 		ret[0] = one_by_one(w, bytes);
