@@ -25,7 +25,7 @@ static void fill(const struct ff_work *w, const struct ff_operand *rows,
 		const struct ff_region *row, const struct ff_operand *slots,
 		const struct ff_region *slot, uint32_t index, struct ff_slots *ret)
 {
-	const struct ff_region *at = &w->in[index];
+	const struct ff_region *at = &w->in[index], *table = &w->out[1];
 	int64_t features = rows->shape[2];
 
 	*ret = (struct ff_slots){.samples = ff_region_size(row, 0),
@@ -34,6 +34,8 @@ static void fill(const struct ff_work *w, const struct ff_operand *rows,
 			.places = ff_region_size(row, 1),
 			.first = row->lo[1],
 			.features = features,
+			.columns = ff_region_size(table, 2),
+			.column = at->lo[1] - table->lo[2],
 			.row = strides(rows, row),
 			.side = sides(slots, slot, features),
 			.index = strides(&w->node->in_map[index], at)};

@@ -15,9 +15,11 @@ struct ff_slot_sides {
 
 /* Rows of places, and those of slots: features each.  Indices count the places of a sample, of
  * which the part has those from `first` on.  By sample, place and expert, which lie so, a table
- * says which slot the place has, or -1: an expert takes a place once. */
+ * says which of the part's slots the place has, or -1: an expert takes a place once.  Of its
+ * `columns` the part's experts have those from `column` on. */
 struct ff_slots {
 	int64_t samples, experts, slots, places, first, features;
+	int64_t columns, column;
 	struct ff_slot_rows row;
 	struct ff_slot_sides side;
 	struct ff_slot_rows index; /* sample, expert, slot */

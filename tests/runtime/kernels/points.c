@@ -472,7 +472,8 @@ static void define_dispatch(struct trial *t, const int32_t *at)
 
 	if (place < 0)
 		return;
-	t->out[1][index_of(&n->out_map[1], (int32_t[]){at[0], place, at[1]})] = at[2];
+	t->out[1][index_of(&n->out_map[1], (int32_t[]){at[0], place, at[1]})] =
+			at[2] - t->work.box.lo[2];
 	for (int32_t w = 0; w < width; w++) {
 		const int32_t slot[] = {at[0], at[1] * width + w, at[2], 0};
 		int64_t i = index_of(&n->in_map[0], (int32_t[]){at[0], place, w});

@@ -53,13 +53,13 @@ static void list_slots(const struct ff_slots *s, const int32_t *places, int32_t 
 {
 	int64_t n = s->samples * s->experts * s->slots;
 
-	memset(table, 0xff, (size_t)(s->samples * s->places * s->experts) * sizeof(*table));
+	memset(table, 0xff, (size_t)(s->samples * s->places * s->columns) * sizeof(*table));
 	for (int64_t i = 0; i < n; i++) {
 		struct slot at = slot_at(s, i);
 		int64_t p = place_of(s, places, at);
 
 		if (p >= 0)
-			table[(at.sample * s->places + p) * s->experts + at.expert] =
+			table[(at.sample * s->places + p) * s->columns + s->column + at.expert] =
 					(int32_t)at.slot;
 	}
 }
@@ -90,7 +90,7 @@ FF_REAL_LOOP void add_slots(enum ff_dtype type, const struct ff_slots *s, const 
 
 		memset(sum, 0, sizeof(sum));
 		for (int64_t e = 0; e < s->experts; e++) {
-			int32_t k = table[i * s->experts + e];
+			int32_t k = table[i * s->columns + s->column + e];
 			int64_t from = k < 0 ? 0 : locate(s, (struct slot){sample, e, k});
 			float share = 1;
 
@@ -202,7 +202,7 @@ FF_REAL_LOOP void share_gradients(enum ff_dtype type, const struct ff_slots *s,
 	int64_t row = locate_row(s, sample, place);
 
 	for (int64_t e = 0; e < s->experts; e++) {
-		int32_t k = table[i * s->experts + e];
+		int32_t k = table[i * s->columns + s->column + e];
 		int64_t at = k < 0 ? 0 : locate(s, (struct slot){sample, e, k});
 		float sum = 0;
 

@@ -78,7 +78,7 @@ FF_KERNEL void list(struct rowwise r, const int32_t *places, int32_t *table)
 	at = spot_of(r, i, 1);
 	place = place_of(r.s, places, at.outer, at.middle, at.inner);
 	if (place >= 0)
-		table[(at.outer * r.s.places + place) * r.s.experts + at.middle] =
+		table[(at.outer * r.s.places + place) * r.s.columns + r.s.column + at.middle] =
 				(int32_t)at.inner;
 }
 
@@ -118,7 +118,7 @@ FF_KERNEL void add(struct rowwise r, const int32_t *table, const T *slots, const
 	if (i >= r.threads)
 		return;
 	at = spot_of(r, i, N);
-	table += (at.outer * r.s.places + at.inner) * r.s.experts;
+	table += (at.outer * r.s.places + at.inner) * r.s.columns + r.s.column;
 	for (int64_t e = 0; e < r.s.experts; e++) {
 		int32_t slot = table[e];
 		float share = 1;
@@ -150,7 +150,7 @@ FF_KERNEL void agree(
 	if (sample >= s.samples)
 		return;
 	for (int64_t e = 0; e < s.experts; e++) {
-		int32_t slot = table[i * s.experts + e];
+		int32_t slot = table[i * s.columns + s.column + e];
 		int64_t at = slot_offset(s, sample, e, slot);
 		float sum = 0;
 
@@ -206,7 +206,7 @@ static cudaError_t launch_agree(const struct ff_slots *p, const int32_t *table, 
 cudaError_t ff_launch_slot_table(
 		const struct ff_slots *p, const int32_t *places, int32_t *table, cudaStream_t s)
 {
-	int64_t n = p->samples * p->places * p->experts;
+	int64_t n = p->samples * p->places * p->columns;
 	struct rowwise r = rowwise_of(p, 1, p->experts, p->slots);
 	cudaError_t code = cudaMemsetAsync(table, 0xff, (size_t)n * sizeof(*table), s);
 
