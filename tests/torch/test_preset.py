@@ -264,8 +264,31 @@ def buffers_of_layers():
             "and stays where ffrun is told so", [done.stderr])
 
 
+def padding_by_name():
+    """As exporters of other frameworks than PyTorch write it, and biases of two axes."""
+    def layers(conv, pool, bias):
+        nodes = [onnx.node("Conv", ["x", "a.weight"], ["c"], strides=[2, 2], **conv),
+                 onnx.node("MaxPool", ["c"], ["m"], kernel_shape=[3, 3], strides=[1, 2], **pool),
+                 onnx.node("AveragePool", ["m"], ["p"], kernel_shape=[2, 3], **pool),
+                 onnx.node("ReduceMean", ["p", "axes"], ["mean"], keepdims=0),
+                 onnx.node("Gemm", ["mean", "fc.weight", "fc.bias"], ["y"], transB=1)]
+        return Imported(image_model(nodes, {"a.weight": draw(4, 3, 3, 5), **ENDS, "fc.bias": bias}))
+
+    for name, wide, pools in (("SAME_UPPER", [0, 1, 1, 2], ([1, 0, 1, 1], [0, 1, 1, 1])),
+                              ("SAME_LOWER", [1, 2, 0, 1], ([1, 1, 1, 0], [1, 1, 0, 1]))):
+        got = layers({"auto_pad": name}, {"auto_pad": name}, draw(1, 5))
+        nodes = {n["op"]: n for n in got.graph.get("nodes", [])}
+        pads = [n["pad"] for n in got.graph.get("nodes", []) if "pad" in n]
+        tap.say(got.good and pads[:3] == [wide, *pools], f"padding {name}", [*got.notes, pads])
+        tap.say(got.good and got.weights["fc.bias"].shape == (5,) and nodes["linear"]["bias"],
+                "a bias of one row", got.notes)
+    got = layers({"auto_pad": "SAME_UPPER"}, {"auto_pad": "SAME"}, draw(1, 5))
+    tap.say(not got.good and got.says("auto_pad is not supported"), "and no other", got.notes)
+
+
 attention()
 folded_norms()
+padding_by_name()
 what_is_not_said()
 buffers_of_layers()
 tap.end()

@@ -28,9 +28,41 @@ static int read_axes(struct ff_import *im, const Onnx__NodeProto *n, const char 
 	return FF_OK;
 }
 
+/* What moves along the axes; `outward`: its output is the larger. */
+struct window {
+	const int32_t *kernel, *stride, *dilation;
+	bool outward;
+};
+
+/* As many windows as strides begin in the image; an odd zero is behind it, with SAME_LOWER before.
+ */
+static int same_pads(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		uint32_t axes, const struct window *w, int32_t ret[2][FF_MAX_SPATIAL])
+{
+	bool lower = ff_onnx_is(n, "auto_pad", "SAME_LOWER");
+
+	if (w->outward || in->pad[0] || in->pad[1] ||
+			(!lower && !ff_onnx_is(n, "auto_pad", "SAME_UPPER")))
+		return ff_import_fail(im, n, "this auto_pad is not supported here, pads are");
+	for (uint32_t k = 0; k < axes; k++) {
+		int64_t size = in->shape[2 + k], stride = w->stride[k];
+		int64_t span = (int64_t)w->dilation[k] * (w->kernel[k] - 1) + 1, zeros;
+
+		if (stride < 1)
+			return ff_import_fail(im, n, "strides of %" PRId64, stride);
+		zeros = ((size + stride - 1) / stride - 1) * stride + span - size;
+		if (zeros > INT32_MAX)
+			return ff_import_fail(im, n, "padding of %" PRId64, zeros);
+		zeros = zeros > 0 ? zeros : 0;
+		ret[lower][k] = (int32_t)(zeros / 2);
+		ret[!lower][k] = (int32_t)(zeros - zeros / 2);
+	}
+	return FF_OK;
+}
+
 /* Padding before and behind; with what a node before left to this one. */
 static int read_pads(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
-		uint32_t axes, int32_t ret[2][FF_MAX_SPATIAL])
+		uint32_t axes, const struct window *w, int32_t ret[2][FF_MAX_SPATIAL])
 {
 	const Onnx__AttributeProto *a = ff_onnx_attr(n, "pads");
 
@@ -38,7 +70,7 @@ static int read_pads(struct ff_import *im, const Onnx__NodeProto *n, const struc
 		ret[0][k] = ret[1][k] = in->pad[k];
 	if (ff_onnx_attr(n, "auto_pad") && !ff_onnx_is(n, "auto_pad", "NOTSET") &&
 			!ff_onnx_is(n, "auto_pad", "VALID"))
-		return ff_import_fail(im, n, "auto_pad is not supported");
+		return same_pads(im, n, in, axes, w, ret);
 	if (!a)
 		return FF_OK;
 	if (a->n_ints != (size_t)2 * axes)
@@ -112,10 +144,16 @@ int ff_onnx_pad(struct ff_import *im, const Onnx__NodeProto *n)
 static int claim_bias(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *bias, int64_t outputs, const char **ret)
 {
-	if (bias->n != outputs || bias->rank > 1)
-		return ff_import_fail(im, n, "a bias of %" PRId64 " elements, expected %" PRId64,
-				bias->n, outputs);
-	return ff_emit_param(im, n, bias, false, ret);
+	struct ff_constant row = *bias;
+
+	if (bias->n != outputs || (bias->rank && bias->shape[bias->rank - 1] != outputs))
+		return ff_import_fail(im, n,
+				"a bias of %u axes and %" PRId64 " elements, expected %" PRId64
+				" in a row",
+				bias->rank, bias->n, outputs);
+	row.rank = 1;
+	row.shape[0] = outputs;
+	return ff_emit_param(im, n, &row, false, ret);
 }
 
 /* A weight and, where input `bias` is there, a vector of `outputs` elements: names in e->params,
@@ -162,6 +200,7 @@ static int convolution(struct ff_import *im, const Onnx__NodeProto *n, enum ff_o
 {
 	union ff_attrs a = ff_attrs_preset(first);
 	bool transposed = first == FF_OP_CONV_TRANSPOSE1D;
+	const struct window w = {a.conv.kernel, a.conv.stride, a.conv.dilation, transposed};
 	struct ff_emit e = {.attrs = &a, .n_in = 1};
 	const struct ff_constant *weight, *bias = NULL;
 	struct ff_onnx_value *in;
@@ -180,16 +219,16 @@ static int convolution(struct ff_import *im, const Onnx__NodeProto *n, enum ff_o
 	if (weight->rank != in->rank)
 		return ff_import_fail(
 				im, n, "a weight of %u axes, expected %u", weight->rank, in->rank);
+	for (uint32_t k = 0; k < axes; k++)
+		a.conv.kernel[k] = (int32_t)weight->shape[2 + k];
 	if ((code = read_axes(im, n, "strides", axes, 1, a.conv.stride)) < 0 ||
 			(code = read_axes(im, n, "dilations", axes, 1, a.conv.dilation)) < 0 ||
 			(code = read_axes(im, n, "output_padding", axes, 0, a.conv.output_pad)) <
 					0 ||
-			(code = read_pads(im, n, in, axes, a.conv.pad)) < 0 ||
+			(code = read_pads(im, n, in, axes, &w, a.conv.pad)) < 0 ||
 			(code = read_channels(im, n, weight, transposed, &a.conv)) < 0 ||
 			(code = claim(im, n, weight, false, a.conv.out_channels, bias, &e)) < 0)
 		return code;
-	for (uint32_t k = 0; k < axes; k++)
-		a.conv.kernel[k] = (int32_t)weight->shape[2 + k];
 	a.conv.bias = bias != NULL;
 	e.in[0] = *in;
 	return ff_emit_as(im, n, &e);
@@ -363,6 +402,7 @@ static int pool(struct ff_import *im, const Onnx__NodeProto *n, enum ff_pool_mod
 	union ff_attrs a = ff_attrs_preset(FF_OP_POOL1D);
 	struct ff_emit e = {.attrs = &a, .n_in = 1};
 	int32_t dilation[FF_MAX_SPATIAL];
+	const struct window w = {a.pool.kernel, a.pool.stride, dilation, false};
 	struct ff_onnx_value *in;
 	uint32_t axes;
 	int code;
@@ -374,7 +414,7 @@ static int pool(struct ff_import *im, const Onnx__NodeProto *n, enum ff_pool_mod
 	if ((code = read_axes(im, n, "kernel_shape", axes, 0, a.pool.kernel)) < 0 ||
 			(code = read_axes(im, n, "strides", axes, 1, a.pool.stride)) < 0 ||
 			(code = read_axes(im, n, "dilations", axes, 1, dilation)) < 0 ||
-			(code = read_pads(im, n, in, axes, a.pool.pad)) < 0 ||
+			(code = read_pads(im, n, in, axes, &w, a.pool.pad)) < 0 ||
 			(mode == FF_POOL_AVG && (code = count_pad(im, n, in, axes, &a.pool)) < 0))
 		return code;
 	for (uint32_t k = 0; k < axes; k++)
