@@ -295,6 +295,8 @@ static bool is_preset(const struct ff_attr_row *r, union ff_attrs *attrs)
 {
 	if (r->type == FF_ATTR_REAL)
 		return *real_at(r, attrs) == r->preset;
+	if (r->type == FF_ATTR_LIST)
+		return !list_at(r, attrs)->n;
 	return ints_at(r, attrs)[0] == (int32_t)r->preset;
 }
 
@@ -352,7 +354,7 @@ static bool in_range(const struct ff_attr_row *r, double v)
 
 static bool list_in_range(const struct ff_attr_row *r, const struct ff_numbers *l)
 {
-	bool fits = l->n > 0;
+	bool fits = l->n > 0 || r->later;
 
 	for (int64_t i = 0; fits && i < l->n; i++)
 		fits = in_range(r, l->at[i]);

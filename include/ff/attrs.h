@@ -11,10 +11,20 @@
 #define FF_MAX_SPATIAL                                                                             \
 	3 /* axes that windows go along: depth, height, width, or the last of those */
 
-/* Typed attributes; of those with a number for each spatial axis, as many count as there are. */
+/* Numbers, as many as a file has. */
+struct ff_numbers {
+	int64_t n;
+	const double *at;
+};
+/* Typed attributes; of those with a number for each spatial axis, as many count as there are.
+ * sums: no numbers, or the input has one number a sample, the same for all: what the elements of
+ * input `of` (of the graph's, from 0) add up to in the whole batch.  Real numbers count for
+ * themselves, times sums[0]; of integers there are runs, of how many classes each counts for how
+ * much. */
 struct ff_input_attrs {
 	int32_t rank, shape[FF_MAX_RANK];
-	int32_t dtype, classes;
+	int32_t dtype, classes, of;
+	struct ff_numbers sums;
 };
 /* pad: before the first element, behind the last one; of a transposed one, taken away there, and
  * output_pad: added behind. */
@@ -56,11 +66,6 @@ struct ff_pad_attrs { /* by axis, samples too, of which there are none; negative
 /* Of an input, or of a parameter that has the shape `own`; rank 0: none. */
 struct ff_expand_attrs {
 	int32_t rank, shape[FF_MAX_RANK], own_rank, own[FF_MAX_RANK];
-};
-/* Numbers, as many as a file has. */
-struct ff_numbers {
-	int64_t n;
-	const double *at;
 };
 struct ff_gather_attrs {
 	int32_t axis;
@@ -189,8 +194,8 @@ struct ff_attr_row {
 	int of_batch;        /* SHAPE: where the first is the number of samples, it stays that */
 	int in_key;          /* part of the cost key: changes the kernel beyond what the shapes say;
 			      * FF_KEY_UNLESS_PRESET: INT, where it is not the preset */
-	int later; /* INT, BOOL, CHOICE, REAL: came later; not written where it is the preset, so
-		    * that hashes of older graphs stay what they were */
+	int later; /* INT, BOOL, CHOICE, REAL, LIST: came later; not written where it is the preset,
+		    * so that hashes of older graphs stay what they were */
 };
 
 #endif

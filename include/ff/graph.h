@@ -132,6 +132,14 @@ static inline bool ff_node_is_source(const struct ff_graph *g, uint32_t node)
 {
 	return ff_op_flags_of(g, node) & FF_OP_SOURCE;
 }
+/* Among the first `n` nodes the input that has `place` inputs before it; FF_NONE: there is none. */
+static inline uint32_t ff_graph_source(const struct ff_graph *g, uint32_t n, uint32_t place)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (ff_node_is_source(g, i) && !place--)
+			return i;
+	return FF_NONE;
+}
 static inline bool ff_node_is_parameter(const struct ff_graph *g, uint32_t node)
 {
 	return ff_op_flags_of(g, node) & FF_OP_UPDATE;

@@ -204,6 +204,69 @@ int ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step, int6
 	return code;
 }
 
+/* ---- what a batch adds up to ---- */
+
+/* What an integer counts for. */
+static double of_runs(const struct ff_numbers *runs, int32_t at)
+{
+	for (int64_t i = 0; i < runs->n && at >= 0; i += 2) {
+		if (at < runs->at[i])
+			return runs->at[i + 1];
+		at -= (int32_t)runs->at[i];
+	}
+	return 0;
+}
+
+/* Of one sample.  The lock is held. */
+static int add_sample(const struct ff_dataset *d, const struct ff_pick *p,
+		const struct ff_numbers *sums, double *sum, struct ff_error *err)
+{
+	const struct ff_field *f = &d->fields.field[p->field];
+	struct ff_source *s = d->source;
+	int32_t label[LINE];
+	float value[LINE];
+
+	for (int64_t k = 0; k < f->elements; k += LINE) {
+		int32_t some = f->elements - k < LINE ? (int32_t)(f->elements - k) : LINE;
+		int code = f->whole ? s->wholes(s, p, k, some, label, 1, err)
+				    : s->reals(s, p, k, some, value, 1, err);
+
+		if (code < 0)
+			return code;
+		for (int32_t i = 0; i < some; i++)
+			*sum += f->whole          ? of_runs(sums, label[i])
+				: isnan(value[i]) ? 0
+						  : (double)value[i] * sums->at[0];
+	}
+	return FF_OK;
+}
+
+/* Every sample of `region` has the same. */
+static int fill_sum(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
+		const struct ff_region *region, void *shard, struct ff_error *err)
+{
+	const struct ff_input_attrs *a = &d->graph->nodes[node].attrs.input;
+	uint32_t of = ff_graph_source(d->graph, node, (uint32_t)a->of);
+	struct ff_pick p = {.field = (uint32_t)(field_of(d, of) - d->fields.field), .train = train};
+	enum ff_dtype type = d->graph->values[d->graph->nodes[node].out].dtype;
+	double sum = 0;
+	int code = FF_OK;
+
+	pthread_mutex_lock(d->lock);
+	for (int32_t row = 0; row < (int32_t)d->batch && code == FF_OK; row++) {
+		p.sample = sample_at(d, train, step, row);
+		if (p.sample >= 0)
+			code = add_sample(d, &p, &a->sums, &sum, err);
+	}
+	pthread_mutex_unlock(d->lock);
+	for (int32_t i = 0; i < ff_region_size(region, 0) && code == FF_OK; i++)
+		if (type == FF_F32)
+			((float *)shard)[i] = (float)sum;
+		else
+			((uint16_t *)shard)[i] = ff_bf16_from_f32((float)sum);
+	return code;
+}
+
 /* ---- what tells data sets apart ---- */
 
 /* Of one sample, all fields.  The lock is held. */
@@ -379,6 +442,8 @@ int ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint3
 
 	if (!ff_region_volume(region))
 		return FF_OK;
+	if (d->graph->nodes[node].attrs.input.sums.n)
+		return fill_sum(d, train, step, node, region, shard, err);
 	f.field = field_of(d, node);
 	f.pick = (struct ff_pick){(uint32_t)(f.field - d->fields.field), train, 0};
 	ff_region_strides(v->order, region, f.stride);

@@ -78,7 +78,7 @@ int ff_fields_of(const struct ff_graph *g, struct ff_arena *a, struct ff_fields 
 	if (!ret->field)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		if (!ff_node_is_source(g, i))
+		if (!ff_node_is_source(g, i) || g->nodes[i].attrs.input.sums.n)
 			continue;
 		if ((code = describe(g, i, &ret->field[ret->n], err)) < 0)
 			return code;

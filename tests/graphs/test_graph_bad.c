@@ -23,6 +23,8 @@
 	RELU(in, in "r") RELU(in "r", in "rr") RELU(in "rr", in "rrr") RELU(in "rrr", in R4)
 #define GRAPH(nodes)                                                                               \
 	"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"nodes\":[" nodes "]}"
+#define SUMS(of, runs)                                                                             \
+	"{\"name\":\"s\",\"op\":\"input\",\"shape\":[4],\"of\":" of ",\"sums\":[" runs "]}"
 /* x, then a node "n", then flatten, linear, loss */
 #define AROUND(node)                                                                               \
 	GRAPH(X "," Y "," node "," NODE("f", "reshape", "\"n\"", ",\"shape\":[0,-1]") TAIL("f"))
@@ -162,6 +164,18 @@ static const struct bad inputs[] = {
 				"float32|int32"},
 		{INPUT(",\"shape\":[4,2],\"dtype\":\"int32\""), "nodes[0]", "classes"},
 		{INPUT(",\"shape\":[4,2],\"classes\":3"), "nodes[0]", "int32"},
+		{INPUT(",\"shape\":[4],\"sums\":[1]"), "nodes[0]",
+				"\"of\" is 0, expected the place of an"},
+		{GRAPH(X "," Y "," SUMS("3", "5,1")), "nodes[2]", "\"of\" is 3"},
+		{GRAPH(X "," Y "," SUMS("1", "4,1")), "nodes[2]", "\"sums\" of y must be runs"},
+		{GRAPH(X "," Y "," SUMS("1", "4,1,1")), "nodes[2]", "\"sums\" of y must be runs"},
+		{GRAPH(X "," Y "," SUMS("0", "1,2")), "nodes[2]",
+				"\"sums\" of x must be one number"},
+		{GRAPH(X "," Y "," SUMS("1", "5,1") "," NODE("f", "reshape", "\"x\"",
+				 ",\"shape\":[4,-1]") "," NODE("l", "linear", "\"f\"",
+				 ",\"out_features\":1") "," NODE("r", "reshape", "\"l\"",
+				 ",\"shape\":[4]") "," NODE("z", "mean", "\"r\",\"s\"", "")),
+				"nodes[6]", "expected targets of the data set"},
 		{INPUT(",\"shape\":[4,2],\"dtype\":\"int32\",\"classes\":3"), "nodes[2]",
 				"is int32, expected float32"},
 		{INPUT(",\"shape\":[5,2]"), "nodes[1]",

@@ -8,6 +8,7 @@
 
 #include "ff/builder.h"
 #include "ff/dataset.h"
+#include "ff/graph_file.h"
 #include "ff/philox.h"
 #include "kernels/box_points.h"
 
@@ -157,6 +158,63 @@ START_TEST(sequences)
 }
 END_TEST
 
+/* Losses by what a batch's labels and targets weigh. */
+static const char weighed[] =
+		"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"weighed\",\"nodes\":["
+		"{\"name\":\"x\",\"op\":\"input\",\"shape\":[6,4]},"
+		"{\"name\":\"y\",\"op\":\"input\",\"shape\":[6],\"dtype\":\"int32\",\"classes\":5},"
+		"{\"name\":\"of_y\",\"op\":\"input\",\"shape\":[6],\"of\":1,\"sums\":[1,0,3,2,1,0."
+		"5]},"
+		"{\"name\":\"of_x\",\"op\":\"input\",\"shape\":[6],\"of\":0,\"sums\":[0.25]},"
+		"{\"name\":\"fc\",\"op\":\"linear\",\"in\":[\"x\"],\"out_features\":5},"
+		"{\"name\":\"mean\",\"op\":\"reduce_mean\",\"in\":[\"fc\"],\"axes\":[1]},"
+		"{\"name\":\"by\",\"op\":\"div\",\"in\":[\"mean\",\"of_y\"]},"
+		"{\"name\":\"too\",\"op\":\"add\",\"in\":[\"by\",\"of_x\"]},"
+		"{\"name\":\"loss\",\"op\":\"mean\",\"in\":[\"too\",\"y\"]}]}";
+
+/* Every sample has what the whole batch adds up to, whatever part of it is asked for; the last
+ * batch of a test has less. */
+START_TEST(sums)
+{
+	static const float weight[] = {0, 2, 2, 2, 0.5F};
+	struct ff_region all = {.rank = 1, .hi = {6}}, part = {.rank = 1, .lo = {2}, .hi = {5}};
+	struct ff_region box = {.rank = 2, .hi = {6, 4}};
+	struct ff_dataset *d;
+	struct ff_graph g;
+	struct ff_arena a;
+	struct ff_error err;
+	int32_t label[6];
+	float x[24], made[6];
+
+	ff_arena_init(&a);
+	check(ff_graph_parse("weighed", weighed, sizeof(weighed) - 1, &a, &g, &err), &err);
+	check(ff_dataset_open("synthetic:20", &g, 3, &d, &err), &err);
+	for (uint64_t step = 0; step < 4; step++) {
+		bool train = step < 3;
+		double of_x = 0, of_y = 0;
+
+		step = train ? step : 3; /* two of the 20 */
+		check(ff_dataset_fill(d, train, step, ff_graph_find(&g, "y"), &all, label, &err),
+				&err);
+		check(ff_dataset_fill(d, train, step, ff_graph_find(&g, "x"), &box, x, &err), &err);
+		for (int i = 0; i < 6; i++)
+			of_y += label[i] >= 0 ? (double)weight[label[i]] : 0;
+		for (int i = 0; i < 24; i++)
+			of_x += 0.25 * (double)x[i];
+		check(ff_dataset_fill(d, train, step, ff_graph_find(&g, "of_y"), &part, made, &err),
+				&err);
+		for (int i = 0; i < 3; i++)
+			ck_assert_float_eq_tol(made[i], (float)of_y, 1e-5F);
+		check(ff_dataset_fill(d, train, step, ff_graph_find(&g, "of_x"), &all, made, &err),
+				&err);
+		for (int i = 0; i < 6; i++)
+			ck_assert_float_eq_tol(made[i], (float)of_x, 1e-5F);
+	}
+	ff_dataset_close(d);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("fields");
@@ -164,6 +222,7 @@ static Suite *suite(void)
 
 	tcase_add_test(t, shards);
 	tcase_add_test(t, sequences);
+	tcase_add_test(t, sums);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -29,7 +29,7 @@ static int check(const struct ff_derive *d, const struct ff_value *x, const stru
 				ff_shape_text(target->rank, target->shape).text,
 				ff_shape_text(x->rank, x->shape).text);
 	/* of the rows behind the last sample only what is loaded says that they are none */
-	if (source->op != FF_OP_INPUT)
+	if (source->op != FF_OP_INPUT || source->attrs.input.sums.n)
 		return ff_derive_fail(d, err,
 				"\"%s\" is computed: expected targets of the data set",
 				source->name);
