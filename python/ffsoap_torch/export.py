@@ -64,7 +64,7 @@ def map_of(made, used):
         shape = list(how["tensor"].shape)
         if shape != how["shape"]:
             parameters[p]["shape"] = shape
-    inputs = {n["name"]: made.inputs[n["name"]] for n in made.graph.nodes if n["op"] == "input"}
+    inputs = {n["name"]: made.inputs[n["name"]] for n in made.graph.nodes if n["op"] == "input" and "sums" not in n}
     return {"format": "ffsoap-torch-map", "version": 1, "graph": made.graph.name,
             "batch": size_of([made.batch]),
             "operators": {n["name"]: operator_of(made.graph.names[n["name"]], cuts)

@@ -96,12 +96,13 @@ def parameter(t, p):
     """A parameter as a tensor that every sample has; in the shape in which another operator reads it."""
     stored = list(p.tensor.shape) or [1]
     known = t.graph.params.get(p.name)
-    if known and "names" not in known and math.prod(known["shape"]) == math.prod(stored):
+    turned = bool(known and known.get("transpose"))
+    if known and (turned or "names" not in known) and math.prod(known["shape"]) == math.prod(stored):
         stored = known["shape"]
     groups = [fresh(n) for n in stored]
-    name = t.graph.parameter(p.name, p.tensor, stored)
+    name = p.name if turned else t.graph.parameter(p.name, p.tensor, stored)
     node = t.graph.add("expand", params={"weight": name}, weight=stored, shape=[t.batch.size, *stored])
-    value = Value(node, [[t.batch], *groups], groups)
+    value = Value(node, [[t.batch], *groups], groups[::-1] if turned else groups)
     if p.index is None:
         return moved(t, value, p.shape)
     value = moved(t, value, list(p.tensor.shape))
@@ -226,6 +227,9 @@ def merged(t, value, dim):
 
 def as_value(t, x, dims=None):
     if isinstance(x, Value):
+        if x.whole and t.inputs[x.node].truth:
+            from .rows.masks import mask_of
+            return mask_of(t, x)
         if x.whole:
             raise Refused("computes with an input of integers")
         return x

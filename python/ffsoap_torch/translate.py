@@ -7,11 +7,12 @@ import operator
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
-from . import Refused, trace
+from . import Refused, sums, trace
 from .graph import Builder, plain
 from .layout import Atom, Value, fresh, size_of
-from .rows import ROWS, RANDOM, losses
-from .values import Choice, Complex, Each, Loss, Param, TENSORS
+from .rows import ROWS, RANDOM, losses, taken, waves
+from .rows.taken import OF_PLACES
+from .values import Choice, Complex, Each, Loss, Param, Places, TENSORS
 
 CONTAINERS = ("torch.nn.modules.container", "torch.nn.modules.transformer", "torch.nn.modules.activation.Multi")
 OF_LOSSES = ("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "true_divide", "mean", "sum", "clone",
@@ -20,7 +21,9 @@ OF_CHOICES = ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "permut
               "unsqueeze", "squeeze", "expand", "repeat_interleave", "select", "slice", "split", "chunk", "unbind",
               "clone", "alias", "contiguous", "detach", "_to_copy", "to", "eq", "ne", "lt", "le", "gt", "ge", "one_hot",
               "index", "index_select", "gather", "scatter", "scatter_add", "embedding")
-OF_COMPLEX = ("mul", "view_as_real", "clone", "alias")
+OF_COMPLEX = ("view_as_real", "real", "imag", "conj", "_conj", "conj_physical", "_conj_physical", "resolve_conj", "abs",
+              "_fft_c2c", "_fft_c2r", "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
+              "new_empty", "new_full")
 LARGE = 1 << 24  # elements
 MARK = 1 << 12  # elements of a sample that what only says which samples there are may have
 IDENTITY = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size")
@@ -33,6 +36,7 @@ class Translator:
         self.found, self.prefix, self.notes = found, prefix, []
         self.graph = Builder(name)
         self.values, self.inputs, self.outputs, self.losses = {}, {}, [], []
+        self.taken = taken.Taken(self)
         self.stateful, self.claims, self.batch, self.below = {}, {}, None, dict(below or {})
 
     # ---- names ----
@@ -116,6 +120,9 @@ class Translator:
 
     def call(self, node):
         op = node.target
+        if op is not operator.getitem and not isinstance(op, torch._ops.OpOverload) and not any(
+                isinstance(self.values[n], TENSORS) for n in node.all_input_nodes):
+            return self.taken.number(node)
         args, kwargs = (torch.fx.node.map_arg(x, lambda n: self.values[n]) for x in (node.args, node.kwargs))
         if op is operator.getitem:
             return args[0][args[1]]
@@ -124,6 +131,10 @@ class Translator:
         name = op._opname
         if name in IDENTITY:
             return None
+        taken.check_sizes(node, name)
+        if name == "sym_size":
+            return int(args[0].shape[args[1]])
+        self.taken.settle(node, args)
         missing = [n for n in node.all_input_nodes if self.values[n] is None]
         if any(getattr(n.target, "_opname", "") == "detach" for n in missing):
             raise Refused("computes with a loss that was detached, which reduces along the axis of samples")
@@ -132,8 +143,15 @@ class Translator:
         parts = [x for x in tensors_of(args) + tensors_of(kwargs.values())]
         if name not in RANDOM and all(isinstance(x, torch.Tensor) for x in parts):
             return fold(op, args, kwargs)
+        if name in ("sum", "mean", "count_nonzero") and node.meta["val"].numel() == 1 and sums.of_data(self, node):
+            return self.batch_sum(node).like(dims=[[]] * node.meta["val"].dim())
         if name not in ROWS:
             raise Refused("there is no row for this operator")
+        if any(isinstance(x, Places) for x in parts) and (name not in OF_PLACES or isinstance(args[0], Places)):
+            return taken.of_places(self, name, args)
+        found = self.taken.call(node, name, args, kwargs)
+        if found is not None:
+            return found
         if any(isinstance(x, Each) for x in parts) and not losses_alone(name, args):
             args = tuple(losses.value_of(self, x) if isinstance(x, Each) else x for x in args)
             parts = tensors_of(args) + tensors_of(kwargs.values())
@@ -141,9 +159,12 @@ class Translator:
             raise Refused("computes with places that are chosen")
         if name not in OF_LOSSES and any(isinstance(x, Loss) for x in parts):
             raise Refused("computes with a loss; losses are added up, each times a number")
-        if name not in OF_COMPLEX and any(isinstance(x, Complex) for x in parts):
-            raise Refused("computes with complex numbers; they are multiplied by ones that are known")
         self.graph.hint = name
+        if any(isinstance(x, Complex) for x in parts):
+            if name == "abs":
+                return waves.length(self, args[0])
+            if name not in OF_COMPLEX:
+                return waves.of_pairs(self, name, ROWS[name], args, kwargs)
         try:
             inspect.signature(ROWS[name]).bind(self, *args, **kwargs)
         except TypeError as why:
@@ -189,17 +210,34 @@ class Translator:
         if x.dims[dim] not in x.axes or any(a.samples for a in x.dims[dim]):
             raise Refused("takes a part of an input of integers that has no input of its own")
         axis = x.axes.index(x.dims[dim])
-        name = self.graph.unique(f"{x.node}.{indices[0]}" + (f"-{indices[-1] + 1}" if len(indices) > 1 else ""))
+        source = self.inputs[x.node]
+        parts = source.parts + [(axis, indices)]
         atoms = fresh(len(indices))
         axes, dims = list(x.axes), list(x.dims)
         axes[axis], dims[dim] = atoms, atoms
+        known = next((i.name for i in self.inputs.values() if (i.source, i.parts) == (source.source, parts)), None)
+        if known:
+            return Value(known, axes, dims, True)
+        name = self.graph.unique(f"{x.node}.{indices[0]}" + (f"-{indices[-1] + 1}" if len(indices) > 1 else ""))
         value = Value(name, axes, dims, True)
-        source = self.inputs[x.node]
         self.graph.names[name] = None
-        self.inputs[name] = Input(name, axes, True, source.source, source.parts + [(axis, indices)], source.truth)
+        self.inputs[name] = Input(name, axes, True, source.source, parts, source.truth)
         self.note(f"input {name} is a part of the module's {source.source}: " + ", ".join(
             f"axis {a}, {text_of(i)}" for a, i in self.inputs[name].parts))
         return value
+
+    def batch_sum(self, node, told=None):
+        """What the elements of a node add up to in the whole batch, or those of a function of it: of data alone."""
+        if not sums.of_data(self, node):
+            raise Refused("divides by as many of the batch as what is computed says: make it an input")
+        known = [i.name for i in self.inputs.values() if i.sums and i.sums.node is node and not i.sums.function]
+        if known and not told:
+            return Value(known[0], [[self.batch]], [])
+        found = sums.Sums(self, node, told)
+        name = self.graph.unique(f"{found.source.name}.sum")
+        self.graph.names[name] = None
+        self.inputs[name] = Input(name, [[self.batch]], False, None, [], sums=found)
+        return Value(name, [[self.batch]], [])
 
     def is_buffer(self, tensor):
         return any(self.values[node] is tensor for node in self.stateful)
@@ -253,10 +291,19 @@ class Translator:
             if name in used and entry.whole and not entry.classes:
                 raise Refused(f"input {name} has integers of which only numbers are made: nothing says below what they "
                               f"are; say --below {name}=N, or give the module numbers")
-            if name in used:
+            if name in used and not entry.sums:
                 self.graph.nodes.append(entry.node())
+        self.add_sums(used)
         self.check_parts()
         return self
+
+    def add_sums(self, used):
+        """What inputs add up to in a batch, behind them."""
+        given = [n["name"] for n in self.graph.nodes if n["op"] == "input"]
+        for name, entry in self.inputs.items():
+            if name in used and entry.sums:
+                source, counts = sums.place(self, entry, given)
+                self.graph.nodes.append({**entry.node(), "of": given.index(source), "sums": counts})
 
     def turn(self, node):
         """A loss of which the weight is below zero."""
@@ -288,10 +335,11 @@ class Translator:
 
     def mark_means(self, names):
         """A mean of what is computed reads an input that says which samples there are, one of few elements."""
-        means = [n for n in map(self.graph.find, names) if n["op"] == "mean"]
-        read = {name for n in self.graph.nodes for name in n.get("in", []) if name in self.inputs}
+        means = [n for n in map(self.graph.find, names) if n["op"] == "mean" and len(n["in"]) == 1]
+        read = {name for n in self.graph.nodes for name in n.get("in", []) if name in self.inputs
+                and not self.inputs[name].sums}
         labels = {n["in"][1]: n.get("ignore_index", -1) for n in self.graph.nodes
-                  if n["op"] == "softmax_cross_entropy"}
+                  if n["op"] == "softmax_cross_entropy" or n["op"] == "mean" and len(n["in"]) == 2}
 
         def far(name):
             elements = size_of(a for g in self.inputs[name].axes[1:] for a in g)
@@ -359,11 +407,12 @@ class Translator:
 
 
 class Input:
-    """An input of the graph; `source`: the module's, of which it may be a part; `truth`: of zeros and ones."""
+    """An input of the graph; `source`: the module's, of which it may be a part; `truth`: of zeros and ones; `sums`: it
+    is what others add up to."""
 
-    def __init__(self, name, axes, whole, source, parts, truth=False):
+    def __init__(self, name, axes, whole, source, parts, truth=False, sums=None):
         self.name, self.axes, self.whole, self.source, self.parts = name, axes, whole, source, parts
-        self.truth, self.classes = truth, 2 if truth else None
+        self.truth, self.classes, self.sums = truth, 2 if truth else None, sums
 
     def node(self):
         node = {"name": self.name, "op": "input", "shape": [size_of(g) for g in self.axes]}

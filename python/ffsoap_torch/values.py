@@ -1,6 +1,8 @@
 """What a node of the program may be besides a value of the graph.  Constants are PyTorch's tensors.
 SPDX-License-Identifier: Apache-2.0
 """
+import math
+
 import torch
 
 from . import Refused
@@ -63,6 +65,14 @@ class Choice(Value):
         return [*super().canonical(), self.classes]
 
 
+class Shifted(Value):
+    """Integers of an input and known ones, added up; as numbers the value itself."""
+
+    def __init__(self, value, ids, by):
+        super().__init__(value.node, value.axes, value.dims)
+        self.ids, self.by = ids, by
+
+
 class Rows:
     """Rows of a table at places that are chosen, until somebody says what for."""
 
@@ -83,6 +93,19 @@ class Rows:
         return Rows(table, self.choice)
 
 
+class Places:
+    """Where a condition holds, in a list, of which the place along `axis` of the condition's axes (None: all places
+    along all axes).  Nobody knows how many: all are computed, and `mask` says which count."""
+
+    def __init__(self, mask, axis):
+        self.mask, self.axis = mask, axis
+
+    @property
+    def shape(self):
+        rows = math.prod(self.mask.shape)
+        return [rows] if self.axis is not None else [rows, len(self.mask.dims)]
+
+
 class Complex:
     """Pairs of numbers: the real and the imaginary parts."""
 
@@ -98,18 +121,20 @@ class Noise:
 
 
 class Loss:
-    """A sum of loss nodes, each by its weight."""
+    """A sum of loss nodes, each by its weight; `summed`: functions that make values, of whose elements it is the sum,
+    each with a factor, if that is known."""
 
-    def __init__(self, terms):
-        self.terms = terms
+    def __init__(self, terms, summed=None):
+        self.terms, self.summed = terms, summed
 
     def times(self, factor):
-        return Loss([(node, weight * factor) for node, weight in self.terms])
+        return Loss([(node, weight * factor) for node, weight in self.terms],
+                    self.summed and [(make, by * factor) for make, by in self.summed])
 
     def plus(self, other):
         if isinstance(other, Each):
             raise Refused("adds a loss to losses that are no mean yet")
-        return Loss(self.terms + other.terms)
+        return Loss(self.terms + other.terms, self.summed and other.summed and self.summed + other.summed)
 
 
 class Each(Loss):
@@ -129,10 +154,10 @@ class Each(Loss):
         return Each(self.terms + other.terms, self.count, self.points + other.points)
 
     def mean(self):
-        return Loss(self.terms)
+        return Loss(self.terms, [(make, by / self.count) for make, by in self.points])
 
     def sum(self):
         return self.mean().times(self.count)
 
 
-TENSORS = (torch.Tensor, Value, Param, Noise, Loss, Complex, Rows)
+TENSORS = (torch.Tensor, Value, Param, Noise, Loss, Complex, Rows, Places)

@@ -1,5 +1,5 @@
 # Modules as people write them by hand: losses of anything that is computed, experts that are chosen, generators.
-# Each of MODELS makes a module, its inputs, and options of the export; those of REFUSED cannot be.
+# Each of MODELS makes a module, its inputs, and options of the export.
 # SPDX-License-Identifier: Apache-2.0
 from pytorch import F, torch  # says SKIP and ends without PyTorch
 
@@ -376,6 +376,8 @@ LOSSES = {
     "weighed classes": (lambda x, y: F.cross_entropy(x, y, torch.arange(1, 6).to(x), reduction="sum") / len(x), True),
     "focal": (lambda x, y: ((1 - (-F.cross_entropy(x, y, reduction="none")).exp()) ** 2 * F.cross_entropy(
         x, y, reduction="none")).mean(), True),
+    "squares of what counts": (lambda x, y: F.cross_entropy(x, y, ignore_index=1, reduction="none").square(
+        ).mean() + F.cross_entropy(x, y, ignore_index=1, label_smoothing=0.1, reduction="none").exp().mean(), True),
     "logarithms by hand": (lambda x, y: F.nll_loss((x.softmax(1) + 0.1).log(), y), True)}
 MODELS = {
     "LSTM with attention": lambda: (Attended(), (ids(9), ids(7), ids(7)), {}),
@@ -397,7 +399,6 @@ MODELS = {
     "experts, softmax of two": lm(Experts), "experts, scattered": lm(Scattered), "experts, one-hot": lm(OneHot),
     "experts, the best": lm(Switch),
     "experts, by their weights": lm(Weights), "experts, in groups": lm(Groups),
-    "padding": lambda: (Padded(), (torch.randint(3, (BATCH, 10)), ids()), {})}
-REFUSED = {
+    "padding": lambda: (Padded(), (torch.randint(3, (BATCH, 10)), ids()), {}),
     "two tasks": lambda: (Tasks(), (pictures(10), torch.randint(5, (BATCH,)), torch.randn(BATCH)), {}),
     "experts, a loop": lm(Looped)}

@@ -1,6 +1,6 @@
 # Modules of today's PyTorch through ffsoap_torch: loss, gradients and running statistics of a step as PyTorch's,
 # what is drawn, what is refused and how it is said, the files.
-# Usage: test_exported.py models|more|hand|draws|operators|losses|refusals|command FFRUN FFSEARCH
+# Usage: test_exported.py models|more|hand|language|others|draws|operators|losses|refusals|command FFRUN FFSEARCH
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
 import io
@@ -22,6 +22,7 @@ import hand_modules
 import modules
 import more_modules
 import reference
+import today_modules
 from exported import F, np, torch
 from ffsoap_torch import Refused
 from ffsoap_torch.export import export
@@ -119,10 +120,28 @@ def test_hand():
         torch.manual_seed(1)
         module, inputs, options = hand_modules.MODELS[name]()
         compare(f"{name}, on three devices", module, inputs, plan=plan_for(3, 1), devices=3, **options)
-    for name, words in (("two tasks", "weighs classes"), ("experts, a loop", "takes places where .*hand_modules.py")):
-        module, inputs, options = hand_modules.REFUSED[name]()
-        said = refusal(module, inputs, **options)
-        tap.say(bool(re.search(words, said)), name, [said])
+
+
+def test_today(models, cut):
+    """By themselves; what is added up over the batch, what is taken out, and frames also cut at random."""
+    for name, make in models.items():
+        torch.manual_seed(1)
+        module, inputs, options = make()
+        compare(name, module, inputs, **options)
+    for name in cut:
+        torch.manual_seed(1)
+        module, inputs, options = models[name]()
+        compare(f"{name}, on three devices", module, inputs, plan=plan_for(3, 1), devices=3, **options)
+
+
+def test_language():
+    test_today(today_modules.LANGUAGE, ["means by masks", "places taken out"])
+
+
+def test_others():
+    test_today(today_modules.OTHERS, ["rare classes", "frames"])
+    said = refusal(*today_modules.REFUSED["CLIP of a batch"]()[:2])
+    tap.say("multiplies along the axis of samples" in said, "images beside all texts of the batch", [said])
 
 
 def test_large():
@@ -472,7 +491,7 @@ def no_grad(fc, x):
 
 REFUSED = {
     "a branch by data": (lambda m, x: x if x.sum() > 0 else -x, "torch.export cannot export"),
-    "a shape by data": (lambda m, x: x + x.nonzero().shape[0], "torch.export|nonzero"),
+    "a shape by data": (lambda m, x: x + x.nonzero().shape[0], "module body .*how many elements a condition leaves"),
     "an operator without a row": (lambda m, x: x.lgamma(), r"module body \(.*Child\): lgamma: there is no row"),
     "an order that is computed": (lambda m, x: x.sort(1)[0] * x, "module body .*sort: chooses elements by what"),
     "places as numbers": (lambda m, x: x.topk(2)[1][:, :1] * x, "module body .*mul.*: computes with places"),
@@ -480,7 +499,14 @@ REFUSED = {
                                                          2).flatten(1), "module body .*a graph does not have"),
     "integers of what is computed": (lambda m, x: x * x.long(), "module body .*makes integers of what was computed"),
     "samples multiplied": (lambda m, x: x @ x.T @ x, "module body .*multiplies along the axis of samples"),
-    "complex numbers": (lambda m, x: torch.fft.rfft(x).abs()[:, :1] * x, "module body .*_fft_r2c: there is no row"),
+    "complex numbers": (lambda m, x: torch.fft.rfft(x).angle()[:, :1] * x, "module body .*angle: there is no row"),
+    "how many there are": (lambda m, x: x * len(x[x > 0]), "torch.export cannot export"),
+    "the order of what is taken out": (lambda m, x: x[:, 0][x[:, 0] > 0].cumsum(0).sum() * x,
+                                       "module body .*how many elements a condition leaves"),
+    "what is taken out of what is taken out": (lambda m, x: x * x[x > 0][:, None][x[x > 0] > 1].sum(),
+                                               "module body .*all that a condition leaves"),
+    "a mean of what is taken out by what is computed": (lambda m, x: x * x[x > 0].mean(),
+                                                        "module body .*as many of the batch as what is computed"),
     "several images a sample": (lambda m, x: F.conv1d(x.view(-1, 1, 3), torch.ones(1, 1, 3), padding=1).view(-1, 6),
                                 "module body .*images that are not one a sample"),
     "a pool with gaps": (lambda m, x: F.max_pool1d(x[:, None], 2, 1, dilation=2).repeat(1, 1, 2)[:, 0, :6],
@@ -511,7 +537,7 @@ def test_refusals():
     said = refusal(Parent(lambda m, x: x.lgamma()), (torch.randn(4, 6),))
     line = Child.forward.__code__.co_firstlineno + 1
     tap.say(f"test_exported.py:{line}: return self.function" in said, "the line is named", [said])
-    for name, loss, words in (("a loss by a loss", lambda x, y: x.mean() / y.mean(), "computes with a loss"),
+    for name, loss, words in (("a loss by a loss", lambda x, y: x.mean() / x.square().mean(), "computes with a loss"),
                               ("a function of a loss", lambda x, y: F.mse_loss(x, y).sqrt(), "computes with a loss"),
                               ("no mean", lambda x, y: (x - y).square().mean(0).max(), "axis of samples")):
         said = refusal(ByLoss(loss), (torch.randn(4, 6), torch.randn(4, 5)))
@@ -588,7 +614,5 @@ def check_schema(names):
     tap.say(not jsonschema.Draft202012Validator(schema).is_valid(dict(names, surplus=1)), "and nothing besides")
 
 
-{"models": test_models, "more": test_more, "hand": test_hand, "draws": test_draws, "operators": test_operators,
- "losses": test_losses,
- "refusals": test_refusals, "command": test_command}[part]()
+globals()[f"test_{part}"]()
 tap.end()

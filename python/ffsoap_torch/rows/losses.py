@@ -42,6 +42,17 @@ def general(t, x):
     return Each([(t.add("mean", [node]), 1.0)], count, [(lambda: x, 1.0)])
 
 
+def by_value(t, kind, loss, value):
+    """A loss times or by a number that is computed: its elements are."""
+    if not loss.summed:
+        raise Refused("computes with a loss; losses are added up, each times a number")
+    parts = [general(t, two(t, kind, make(), value)).sum().times(factor) for make, factor in loss.summed]
+    found = parts[0]
+    for part in parts[1:]:
+        found = found.plus(part)
+    return found
+
+
 def value_of(t, each):
     """By element, for what is no mean or sum of losses alone."""
     parts = [scale(t, make(), factor) for make, factor in each.points]
@@ -79,8 +90,6 @@ def matched(t, x, target):
 def cross_entropy(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100, label_smoothing=0.0):
     x = whole(t, as_value(t, x))
     classes = 1 if len(x.dims) > 1 else 0
-    if weight is not None and reduction == MEAN:
-        raise Refused("weighs classes, so that its mean is by what the weights of a batch's labels add up to")
     if isinstance(labels, torch.Tensor) or not labels.whole and len(labels.dims) == len(x.dims):
         return of_probabilities(t, x, classes, labels, weight, reduction, label_smoothing)
     labels = target_of(t, labels)
@@ -88,7 +97,7 @@ def cross_entropy(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100, 
     def points(x=x, labels=labels):
         return of_labels(t, along(t, "log_softmax", x, classes), classes, labels, weight, ignore_index, label_smoothing)
     if weight is not None:
-        return by_reduction(general(t, points()), reduction)
+        return by_weights(t, points(), labels, weight, ignore_index, reduction)
     x, labels = matched_labels(x, classes, labels)
     t.classes(labels, size_of(x.dims[-1]))
     logits = t.graph.arranged(x, [[t.batch], x.dims[-1], *labels.axes[1:]])
@@ -101,14 +110,33 @@ def cross_entropy(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100, 
     return reduced(t, node, math.prod(labels.shape), reduction, points)
 
 
+def by_weights(t, x, labels, weight, ignore_index, reduction):
+    """The mean is by what the weights of a batch's labels add up to."""
+    t.classes(labels, len(weight))
+    each = general(t, x)
+    if reduction != MEAN:
+        return by_reduction(each, reduction)
+    where = t.node.all_input_nodes[[t.values[n] is labels for n in t.node.all_input_nodes].index(True)]
+
+    def told(ids):
+        return torch.where(ids == ignore_index, 0.0, weight.double()[ids.clamp(0, len(weight) - 1)])
+    x, labels = matched(t, whole(t, as_value(t, two(t, "div", x, t.batch_sum(where, told)))), labels)
+    count = math.prod(labels.shape)
+    x = t.graph.arranged(x, labels.axes)
+    node = t.add("mean", [x.node, labels.node], ignore_index=int(ignore_index) if ignore_index != -1 else None)
+    return Each([(node, float(count))], count, [(lambda: x, float(count))]).mean()
+
+
 def of_labels(t, x, classes, labels, weight, ignore_index, smoothing=0.0):
     """Of logarithms of probabilities the labels', by ones where a class is the label."""
-    from .masks import compare_with, ones_at, plain
+    from .masks import ones_at
     x = x.like(dims=[*(d for i, d in enumerate(x.dims) if i != classes), x.dims[classes]])
     count, last = x.shape[-1], len(x.dims) - 1
     ones = ones_at(t, labels, count)
+    if 0 <= ignore_index < count:
+        ones = two(t, "mul", ones, (torch.arange(count) != ignore_index).float())
     if smoothing:
-        counts = plain(compare_with(t, "ne", labels.like(dims=[*labels.dims, []]), ignore_index))
+        counts = reduce(t, "reduce_sum", ones, [last], True)
         ones = two(t, "add", scale(t, ones, 1 - smoothing), scale(t, counts, smoothing / count))
     if weight is not None:
         ones = two(t, "mul", ones, weight)
@@ -134,10 +162,9 @@ def nll_loss(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100):
     made = t.graph.find(x.node)
     dim = 1 if len(x.dims) > 1 else 0
     if made["op"] != "log_softmax" or x.dims[dim] != x.axes[made.get("axis", 1)]:
-        if reduction == MEAN and weight is not None:
-            raise Refused("weighs classes, so that its mean is by what the weights of a batch's labels add up to")
-        t.note(f"{t.graph.module or 'a loss'} is the mean over all labels: PyTorch's differs if labels are ignored")
-        return by_reduction(general(t, of_labels(t, x, dim, target_of(t, labels), weight, ignore_index)), reduction)
+        points = of_labels(t, x, dim, target_of(t, labels), weight, ignore_index)
+        return by_weights(t, points, labels, torch.ones(x.shape[dim]) if weight is None else weight, ignore_index,
+                          reduction)
     return cross_entropy(t, x.like(made["in"][0]), labels, weight, reduction, ignore_index)
 
 

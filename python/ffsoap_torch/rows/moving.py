@@ -7,7 +7,7 @@ from . import row
 from .. import Refused
 from ..layout import Value, flat, fresh, size_of
 from ..operands import alone, as_value, joined, moved, picked, whole
-from ..values import Choice, Loss, Mask, Param, Rows
+from ..values import Choice, Loss, Mask, Param, Places, Rows
 from .masks import by_ids
 
 
@@ -356,9 +356,23 @@ def gather(t, x, dim, index, sparse_grad=False):
         return gathered(t, as_value(t, x), dim % index.dim(), index)
     if isinstance(x, torch.Tensor) and bool((x == x.reshape(-1)[0]).all()):
         return x.reshape(-1)[0].expand(t.shape())
+    if is_ids(index) and not isinstance(x, torch.Tensor):
+        return at_ids(t, as_value(t, x), dim, index)
     if not isinstance(x, torch.Tensor) or x.dim() != 1 or not is_ids(index):
         raise Refused("takes elements at places that are computed")
     return by_ids(t, x, index)
+
+
+def at_ids(t, x, dim, ids):
+    """What is computed at places that are an input: a sum of products with ones."""
+    from .masks import ones_at
+    from .pointwise import two
+    from .reductions import reduce
+    dim %= len(x.dims)
+    if any(n != m for i, (n, m) in enumerate(zip(x.shape, ids.shape)) if i != dim):
+        raise Refused("takes elements of a part of the other axes")
+    apart = x.like(dims=[*(d if i != dim else [] for i, d in enumerate(x.dims)), x.dims[dim]])
+    return reduce(t, "reduce_sum", two(t, "mul", ones_at(t, ids, x.shape[dim]), apart), [len(x.dims)])
 
 
 def gathered(t, x, dim, places):
@@ -387,6 +401,9 @@ def index(t, x, indices):
     """By constants: of one axis, or of several neighbours; rows by what is chosen."""
     if len(indices) == 1 and isinstance(indices[0], Choice):
         return Rows(x, indices[0])
+    if t.node.meta.get("told") is not None:
+        from . import taken
+        return taken.index(t, x, indices)
     if isinstance(x, Param):
         places = x.places()[tuple(slice(None) if i is None else i for i in indices)]
         ahead = indices[0] is not None and indices[0].dim() > 1 and len(places) == t.batch.size
@@ -394,6 +411,8 @@ def index(t, x, indices):
     used = [i for i, v in enumerate(indices) if v is not None]
     if isinstance(x, torch.Tensor) and used == [0] and is_ids(indices[0]):
         return by_ids(t, x, indices[0])
+    if one_of_each(t, x, indices, used):
+        return moved(t, at_ids(t, x, 1, indices[1].like(dims=[*indices[1].dims, []])), t.shape())
     if any(not isinstance(indices[i], torch.Tensor) for i in used):
         raise Refused("takes elements at places that are computed")
     if used != list(range(used[0], used[-1] + 1)):
@@ -420,6 +439,12 @@ def index(t, x, indices):
     return moved(t, x, t.shape())
 
 
+def one_of_each(t, x, indices, used):
+    """Whether of each sample's numbers that is taken which an input says."""
+    return used == [0, 1] and len(x.shape) == 2 and is_ids(indices[1]) and len(indices[1].dims) == 1 and isinstance(
+        indices[0], torch.Tensor) and each_sample(t, x, 0, [indices[0]])
+
+
 def each_sample(t, x, first, found):
     """Whether the places are, for each sample, its own number, and others that all samples have: as functions of one
     sample are written that are mapped over all."""
@@ -427,6 +452,20 @@ def each_sample(t, x, first, found):
         return False
     own = torch.arange(t.batch.size).reshape([-1] + [1] * (found[0].dim() - 1))
     return bool((found[0] == own).all()) and all(bool((places == places[:1]).all()) for places in found[1:])
+
+
+@row("cumprod")
+def cumprod(t, x, dim, dtype=None):
+    """Each time products with what lies twice as far before."""
+    from .pointwise import two
+    x = whole(t, as_value(t, x))
+    dim %= len(x.dims)
+    n, far = size_of(x.dims[dim]), 1
+    while far < n:
+        ahead = [0, 0] * (len(x.dims) - 1 - dim) + [far, 0]
+        x = two(t, "mul", x, padded(t, picked(t, x, dim, list(range(n - far))), ahead, "constant", 1.0))
+        far *= 2
+    return x
 
 
 @row("diagonal")
@@ -459,6 +498,10 @@ def scatter_add(t, x, dim, places, source, alpha=1):
     if isinstance(places, Choice):
         from .choices import scattered
         return scattered(t, x, dim, places, source, True)
+    if isinstance(places, Places):
+        from .pointwise import two
+        from .taken import written
+        return written(t, x, {dim % len(t.shape()): places}, two(t, "mul", source, alpha), True)
     if not isinstance(places, torch.Tensor):
         raise Refused("adds at places that are computed")
     rank = len(t.shape())

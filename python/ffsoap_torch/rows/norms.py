@@ -1,10 +1,12 @@
 """Norms.  SPDX-License-Identifier: Apache-2.0"""
+import math
+
 import torch
 
 from . import row
 from .. import Refused
-from ..layout import flat
-from ..operands import as_value, whole
+from ..layout import Value, flat
+from ..operands import as_value, moved, whole
 from ..values import Param
 from .pointwise import two
 from .products import weight_of
@@ -57,8 +59,26 @@ def rms_norm(t, x, shape, weight=None, epsilon=None):
 
 @row("group_norm")
 def group_norm(t, x, groups, weight=None, bias=None, epsilon=1e-5, *_):
-    x = image(t, x)
-    return affine(t, "group_norm", x, weight, bias, groups=groups, epsilon=epsilon)
+    x = as_value(t, x)
+    if x.dims[0] == [t.batch]:
+        x = image(t, x)
+        return affine(t, "group_norm", x, weight, bias, groups=groups, epsilon=epsilon)
+    # of several images a sample: each group by itself
+    shape = x.shape
+    x = moved(t, x, [shape[0], groups, math.prod(shape[1:]) // groups])
+    x = last(t, x, 1)
+    y = moved(t, x.like(t.add("layer_norm", [x.node], affine=False, epsilon=epsilon)), shape)
+    return by_channel(t, y, weight, bias)
+
+
+def by_channel(t, y, weight, bias):
+    """Times weight, plus bias, each of the second axis."""
+    def channels(v):
+        shape = [-1] + [1] * (len(y.dims) - 2)
+        return v.moved(v.places().reshape(shape)) if isinstance(v, Param) else (
+            v.reshape(shape) if isinstance(v, torch.Tensor) else moved(t, v, [v.shape[0], *shape[1:]]))
+    y = y if weight is None else two(t, "mul", y, channels(weight))
+    return y if bias is None else two(t, "add", y, channels(bias))
 
 
 @row("instance_norm")
@@ -70,10 +90,14 @@ def instance_norm(t, x, weight, bias, mean, variance, training, momentum, epsilo
 
 @row("_native_batch_norm_legit_functional", "_native_batch_norm_legit")
 def batch_norm(t, x, weight, bias, mean, variance, training, momentum=None, epsilon=None):
-    if epsilon is None:  # an argument less than others have
-        raise Refused("is a batch norm without running statistics")
+    if epsilon is None:  # arguments less than others have
+        return [unkept_norm(t, x, weight, bias, training), None, None]
     if not training:
         return [frozen_norm(t, x, weight, bias, mean, variance, epsilon), None, None, "kept", "kept"]
+    found = whole(t, as_value(t, x))
+    x, more = Value(found.node, found.axes, found.dims), [a for a in found.dims[0] if not a.samples]
+    if more and found.dims[0][0].samples:  # of several rows or images a sample
+        x = x.like(dims=[[t.batch], x.dims[1], more + flat(x.dims[2:])])
     x = image(t, x)
     name = t.stateful.get(t.node.args[3])
     if name is None:  # they are what another norm has made of them
@@ -90,7 +114,21 @@ def batch_norm(t, x, weight, bias, mean, variance, training, momentum=None, epsi
         t.graph.parameter(f"{name}.{kind}", tensor, tensor.shape, kept=True)
     node = t.graph.add("batch_norm", [x.node], name=name, params=params, epsilon=epsilon, momentum=momentum,
                        affine=None if own else False, bias=None if biased or not own else False)
-    return [x.like(node), None, None, "kept", "kept"]
+    return [x.like(node, dims=found.dims), None, None, "kept", "kept"]
+
+
+def unkept_norm(t, x, weight, bias, epsilon):
+    """Without running statistics: of what has no samples, as of filters, which are alike in all."""
+    from .reductions import reduce
+    x = as_value(t, x)
+    if any(a.samples for a in flat(x.dims)):
+        raise Refused("is a batch norm without running statistics")
+    others = [i for i in range(len(x.dims)) if i != 1]
+    x = two(t, "sub", x, reduce(t, "reduce_mean", x, others, True))
+    spread = reduce(t, "reduce_mean", x.like(t.graph.add("pow", [x.node], exponent=2)), others, True)
+    spread = spread.like(t.graph.add("scale", [spread.node], offset=epsilon))
+    spread = spread.like(t.graph.add("pow", [spread.node], exponent=-0.5))
+    return by_channel(t, two(t, "mul", x, spread), weight, bias)
 
 
 @row("_native_batch_norm_legit_no_training", "batch_norm")

@@ -7,7 +7,7 @@ from . import row
 from .. import Refused
 from ..layout import Value, fresh
 from ..operands import LEAST, as_value, binary, is_number, number, with_parameter, without_samples
-from ..values import Complex, Loss, Mask, Noise, Param
+from ..values import Complex, Loss, Mask, Noise, Param, Shifted
 
 
 def unary(t, op, x, **attributes):
@@ -232,6 +232,10 @@ def add(t, a, b, alpha=1):
         b = two(t, "mul", b, alpha) if isinstance(b, (Value, Param, Loss)) else b * alpha
     if isinstance(a, Loss) or isinstance(b, Loss):
         return sum_of_losses(a, b, kind)
+    if kind == "add" and isinstance(a, torch.Tensor):
+        a, b = b, a
+    if kind == "add" and isinstance(a, Value) and a.whole and isinstance(b, torch.Tensor) and not b.is_floating_point():
+        return Shifted(two(t, kind, a, b), a, b.expand(a.shape))
     return two(t, kind, a, b)
 
 
@@ -260,14 +264,15 @@ def mul(t, a, b, rounding_mode=None):
     kind = "mul" if t.node.target._opname.startswith("mul") else "div"
     if rounding_mode:
         raise Refused("divides integers")
-    if isinstance(b, (Loss, Noise, Complex)) and kind == "mul":
+    if isinstance(b, (Loss, Noise)) and kind == "mul":
         a, b = b, a
     if isinstance(a, Value) and a.whole and is_one(b):
         return a
-    if isinstance(a, Complex):
-        return turned(t, a, b, kind)
     if isinstance(a, Loss) and is_number(b):
         return a.times(number(b) if kind == "mul" else 1 / number(b))
+    if isinstance(a, Loss) and isinstance(b, Value) and not b.shape:
+        from .losses import by_value
+        return by_value(t, kind, a, b)
     if isinstance(a, Noise):
         return drawn(t, a, b, kind)
     if isinstance(a, Loss) or isinstance(b, Loss):
@@ -292,16 +297,7 @@ def view_as_complex(t, x):
 @row("view_as_real")
 def view_as_real(t, x):
     from .moving import concat
-    return concat(t, [p.like(dims=[*p.dims, []]) for p in x.parts], len(t.shape()) - 1)
-
-
-def turned(t, x, y, kind):
-    """Rotary places: a product with complex numbers that are known."""
-    if kind != "mul" or not isinstance(y, torch.Tensor):
-        raise Refused("computes with complex numbers; they are multiplied by ones that are known")
-    (a, b), (c, d) = x.parts, (y.real.contiguous(), y.imag.contiguous() if y.is_complex() else torch.zeros_like(y))
-    return Complex(two(t, "sub", two(t, "mul", a, c), two(t, "mul", b, d)),
-                   two(t, "add", two(t, "mul", a, d), two(t, "mul", b, c)))
+    return concat(t, [p.like(dims=[*p.dims, []]) for p in (as_value(t, p) for p in x.parts)], len(t.shape()) - 1)
 
 
 def drawn(t, noise, x, kind):
@@ -330,7 +326,8 @@ def masked_fill(t, x, mask, value):
 def where(t, mask, a=None, b=None):
     """By a mask: products with zeros and ones, added up."""
     if a is None:
-        raise Refused("takes places where a condition holds, as many as data say: compute all, and weigh them")
+        from .taken import places_of
+        return places_of(t, mask)
     if not isinstance(mask, torch.Tensor):
         from .masks import chosen, mask_of
         return chosen(t, mask_of(t, mask), a, b)

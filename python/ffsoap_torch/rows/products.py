@@ -8,7 +8,7 @@ from . import row
 from .. import Refused
 from ..layout import MAX_AXES, Value, flat, fresh, size_of, unify
 from ..operands import LEAST, as_value, merged, moved, picked, without_samples
-from ..values import Choice, Mask, Param, Rows
+from ..values import Choice, Mask, Param, Rows, Shifted
 from .pointwise import scale, two
 
 
@@ -40,6 +40,14 @@ def trained(t, x):
     return x if isinstance(x, Param) else None
 
 
+def as_it_lies(t, p):
+    """Whether a layer can read a parameter, which others may read the other way round."""
+    known = t.graph.params.get(p.name)
+    if known is None or p.tensor.dim() != 2 or p.index is not None and p.index.numel() != p.tensor.numel():
+        return True
+    return (p.index is not None) == bool(known.get("transpose"))
+
+
 @row("linear")
 def linear(t, x, weight, bias=None):
     w = trained(t, weight)
@@ -50,6 +58,8 @@ def linear(t, x, weight, bias=None):
 
 def layer(t, x, w, bias=None):
     """x [..., in] by w [out, in]"""
+    if not as_it_lies(t, w):
+        return biased(t, product(t, as_value(t, x), transposed(as_value(t, w))), bias)
     if isinstance(x, torch.Tensor) and x.dim() > 1 and x.shape[0] == t.batch.size and bool((x == x[:1]).all()):
         # a state that every sample begins with
         x = as_value(t, x[:1])
@@ -335,6 +345,8 @@ def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=F
         return rows_of(t, weight, ids)
     if not isinstance(weight, Param):
         raise Refused("looks up rows of what is computed")
+    if isinstance(ids, Shifted) and padding_idx < 0 and weight.index is None:
+        return by_fields(t, weight, ids, sparse)
     if not ids.whole:
         return looked_up(t, weight, ids, padding_idx)
     rows, width = weight.shape
@@ -344,6 +356,26 @@ def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=F
     atoms = fresh(width)
     found = Value(node, ids.axes + [atoms], ids.dims + [atoms])
     return found if padding_idx < 0 else padded_rows(t, found, ids, padding_idx)
+
+
+def by_fields(t, weight, ids, sparse):
+    """Tables that are one behind the other, of each column of an input its own: rows from where the next begins."""
+    by, source = ids.by[0].reshape(-1), ids.ids
+    starts = sorted(set(by.tolist()))
+    if not bool((ids.by == ids.by[:1]).all()) or len(source.dims) > 2 or starts[0] < 0 or starts[-1] >= weight.shape[0]:
+        raise Refused("looks up rows by integers that known ones are added to in another way than one a column")
+    found = []
+    for column, start in enumerate(by.tolist()):
+        end = next((s for s in starts if s > start), weight.shape[0])
+        part = weight.moved(weight.places()[start:end])
+        own = t.part_of_input(source, 1, [column]) if len(by) > 1 else source
+        t.classes(own, end - start)
+        node = t.add("embedding", [own.node], params={"weight": weight_of(t, part, part.shape)},
+                     vocabulary=end - start, features=weight.shape[1], **({"sparse": True} if sparse else {}))
+        atoms = fresh(weight.shape[1])
+        found.append(Value(node, own.axes + [atoms], own.dims + [atoms]))
+    from .moving import concat
+    return concat(t, found, 1) if len(found) > 1 else found[0]
 
 
 def padded_rows(t, x, ids, padding_idx):

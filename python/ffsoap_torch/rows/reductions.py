@@ -136,8 +136,8 @@ def variance(t, x, dims=None, unbiased=True, keep=False, correction=None, keepdi
 def along(t, op, x, dim):
     x = as_value(t, x)
     x, axis = alone(t, x, dim % len(x.dims))
-    if axis is None:
-        raise Refused("is of one element")
+    if axis is None:  # a share of one, of which the logarithm is zero
+        return scale(t, x, 0.0, 1.0 if op == "softmax" else 0.0)
     return x.like(t.add(op, [x.node], axis=axis if axis != 1 else None))
 
 

@@ -3,23 +3,54 @@ import torch
 
 from . import row
 from .. import Refused
-from ..layout import Value, fresh
+from ..layout import Value, flat, fresh, size_of
 from ..operands import as_value, moved, picked, whole
 from ..values import Param
 from .products import biased, einsum, trained, weight_of
 
 
+class Images:
+    """What windows go over, [N, C, ...].  If PyTorch's first axis has more than samples, as of frames, that is an axis
+    before the others, and a window's size along it is one; if it has none, as of what is known of places, all samples
+    have the same."""
+
+    def __init__(self, t, x, axes=None):
+        x = whole(t, as_value(t, x))
+        first = x.dims[0]
+        self.more = [a for a in first if not a.samples]
+        self.sampled = len(self.more) < len(first)
+        if any(a.samples for a in self.more + flat(x.dims[1:])) or self.sampled and not first[0].samples or (
+                axes and len(x.dims) != axes + 2):
+            raise Refused("takes images that are not one a sample: its first axis must be that of samples")
+        self.t, self.size = t, [size_of(self.more)] if self.more else []
+        if axes and axes + len(self.size) > 3:
+            raise Refused("takes volumes of which a sample has several")
+        x = x.like(dims=[[t.batch], x.dims[1], *([self.more] if self.more else []), *x.dims[2:]])
+        self.x = t.graph.arranged(x, x.canonical())
+
+    def lead(self, numbers, preset):
+        """A number an axis, before them that of what is no axis in PyTorch; of paddings perhaps all before and all
+        behind."""
+        ahead = [preset] * len(self.size)
+        axes = len(self.x.dims) - 2 - len(ahead)
+        numbers = each(numbers, axes)
+        numbers = [n for i in range(0, len(numbers), axes) for n in ahead + numbers[i:i + axes]]
+        return short(numbers, axes + len(ahead), preset)
+
+    def made(self, node, shape):
+        """The node's value, with PyTorch's axes."""
+        groups = [[self.t.batch], *(fresh(int(n)) for n in [shape[1], *self.size, *shape[2:]])]
+        ahead = 2 + len(self.size)
+        first = ([self.t.batch] if self.sampled else []) + flat(groups[2:ahead])
+        return Value(node, groups, [first, list(groups[1]), *(list(g) for g in groups[ahead:])])
+
+
 def image(t, x, axes=None):
-    """[N, C, ...] as windows want it."""
-    x = whole(t, as_value(t, x))
-    if x.dims[0] != [t.batch] or (axes and len(x.dims) != axes + 2):
+    """Images that are one a sample."""
+    found = Images(t, x, axes)
+    if found.more or not found.sampled:
         raise Refused("takes images that are not one a sample: its first axis must be that of samples")
-    return t.graph.arranged(x, x.canonical())
-
-
-def made(t, node, shape):
-    groups = [[t.batch], *(fresh(int(n)) for n in shape[1:])]
-    return Value(node, groups, [list(g) for g in groups])
+    return found.x
 
 
 def short(numbers, axes, preset):
@@ -31,16 +62,17 @@ def short(numbers, axes, preset):
     return numbers
 
 
-def convolved(t, op, x, w, bias, channels, **attributes):
+def convolved(t, op, images, w, bias, channels, **attributes):
     w = trained(t, w)
-    params = {"weight": weight_of(t, w, w.shape)}
+    axes, ahead = len(w.shape) - 2, [1] * len(images.size)
+    params = {"weight": weight_of(t, w, [*w.shape[:2], *ahead, *w.shape[2:]])}
     own = isinstance(bias, Param) and len(bias.shape) == 1
     if own:
         params["bias"] = weight_of(t, bias, bias.shape)
-    axes = len(w.shape) - 2
-    node = t.add(f"{op}{axes}d", [x.node], params=params, out_channels=channels,
-                 kernel=short(w.shape[2:], axes, None), bias=None if own else False, **attributes)
-    y = made(t, node, t.shape())
+    node = t.add(f"{op}{axes + len(ahead)}d", [images.x.node], params=params, out_channels=channels,
+                 kernel=short([*ahead, *w.shape[2:]], axes + len(ahead), None), bias=None if own else False,
+                 **attributes)
+    y = images.made(node, t.shape())
     if own or bias is None:
         return y
     return biased(t, y, by_channels(bias, axes))
@@ -103,19 +135,17 @@ def conv(t, x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if padding == "valid":
         padding = 0
     if padding == "same":
-        dil = short(dilation, axes, None)
-        dil = [dil] * axes if isinstance(dil, int) else dil
-        total = [d * (k - 1) for d, k in zip(dil, w.shape[2:])]
+        total = [d * (k - 1) for d, k in zip(each(dilation, axes), w.shape[2:])]
         padding = [n // 2 for n in total] + [n - n // 2 for n in total]
-        pad = padding if any(n % 2 for n in total) else short(padding[:axes], axes, 0)
-    else:
-        pad = short(padding, axes, 0)
+        padding = padding if any(n % 2 for n in total) else padding[:axes]
     if trained(t, w) is None:
-        before = each(pad or 0, axes)
+        before = each(padding, axes)
         widths = list(zip(before[:axes], before[-axes:]))
         return by_windows(t, x, w, bias, stride, widths, dilation, groups, t.shape()[2:])
-    return convolved(t, "conv", image(t, x, axes), w, bias, w.shape[0], stride=short(stride, axes, 1), pad=pad,
-                     dilation=short(dilation, axes, 1), groups=groups if groups != 1 else None)
+    images = Images(t, x, axes)
+    return convolved(t, "conv", images, w, bias, w.shape[0], stride=images.lead(stride, 1),
+                     pad=images.lead(padding, 0), dilation=images.lead(dilation, 1),
+                     groups=groups if groups != 1 else None)
 
 
 @row("convolution")
@@ -130,20 +160,21 @@ def conv_transpose(t, x, w, bias=None, stride=1, padding=0, output_padding=0, gr
     axes = len(w.shape) - 2
     if trained(t, w) is None:
         return by_spread_windows(t, x, w, bias, stride, padding, output_padding, groups, dilation)
-    return convolved(t, "conv_transpose", image(t, x, axes), w, bias, w.shape[1] * groups,
-                     stride=short(stride, axes, 1), pad=short(padding, axes, 0),
-                     output_pad=short(output_padding, axes, 0), dilation=short(dilation, axes, 1),
-                     groups=groups if groups != 1 else None)
+    images = Images(t, x, axes)
+    return convolved(t, "conv_transpose", images, w, bias, w.shape[1] * groups, stride=images.lead(stride, 1),
+                     pad=images.lead(padding, 0), output_pad=images.lead(output_padding, 0),
+                     dilation=images.lead(dilation, 1), groups=groups if groups != 1 else None)
 
 
 def pooled(t, mode, x, kernel, stride, padding, ceil, count=True, axes=2):
-    x = image(t, x, axes)
+    images = Images(t, x, axes)
     shape = t.node.meta["val"]
     shape = (shape[0] if isinstance(shape, (tuple, list)) else shape).shape
-    node = t.add(f"pool{axes}d", [x.node], mode="avg" if mode == "avg" else None, kernel=short(kernel, axes, None),
-                 stride=short(stride, axes, None) if stride else None, pad=short(padding, axes, 0),
-                 ceil=ceil or None, count_pad=None if count else False)
-    return made(t, node, shape)
+    step = images.lead(stride or kernel, 1)
+    node = t.add(f"pool{axes + len(images.size)}d", [images.x.node], mode="avg" if mode == "avg" else None,
+                 kernel=images.lead(kernel, 1) or 1, stride=(step or 1) if stride or images.size else None,
+                 pad=images.lead(padding, 0), ceil=ceil or None, count_pad=None if count else False)
+    return images.made(node, shape)
 
 
 def _axes(t):
@@ -172,13 +203,13 @@ def avg_pool(t, x, kernel, stride=(), padding=0, ceil=False, count=True, divisor
 def adaptive_avg_pool(t, x, size):
     axes = _axes(t)
     sizes = t.shape()[2:]
-    if all(n == 1 for n in sizes) and x.dims[0] == [t.batch]:
+    if all(n == 1 for n in sizes):
         from .reductions import reduce
         return reduce(t, "reduce_mean", x, list(range(2, 2 + axes)), True)
-    x = image(t, x, axes)
-    if x.shape[2:] == sizes:
+    if list(x.shape[2:]) == sizes:
         return x
-    return made(t, t.add("adaptive_pool", [x.node], size=sizes), t.shape())
+    images = Images(t, x, axes)
+    return images.made(t.add("adaptive_pool", [images.x.node], size=images.size + sizes), t.shape())
 
 
 @row("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
@@ -197,16 +228,16 @@ def adaptive_max_pool(t, x, size):
 @row("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d",
      "upsample_trilinear3d")
 def upsample(t, x, size=None, *rest, **__):
-    x = image(t, x, _axes(t))
+    images = Images(t, x, _axes(t))
     linear = "linear" in t.node.target._opname
     sizes = t.shape()[2:]
     factors = rest[-1] if rest and isinstance(rest[-1], (list, tuple)) else None
-    if factors and any(abs(n * f - m) > 1e-6 for n, f, m in zip(x.shape[2:], factors, sizes)):
+    if factors and any(abs(n * f - m) > 1e-6 for n, f, m in zip(list(x.shape)[2:], factors, sizes)):
         raise Refused("enlarges by factors that make no whole sizes")
     corners = bool(rest[0]) if linear and rest and isinstance(rest[0], bool) else False
-    node = t.add("upsample", [x.node], size=sizes, mode="linear" if linear else None,
+    node = t.add("upsample", [images.x.node], size=images.size + sizes, mode="linear" if linear else None,
                  align_corners=corners or None)
-    return made(t, node, t.shape())
+    return images.made(node, t.shape())
 
 
 @row("pixel_shuffle")
