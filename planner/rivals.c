@@ -53,9 +53,9 @@ static bool has_row(const struct ff_summary *s, const char *name)
 
 int ff_job_find_rivals(struct ff_job *j, struct ff_error *err)
 {
-	static const char *const names[] = {"zero-1", "zero-3", "zero-3-hybrid"};
+	static const char *const names[] = {"zero-1", "zero-3", "zero-1-hybrid", "zero-3-hybrid"};
 	struct ff_summary *s = &j->summary;
-	uint32_t n = ff_machine_shards(&j->in.machine, 1) ? 3 : 2;
+	uint32_t n = ff_machine_shards(&j->in.machine, 1) ? 4 : 2;
 	int code = FF_OK;
 	bool made;
 

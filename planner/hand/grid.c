@@ -7,24 +7,31 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "space/repeats.h"
+#include "guess.h"
 #include "space/space.h"
 
 #define WALK_SHARE 0.75 /* of the time, before it is asked how few blocks are recomputed, */
-#define MOST_FEWER 8    /* of so many that recompute all, the fastest */
+#define MOST_FEWER 8    /* of so many that lack memory, */
+#define MOST_TRIES 64   /* each so often at most: doubled, then halved, 32 bits are */
 
-/* A place that is to be tried; of several the one of least `key`, and of those the first.  Keys of
- * where to begin are negative. */
+#define SURE 2        /* times what is guessed: a place that has room for it fits */
+#define HOPELESS 1.05 /* of the best, what is guessed to take longer is left */
+
+/* A place that is to be tried; of several the one of least `key`, a step that is guessed, and of
+ * those the first. */
 struct due {
 	struct ff_place place;
 	double key;
-	bool fits; /* what it is a neighbour of */
+	bool begins; /* it is a neighbour of nothing; */
+	bool fits;   /* else what it is a neighbour of does */
 };
 
-/* What fits by the account of memory, and is laid out when the walk is over, if it is the best. */
+/* What fits by the account of memory, and is laid out when the walk is over, if it is the best; or
+ * lacks some, and fits if blocks are recomputed. */
 struct waiting {
 	struct ff_place place;
-	double step_us;
+	uint32_t blocks; /* of a stage that are recomputed whole; 0: as the place says */
+	double key;      /* step in us */
 };
 
 struct list {
@@ -36,6 +43,7 @@ struct walk {
 	const struct ff_grid *grid;
 	struct ff_arena *a;
 	struct ff_places places;
+	struct ff_guesser guesser;
 	struct ff_strategy best;
 	struct ff_evaluation at_best; /* step_us INFINITY: nothing fits yet */
 	char name[FF_GRID_NAME];
@@ -43,9 +51,9 @@ struct walk {
 	bool *seen;      /* by number of a place: it is due, or was */
 	struct due *due; /* room for one a place */
 	uint32_t n_due;
-	struct list waiting; /* likewise */
-	struct list whole;   /* what fits, and recomputes blocks whole */
-	double memory_bytes; /* of all devices together */
+	struct list waiting; /* likewise, and for what recomputes some blocks */
+	struct list lacking; /* memory, and does not recompute all */
+	double promised_us;  /* the least step of what waits; INFINITY: nothing does */
 };
 
 static bool time_is_up(const struct walk *x, double share)
@@ -58,17 +66,25 @@ static bool stopped(const struct walk *x, double share)
 	return (x->grid->most && x->tried >= share * x->grid->most) || time_is_up(x, share);
 }
 
+/* Who takes as long or longer is no better than what is known or was found. */
+static double limit_us(const struct walk *x)
+{
+	double known_us = x->grid->known_us;
+
+	return known_us > 0 ? fmin(known_us, x->at_best.step_us) : x->at_best.step_us;
+}
+
 /* Whether memory is so scarce that what is asked for has to be laid out.  A layout takes several
  * times as long as the step's time, so only what is faster than the best is; */
 static bool needs_layout(const struct walk *x, const struct ff_evaluation *at)
 {
-	return at->fits && at->tight && (x->grid->visit || at->step_us < x->at_best.step_us);
+	return at->fits && at->tight && (x->grid->visit || at->step_us < limit_us(x));
 }
 
 /* and when there is a plan it waits, as most have one: the fastest alone is laid out then. */
 static bool waits(const struct walk *x, const struct ff_evaluation *at)
 {
-	return needs_layout(x, at) && !x->grid->visit && isfinite(x->at_best.step_us);
+	return needs_layout(x, at) && !x->grid->visit && isfinite(limit_us(x));
 }
 
 /* How the start called `name` does, if it is there; a better one than the best that fits becomes
@@ -109,7 +125,7 @@ static int try_here(struct walk *x, const char *name, bool may_wait, struct ff_e
 		on->visit(on->ctx, &s, at->step_us);
 	if (at->fits && on->begins && !isfinite(x->at_best.step_us))
 		on->begins(on->ctx);
-	if (at->fits && at->step_us < x->at_best.step_us) {
+	if (at->fits && at->step_us < limit_us(x)) {
 		ff_strategy_copy(&x->best, &s);
 		x->at_best = *at;
 		snprintf(x->name, sizeof(x->name), "%s", name);
@@ -138,14 +154,32 @@ static int try_now(struct walk *x, const char *name, struct ff_error *err)
 
 /* ---- what is due ---- */
 
-static void make_due(struct walk *x, const struct ff_place *p, double key, bool fits)
+static void make_due(
+		struct walk *x, const struct ff_place *p, struct due as, struct ff_guess_off off)
 {
 	uint32_t number = ff_place_number(&x->places, p);
 
 	if (x->seen[number] || !ff_place_is_there(&x->places, p))
 		return;
 	x->seen[number] = true;
-	x->due[x->n_due++] = (struct due){*p, key, fits};
+	as.place = *p;
+	as.key = ff_guess_key(&x->guesser, p, off);
+	x->due[x->n_due++] = as;
+}
+
+static void make_begin(struct walk *x, const struct ff_place *p)
+{
+	make_due(x, p, (struct due){.begins = true}, (struct ff_guess_off){1, 1});
+}
+
+/* The same before all that was made so, in the order of the calls. */
+static void make_begin_early(struct walk *x, const struct ff_place *p)
+{
+	uint32_t n = x->n_due;
+
+	make_begin(x, p);
+	if (x->n_due > n)
+		x->due[n].key = 0;
 }
 
 /* What helps only where memory lacks is no neighbour of what fits, and what needs more memory none
@@ -158,26 +192,18 @@ static bool is_promising(
 	return axis != FF_PLACE_MICRO || p->at[FF_PLACE_STAGES] || at->fits != up;
 }
 
-/* Of the step the share that a step along `axis` may gain: 1F1B idles while stages fill and drain,
- * and either order beside it idles less. */
-static double bubble_filled(const struct walk *x, const struct ff_place *p, uint32_t axis)
+static void make_neighbours_due(
+		struct walk *x, const struct ff_place *p, const struct ff_evaluation *at)
 {
-	double stages = ff_place_stages(&x->places, p), micro = 1u << p->at[FF_PLACE_MICRO];
-	bool fills = axis == FF_PLACE_ORDER && p->at[FF_PLACE_ORDER] == FF_PLACE_1F1B;
+	struct ff_guess_off off = ff_guess_off(&x->guesser, p, at);
 
-	return fills ? (stages - 1) / (micro + stages - 1) : 0;
-}
-
-static void make_neighbours_due(struct walk *x, const struct ff_place *p,
-		const struct ff_evaluation *at, double key)
-{
 	for (uint32_t i = 0; i < 2 * FF_PLACE_AXES; i++) {
 		uint32_t axis = FF_PLACE_AXES - 1 - i / 2; /* the order first: it fills bubbles */
 		bool up = i % 2 == 0;
 		struct ff_place next = *p;
 
 		if (ff_place_step(&x->places, &next, axis, up) && is_promising(p, axis, up, at))
-			make_due(x, &next, key * (1 - bubble_filled(x, p, axis)), at->fits);
+			make_due(x, &next, (struct due){.fits = at->fits}, off);
 	}
 }
 
@@ -190,7 +216,7 @@ static double room_taken(const struct walk *x, const struct ff_place *p)
 	int64_t bytes = ff_graph_parameters(on->graph) *
 			(ff_dtype_bytes(on->graph->dtype) + FF_F32_BYTES);
 
-	return (double)bytes / shares * on->machine->n_devices / x->memory_bytes;
+	return (double)bytes / shares / x->guesser.memory_bytes;
 }
 
 /* What needs least memory but for micro-batches: it is likely to fit where little does. */
@@ -199,6 +225,42 @@ static struct ff_place frugal(void)
 	return (struct ff_place){.at = {[FF_PLACE_UPDATES] = FF_PLACE_ZERO_3,
 						 [FF_PLACE_AGAIN] = FF_PLACE_WHOLE,
 						 [FF_PLACE_ORDER] = FF_PLACE_1F1B}};
+}
+
+/* As many micro-batches as there may be. */
+static void cut_most(const struct walk *x, struct ff_place *p)
+{
+	p->at[FF_PLACE_MICRO] = (uint8_t)(x->places.sizes[FF_PLACE_MICRO] - 1);
+	while (p->at[FF_PLACE_MICRO] && !ff_place_is_there(&x->places, p))
+		p->at[FF_PLACE_MICRO]--;
+}
+
+/* As few of them as make it fit by guess, or as many as a search has. */
+static void cut_enough(const struct walk *x, struct ff_place *p)
+{
+	struct ff_place more = *p;
+
+	for (uint8_t i = 0; i < FF_MOST_MICRO; i++) {
+		more.at[FF_PLACE_MICRO] = i;
+		if (!ff_place_is_there(&x->places, &more))
+			continue;
+		*p = more;
+		if (SURE * ff_guess(&x->guesser, p).bytes <= x->guesser.memory_bytes)
+			break;
+	}
+}
+
+/* What needs little memory, first without recomputation, which is slow: micro-batches are not, and
+ * mostly save as much. */
+static void make_frugal_due(struct walk *x)
+{
+	for (uint8_t again = FF_PLACE_NOTHING; again <= FF_PLACE_WHOLE; again++) {
+		struct ff_place p = frugal();
+
+		p.at[FF_PLACE_AGAIN] = again;
+		cut_enough(x, &p);
+		make_begin_early(x, &p);
+	}
 }
 
 static bool is_power_of_two(uint32_t n)
@@ -223,14 +285,13 @@ static void fill_stages(const struct walk *x, struct ff_place *p)
  * is to be filled, with what is frugal before them.  `roomy`: but for those that cannot fit. */
 static void make_first_due(struct walk *x, bool roomy)
 {
-	struct ff_place least = frugal();
-
 	if (x->grid->fill)
-		make_due(x, &least, -3, true);
+		make_frugal_due(x);
 	for (uint8_t p = 0; p < x->places.sizes[FF_PLACE_STAGES]; p++)
 		for (uint8_t t = 0; t < x->places.sizes[FF_PLACE_TENSOR]; t++)
 			for (uint8_t split = 0; split < 2; split++) {
-				struct ff_place at = {{p, t, split, 1, 0, 0, FF_PLACE_1F1B}};
+				struct ff_place at = {{p, t, split, FF_PLACE_ZERO_1, FF_PLACE_ALL,
+						FF_PLACE_NOTHING, 0, FF_PLACE_1F1B}};
 				double taken = room_taken(x, &at);
 
 				if (!is_power_of_two(ff_place_tensor(&x->places, &at)) ||
@@ -241,7 +302,7 @@ static void make_first_due(struct walk *x, bool roomy)
 					continue;
 				fill_stages(x, &at);
 				if (!roomy || taken <= 1)
-					make_due(x, &at, taken <= 0.5 ? -2 : -1, true);
+					make_begin(x, &at);
 			}
 }
 
@@ -250,47 +311,41 @@ static void make_all_due(struct walk *x)
 	for (uint32_t number = 0, n = ff_places_count(&x->places); number < n; number++) {
 		struct ff_place p = ff_place_at(&x->places, number);
 
-		make_due(x, &p, -1, true);
+		make_begin(x, &p);
 	}
 }
 
-/* The due place of least key, of those next to what fits or to what does not; FF_NONE: there is
- * none. */
-static uint32_t find_due(const struct walk *x, bool fits)
-{
-	uint32_t least = FF_NONE;
+/* Kinds of places that are due. */
+enum kind { BEGINS, NEXT_TO_FITTING, NEXT_TO_OTHER, KINDS };
 
-	for (uint32_t i = 0; i < x->n_due; i++)
-		if (x->due[i].fits == fits &&
-				(least == FF_NONE || x->due[i].key < x->due[least].key))
-			least = i;
-	return least;
+static enum kind kind_of(const struct due *d)
+{
+	return d->begins ? BEGINS : d->fits ? NEXT_TO_FITTING : NEXT_TO_OTHER;
 }
 
-/* The neighbour of what is fastest, if it had the memory; of the places where to begin none is. */
-static uint32_t find_neighbour(const struct walk *x)
+/* Of each kind the due place of least key; FF_NONE: there is none. */
+static void find_due(const struct walk *x, uint32_t least[KINDS])
 {
-	uint32_t least = FF_NONE;
+	for (uint32_t k = 0; k < KINDS; k++)
+		least[k] = FF_NONE;
+	for (uint32_t i = 0; i < x->n_due; i++) {
+		uint32_t *l = &least[kind_of(&x->due[i])];
 
-	for (uint32_t i = 0; i < x->n_due; i++)
-		if (x->due[i].key >= 0 && (least == FF_NONE || x->due[i].key < x->due[least].key))
-			least = i;
-	return least;
+		if (*l == FF_NONE || x->due[i].key < x->due[*l].key)
+			*l = i;
+	}
 }
 
-/* Where to begin, in turn with neighbours of the fastest so far, as there may be time for few; then
- * in turn the neighbour of what fits and of what does not: on from the one it becomes faster, on
- * from the other the fastest may come to fit. */
+/* The kinds in turn: on from what fits it becomes faster, and on from what does not the fastest may
+ * come to fit; where to begin is as good as any of these, while not all of it was seen. */
 static struct ff_place take_due(struct walk *x)
 {
-	uint32_t fitting = find_due(x, true), other = find_due(x, false), at = fitting;
-	bool begins = fitting != FF_NONE && x->due[fitting].key < 0;
+	uint32_t least[KINDS], at = FF_NONE;
 	struct ff_place place;
 
-	if (begins && x->tried % 2)
-		other = find_neighbour(x);
-	if (fitting == FF_NONE || (other != FF_NONE && x->tried % 2))
-		at = other;
+	find_due(x, least);
+	for (uint32_t k = 0; k < KINDS && at == FF_NONE; k++)
+		at = least[(x->tried + k) % KINDS];
 	place = x->due[at].place;
 	x->n_due--;
 	memmove(&x->due[at], &x->due[at + 1], (x->n_due - at) * sizeof(*x->due));
@@ -299,16 +354,15 @@ static struct ff_place take_due(struct walk *x)
 
 /* ---- the walk ---- */
 
-/* What lacks memory is the slower by what share of it all devices together lack: something has to
- * be done about that. */
-static double key_of(const struct walk *x, const struct ff_evaluation *at)
+static void add(struct list *l, const struct ff_place *p, uint32_t blocks, double key)
 {
-	return at->step_us * (1 + (double)at->over_bytes / x->memory_bytes);
+	l->at[l->n++] = (struct waiting){*p, blocks, key};
 }
 
-static void add(struct list *l, const struct ff_place *p, const struct ff_evaluation *at)
+static void wait(struct walk *x, const struct ff_place *p, uint32_t blocks, double step_us)
 {
-	l->at[l->n++] = (struct waiting){*p, at->step_us};
+	add(&x->waiting, p, blocks, step_us);
+	x->promised_us = fmin(x->promised_us, step_us);
 }
 
 /* False: there is none. */
@@ -317,13 +371,23 @@ static bool take_fastest(struct list *l, struct waiting *ret)
 	uint32_t at = 0;
 
 	for (uint32_t i = 1; i < l->n; i++)
-		if (l->at[i].step_us < l->at[at].step_us)
+		if (l->at[i].key < l->at[at].key)
 			at = i;
 	if (!l->n)
 		return false;
 	*ret = l->at[at];
 	l->at[at] = l->at[--l->n];
 	return true;
+}
+
+static void name_waiting(const struct walk *x, const struct waiting *w, char name[FF_GRID_NAME])
+{
+	char count[24];
+
+	ff_place_name(&x->places, &w->place, name);
+	snprintf(count, sizeof(count), ",recompute=%u", w->blocks);
+	if (w->blocks && strlen(name) + strlen(count) < FF_GRID_NAME)
+		strcat(name, count);
 }
 
 static int try_place(struct walk *x, const struct ff_place *p, struct ff_error *err)
@@ -335,13 +399,15 @@ static int try_place(struct walk *x, const struct ff_place *p, struct ff_error *
 
 	ff_place_name(&x->places, p, name);
 	code = try(x, name, true, &at, &late, err);
-	if (code == FF_OK && late)
-		add(&x->waiting, p, &at);
-	if (code == FF_OK && at.fits && p->at[FF_PLACE_AGAIN] == FF_PLACE_WHOLE)
-		add(&x->whole, p, &at);
-	if (code == FF_OK && !x->grid->whole && at.step_us > 0)
-		make_neighbours_due(x, p, &at, key_of(x, &at));
-	return code;
+	if (code < 0 || !(at.step_us > 0))
+		return code;
+	if (late)
+		wait(x, p, 0, at.step_us);
+	if (at.over_bytes > 0 && p->at[FF_PLACE_AGAIN] != FF_PLACE_WHOLE)
+		add(&x->lacking, p, 0, ff_guess_filled(&x->guesser, p, &at));
+	if (!x->grid->whole)
+		make_neighbours_due(x, p, &at);
+	return FF_OK;
 }
 
 /* Lays out what waits, the fastest first, until one fits or none is faster than the best; the
@@ -354,70 +420,77 @@ static int try_waiting(struct walk *x, struct ff_error *err)
 	for (bool first = true; code == FF_OK && take_fastest(&x->waiting, &next); first = false) {
 		char name[FF_GRID_NAME];
 
-		if (next.step_us >= x->at_best.step_us || (!first && time_is_up(x, 1)))
+		if (next.key >= limit_us(x) || (!first && time_is_up(x, 1)))
 			break;
-		ff_place_name(&x->places, &next.place, name);
+		name_waiting(x, &next, name);
 		code = try_now(x, name, err);
 	}
+	x->promised_us = INFINITY;
 	return code;
 }
 
 /* ---- some blocks recomputed ---- */
 
-/* `p`, but that `n` blocks of a stage are recomputed whole. */
-static int try_blocks(struct walk *x, const struct ff_place *p, uint32_t n,
-		struct ff_evaluation *at, struct ff_error *err)
+/* Tries that so many blocks of a stage are recomputed whole.  *slower: it is no faster than the
+ * best, and so is what recomputes more. */
+static int try_blocks(
+		struct walk *x, struct waiting *w, bool *fits, bool *slower, struct ff_error *err)
 {
-	char name[FF_GRID_NAME], count[24];
-	bool late;
-
-	ff_place_name(&x->places, p, name);
-	snprintf(count, sizeof(count), ",recompute=%u", n);
-	if (strlen(name) + strlen(count) < sizeof(name))
-		strcat(name, count);
-	return try(x, name, false, at, &late, err);
-}
-
-/* How few blocks have to be recomputed whole; of the others what `others` says is.  None that is no
- * faster than the best is looked for. */
-static int find_fewest(struct walk *x, struct ff_place p, uint8_t others, struct ff_error *err)
-{
-	uint32_t stages = ff_place_stages(&x->places, &p) * ff_place_chunks(&x->places, &p);
-	uint32_t least = 1, most = (x->places.n_blocks + stages - 1) / stages;
 	struct ff_evaluation at;
+	char name[FF_GRID_NAME];
+	bool late;
 	int code;
 
-	p.at[FF_PLACE_AGAIN] = others;
-	if (most < 2)
-		return FF_OK;
-	code = try_blocks(x, &p, least, &at, err);
-	if (code < 0 || at.fits || !(at.step_us > 0 && at.step_us < x->at_best.step_us))
-		return code;
-	while (most - least > 1 && code == FF_OK && !stopped(x, 1)) {
-		uint32_t middle = least + (most - least) / 2;
+	name_waiting(x, w, name);
+	code = try(x, name, true, &at, &late, err);
+	if (code == FF_OK && late)
+		wait(x, &w->place, w->blocks, at.step_us);
+	*fits = at.fits;
+	*slower = !(at.step_us > 0 && at.step_us <= fmin(limit_us(x), x->promised_us));
+	return code;
+}
 
-		code = try_blocks(x, &p, middle, &at, err);
-		if (at.fits)
-			most = middle;
+/* How few blocks have to be recomputed whole; of the others what the place says is.  Twice as many
+ * each time, until they are enough; then between. */
+static int find_fewest(struct walk *x, struct waiting w, struct ff_error *err)
+{
+	uint32_t stages = ff_place_stages(&x->places, &w.place) *
+			  ff_place_chunks(&x->places, &w.place);
+	uint32_t all = (x->places.n_blocks + stages - 1) / stages, least = 0, most = 0;
+	bool fits = false, slower = false;
+	int code = FF_OK;
+
+	for (uint32_t n = 1; n <= all && !fits && code == FF_OK && !stopped(x, 1); n *= 2) {
+		w.blocks = n;
+		code = try_blocks(x, &w, &fits, &slower, err);
+		if (slower)
+			return code;
+		least = fits ? least : n;
+		most = n;
+	}
+	while (fits && most - least > 1 && code == FF_OK && !stopped(x, 1)) {
+		bool enough;
+
+		w.blocks = least + (most - least) / 2;
+		code = try_blocks(x, &w, &enough, &slower, err);
+		if (enough)
+			most = w.blocks;
 		else
-			least = middle;
+			least = w.blocks;
 	}
 	return code;
 }
 
-/* Memory that is left where all blocks are recomputed is used by those that need not be. */
+/* Those that lack least for what they take are likely to need few. */
 static int try_fewer(struct walk *x, struct ff_error *err)
 {
 	struct waiting next;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < MOST_FEWER && code == FF_OK && take_fastest(&x->whole, &next);
-			i++) {
-		if (!stopped(x, 1))
-			code = find_fewest(x, next.place, FF_PLACE_NOTHING, err);
-		if (code == FF_OK && !stopped(x, 1))
-			code = find_fewest(x, next.place, FF_PLACE_LIGHT, err);
-	}
+	for (uint32_t i = 0; i < MOST_FEWER && code == FF_OK && !stopped(x, 1) &&
+			     take_fastest(&x->lacking, &next) && next.key < HOPELESS * limit_us(x);
+			i++)
+		code = find_fewest(x, next, err);
 	return code;
 }
 
@@ -436,13 +509,10 @@ static int try_others(struct walk *x, struct ff_error *err)
 /* What needs least memory: where time was up before anything fitted there is no plan without it. */
 static int try_frugal(struct walk *x, struct ff_error *err)
 {
-	uint32_t share = (uint32_t)x->grid->graph->batch / x->grid->machine->n_devices;
 	struct ff_place p = frugal();
 	int code = try_place(x, &p, err);
 
-	for (uint8_t i = 0; i < x->places.sizes[FF_PLACE_MICRO]; i++)
-		if (ff_places_have_micro(&x->places, 1u << i, share))
-			p.at[FF_PLACE_MICRO] = i;
+	cut_most(x, &p);
 	if (code == FF_OK && !isfinite(x->at_best.step_us))
 		code = try_place(x, &p, err);
 	if (code == FF_OK && !isfinite(x->at_best.step_us))
@@ -465,17 +535,17 @@ static int create(struct walk *x, struct ff_error *err)
 			.samples = on->samples,
 			.n_blocks = repeats.n_blocks};
 	ff_places_init(&x->places);
+	ff_guesser_init(&x->places, &repeats, on->memory_bytes, &x->guesser);
 	n = ff_places_count(&x->places);
 	x->at_best = (struct ff_evaluation){.step_us = INFINITY};
 	x->seen = ff_arena_array(x->a, n, sizeof(*x->seen));
 	x->due = ff_arena_array(x->a, n, sizeof(*x->due));
-	x->waiting.at = ff_arena_array(x->a, n, sizeof(*x->waiting.at));
-	x->whole.at = ff_arena_array(x->a, n, sizeof(*x->whole.at));
-	if (!x->seen || !x->due || !x->waiting.at || !x->whole.at)
+	x->promised_us = INFINITY;
+	x->waiting.at = ff_arena_array(x->a, n + MOST_FEWER * MOST_TRIES, sizeof(*x->waiting.at));
+	x->lacking.at = ff_arena_array(x->a, n, sizeof(*x->lacking.at));
+	if (!x->seen || !x->due || !x->waiting.at || !x->lacking.at)
 		return ff_fail_memory(err);
 	memset(x->seen, 0, n * sizeof(*x->seen));
-	for (uint32_t d = 0; d < on->machine->n_devices; d++)
-		x->memory_bytes += (double)ff_device_kind(on->machine, d)->memory_bytes;
 	return ff_strategy_create(on->graph, x->a, &x->best, err);
 }
 
@@ -489,7 +559,7 @@ static int walk(struct walk *x, double share, struct ff_error *err)
 
 		code = try_place(x, &p, err);
 	}
-	return code == FF_OK ? try_waiting(x, err) : code;
+	return code;
 }
 
 int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strategy *ret,
@@ -511,6 +581,8 @@ int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strat
 		code = try_fewer(&x, err);
 	if (code == FF_OK && grid->fill)
 		code = walk(&x, 1, err);
+	if (code == FF_OK)
+		code = try_waiting(&x, err);
 	if (code == FF_OK)
 		code = try_others(&x, err);
 	if (code == FF_OK && grid->samples && stopped(&x, 1) && !isfinite(x.at_best.step_us))

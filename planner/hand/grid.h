@@ -16,6 +16,8 @@ struct ff_grid {
 			* where it lacks memory */
 	bool whole;    /* all of it is tried, also what is seldom good */
 	uint32_t most; /* strategies that are tried, at most; 0: any number */
+	int64_t memory_bytes; /* of a device; 0: what the machine says */
+	double known_us; /* a step that is known: what takes as long is not wanted; 0: none is */
 	/* Asked between two that are tried: whether `share` of the time for all is over; NULL:
 	 * never
 	 */

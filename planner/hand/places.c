@@ -12,13 +12,15 @@
 static const uint8_t sizes[FF_PLACE_AXES] = {[FF_PLACE_STAGES] = 0, /* as many divisors as there */
 		[FF_PLACE_TENSOR] = 0,                              /* are */
 		[FF_PLACE_SPLIT] = 4,
-		[FF_PLACE_UPDATES] = 5,
+		[FF_PLACE_UPDATES] = 4,
+		[FF_PLACE_OVER] = 2,
 		[FF_PLACE_AGAIN] = 3,
 		[FF_PLACE_MICRO] = 11,
 		[FF_PLACE_ORDER] = 1 + FF_PLACE_1F1B + FF_PLACE_CHUNKS};
 static const uint32_t largest[] = {[FF_PLACE_STAGES] = 16, [FF_PLACE_TENSOR] = 8};
 static const char *const splits[] = {"", ",sequence", ",experts", ",sequence,experts"};
-static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3", ",zero-3,hybrid"};
+static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3"};
+static const char *const over[] = {"", ",hybrid"};
 static const char *const recomputed[] = {"", ",recompute=light", ",recompute"};
 static const char *const orders[] = {",zb-v", ",zb-h1", ""};
 
@@ -99,6 +101,17 @@ bool ff_places_have_micro(const struct ff_places *x, uint32_t m, uint32_t share)
 	       (x->samples || is_searched(x->space, m));
 }
 
+/* Gradients alone are not cut over a node: what is cut over all takes as many messages, and less
+ * memory. */
+static bool may_be_hybrid(const struct ff_places *x, const struct ff_place *p)
+{
+	uint8_t cut = p->at[FF_PLACE_UPDATES];
+	uint32_t tensor = ff_place_tensor(x, p);
+
+	return (cut == FF_PLACE_ZERO_1 || cut == FF_PLACE_ZERO_3) &&
+	       ff_machine_shards(x->machine, tensor) && x->machine->nodes[0].count % tensor == 0;
+}
+
 bool ff_place_is_there(const struct ff_places *x, const struct ff_place *p)
 {
 	uint32_t tensor = ff_place_tensor(x, p), stages = ff_place_stages(x, p);
@@ -108,9 +121,7 @@ bool ff_place_is_there(const struct ff_places *x, const struct ff_place *p)
 		return false;
 	if (n % each || (tensor == 1 && (p->at[FF_PLACE_SPLIT] & 1)))
 		return false;
-	if (p->at[FF_PLACE_UPDATES] == FF_PLACE_HYBRID &&
-			(!ff_machine_shards(x->machine, tensor) ||
-					x->machine->nodes[0].count % tensor))
+	if (p->at[FF_PLACE_OVER] == FF_PLACE_NODE && !may_be_hybrid(x, p))
 		return false;
 	if (p->at[FF_PLACE_ORDER] != FF_PLACE_1F1B &&
 			(stages == 1 || 1u << p->at[FF_PLACE_MICRO] < stages))
@@ -160,8 +171,9 @@ void ff_place_name(const struct ff_places *x, const struct ff_place *p, char nam
 		snprintf(order, sizeof(order), ",interleave=%u", ff_place_chunks(x, p));
 	else
 		snprintf(order, sizeof(order), "%s", orders[p->at[FF_PLACE_ORDER]]);
-	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s", tensor,
+	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s%s", tensor,
 			x->machine->n_devices / tensor / stages, stages,
 			1u << p->at[FF_PLACE_MICRO], splits[p->at[FF_PLACE_SPLIT]],
-			updates[p->at[FF_PLACE_UPDATES]], recomputed[p->at[FF_PLACE_AGAIN]], order);
+			updates[p->at[FF_PLACE_UPDATES]], over[p->at[FF_PLACE_OVER]],
+			recomputed[p->at[FF_PLACE_AGAIN]], order);
 }

@@ -14,12 +14,14 @@ enum {
 	FF_PLACE_TENSOR,
 	FF_PLACE_SPLIT,
 	FF_PLACE_UPDATES,
+	FF_PLACE_OVER,
 	FF_PLACE_AGAIN,
 	FF_PLACE_MICRO,
 	FF_PLACE_ORDER,
 	FF_PLACE_AXES
 };
-enum { FF_PLACE_ZERO_3 = 3, FF_PLACE_HYBRID };             /* of updates */
+enum { FF_PLACE_PLAIN, FF_PLACE_ZERO_1, FF_PLACE_ZERO_2, FF_PLACE_ZERO_3 }; /* updates */
+enum { FF_PLACE_ALL, FF_PLACE_NODE };                      /* devices that these are cut over */
 enum { FF_PLACE_NOTHING, FF_PLACE_LIGHT, FF_PLACE_WHOLE }; /* that is computed again */
 /* Either side of 1F1B fills its bubbles, by other means: halves of backward, or more stages. */
 enum { FF_PLACE_ZB_V, FF_PLACE_ZB_H1, FF_PLACE_1F1B };

@@ -1,8 +1,7 @@
 /* Recomputation of what a network repeats.  SPDX-License-Identifier: Apache-2.0 */
 #include "recompute.h"
 
-/* Neither a product with weights nor where residual streams meet. */
-static bool is_light(const struct ff_graph *g, const struct ff_repeats *r, uint32_t node)
+bool ff_recompute_is_light(const struct ff_graph *g, const struct ff_repeats *r, uint32_t node)
 {
 	const struct ff_node *n = &g->nodes[node];
 	bool sums = false;
@@ -46,7 +45,8 @@ void ff_recompute_blocks(const struct ff_graph *g, const struct ff_repeats *r,
 		if (what == FF_RECOMPUTE_FULL || place[r->block[i]] < n_full)
 			s->recompute[i] = last != FF_NONE && r->block[i] == r->block[last];
 		else
-			s->recompute[i] = what == FF_RECOMPUTE_LIGHT && is_light(g, r, i);
+			s->recompute[i] = what == FF_RECOMPUTE_LIGHT &&
+					  ff_recompute_is_light(g, r, i);
 		last = i;
 	}
 }

@@ -8,6 +8,8 @@
 #include "ff/zoo.h"
 #include "fixture.h"
 
+#define MOST_TRIED 100
+
 static struct ff_arena arena;
 
 static void setup(void)
@@ -234,6 +236,47 @@ START_TEST(test_turns_divide_blocks)
 }
 END_TEST
 
+/* Whether the grid of `l` has a place of that name. */
+static bool has_place(const struct looking *l, const char *name)
+{
+	struct ff_places x = {.graph = l->g, .machine = l->m, .space = l->space, .n_blocks = 3};
+	bool has = false;
+
+	ff_places_init(&x);
+	for (uint32_t i = 0; i < ff_places_count(&x) && !has; i++) {
+		struct ff_place p = ff_place_at(&x, i);
+		char at[FF_GRID_NAME];
+
+		ff_place_name(&x, &p, at);
+		has = !strcmp(at, name) && ff_place_is_there(&x, &p);
+	}
+	return has;
+}
+
+/* Updates and weights are cut over all devices or over those of a node, where there are several
+ * nodes. */
+START_TEST(test_cuts_over_a_node)
+{
+	static const char *const cut[] = {
+			"megatron:1,4,1,2,zero-1,hybrid", "megatron:1,4,1,2,zero-3,hybrid"};
+	struct ff_graph g = three_layers();
+
+	for (uint32_t nodes = 1; nodes <= 2; nodes++) {
+		struct ff_machine m =
+				fixture_machine(&(struct fixture_machine){nodes, 4 / nodes, true,
+								(int64_t)1 << 34, 1e4, 1e3},
+						&arena);
+		struct looking l = open_looking(&g, &m, 0);
+
+		for (uint32_t i = 0; i < 2; i++)
+			ck_assert_msg(has_place(&l, cut[i]) == (nodes > 1), "%u nodes: %s", nodes,
+					cut[i]);
+		ck_assert(has_place(&l, "megatron:1,4,1,2,zero-1"));
+		close_looking(&l);
+	}
+}
+END_TEST
+
 /* The least memory of which `name` is said to need nothing more. */
 static int64_t least_bytes(const struct ff_graph *g, const struct ff_machine *m, const char *name)
 {
@@ -280,6 +323,48 @@ START_TEST(test_has_some_blocks)
 }
 END_TEST
 
+/* Micro-batches are tried before recomputation, which takes longer where kernels are not small. */
+START_TEST(test_recomputes_last)
+{
+	static const char cut[] = "megatron:1,4,1,4,zero-3";
+	static const char *const sets[] = {
+			"layers=8", "width=64", "heads=4", "sequence=64", "vocabulary=101"};
+	struct ff_grid grid = {.samples = true, .fill = true, .most = 1};
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_error err = {0};
+	struct looking l;
+	struct looked x;
+	struct ff_graph g;
+	int64_t memory;
+
+	CHECK_OK(ff_zoo_build("gpt2", 16, sets, 5, &arena, &g, &err));
+	memory = least_bytes(&g, &m, cut);
+	l = open_looking(&g, &m, memory + memory / 50);
+	ck_assert(!named(&l, "megatron:1,4,1,1,zero-3").fits);
+	grid.memory_bytes = memory;
+	x = look(&l, grid);
+	ck_assert(x.found);
+	ck_assert_msg(!strstr(x.name, ",recompute"), "%s", x.name);
+	close_looking(&l);
+}
+END_TEST
+
+/* What is no faster than a step that is known is neither found nor laid out. */
+START_TEST(test_wants_faster)
+{
+	struct ff_graph g = three_layers();
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct looking l = open_looking(&g, &m, 0);
+	struct looked best = look(&l, (struct ff_grid){.most = MOST_TRIED});
+
+	ck_assert(best.found);
+	ck_assert(!look(&l, (struct ff_grid){.most = MOST_TRIED, .known_us = best.step_us}).found);
+	ck_assert(look(&l, (struct ff_grid){.most = MOST_TRIED, .known_us = 2 * best.step_us})
+					.found);
+	close_looking(&l);
+}
+END_TEST
+
 static bool at_once(void *ctx, double share)
 {
 	(void)ctx, (void)share;
@@ -319,8 +404,6 @@ static void visits(void *ctx, const struct ff_strategy *s, double step_us)
 	(void)s, (void)step_us;
 	((struct told *)ctx)->fitting++;
 }
-
-#define MOST_TRIED 100
 
 /* Layouts that wait until the walk is over change nothing: where all that fits is shown, all of it
  * is laid out at once.  Half as much memory again and again, until nothing fits. */
@@ -372,7 +455,10 @@ static Suite *suite(void)
 	tcase_add_test(c, test_fills_bubbles_early);
 	tcase_add_test(c, test_has_a_stage_a_node);
 	tcase_add_test(c, test_turns_divide_blocks);
+	tcase_add_test(c, test_cuts_over_a_node);
 	tcase_add_test(c, test_has_some_blocks);
+	tcase_add_test(c, test_recomputes_last);
+	tcase_add_test(c, test_wants_faster);
 	tcase_add_test(c, test_in_a_hurry);
 	tcase_add_test(c, test_lays_out_late);
 	suite_add_tcase(s, c);

@@ -1,0 +1,206 @@
+/* What a place of the grid comes to, in closed form.  Moves take their bytes over the slowest of
+ * the links that they need; nothing is said of latency, of how well kernels do on small parts, or
+ * of what is uneven: who tries places scales a guess by what a neighbour came to.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "guess.h"
+
+#include <math.h>
+
+#include "propose/recompute.h"
+
+#define STATE_BYTES 12.0  /* an element: what optimizers keep in float32 */
+#define FORWARD (1.0 / 3) /* of forward and backward */
+#define SUMS_FORWARD 2    /* of what a block passes on, where products are shared, */
+#define SUMS_BACKWARD 2   /* and of its gradient */
+#define HALVES_FILL 0.4   /* of bubbles that are left where halves of backward fill them */
+#define LACKING 4.0       /* by so many times what memory lacks, as a share, a step is slower */
+#define HIDDEN (2.0 / 3)  /* of the last micro-batch: backward, beside which gradients travel */
+
+static double bytes_of(const struct ff_graph *g, const struct ff_node *n)
+{
+	double all = 0;
+
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		const struct ff_value *v = &g->values[n->out + k];
+		double bytes = (double)ff_dtype_bytes(v->dtype);
+
+		for (uint32_t d = 0; d < v->rank; d++)
+			bytes *= v->shape[d];
+		all += bytes;
+	}
+	return all;
+}
+
+static double mean_memory(const struct ff_machine *m)
+{
+	double all = 0;
+
+	for (uint32_t d = 0; d < m->n_devices; d++)
+		all += (double)ff_device_kind(m, d)->memory_bytes;
+	return all / m->n_devices;
+}
+
+void ff_guesser_init(const struct ff_places *places, const struct ff_repeats *r,
+		int64_t memory_bytes, struct ff_guesser *ret)
+{
+	const struct ff_graph *g = places->graph;
+	struct ff_guesser x = {.places = places,
+			.memory_bytes = memory_bytes ? (double)memory_bytes
+						     : mean_memory(places->machine),
+			.parameters = (double)ff_graph_parameters(g),
+			.parameter_bytes = (double)ff_dtype_bytes(g->dtype)};
+
+	for (uint32_t i = 0, next = FF_NONE; i < g->n_nodes; i++) {
+		double bytes, s;
+		bool light, whole;
+
+		if (!ff_node_needs_config(g, i))
+			continue;
+		bytes = bytes_of(g, &g->nodes[i]);
+		s = ff_node_roofline_s(g, places->machine, i);
+		whole = r->n_blocks && r->block[i] != FF_NONE;
+		light = whole && ff_recompute_is_light(g, r, i);
+		if (whole && next != FF_NONE && r->block[next] != r->block[i])
+			x.between_bytes += bytes;
+		next = i;
+		x.compute_s += s;
+		x.again_s[FF_PLACE_LIGHT] += light ? FORWARD * s : 0;
+		x.again_s[FF_PLACE_WHOLE] += whole ? FORWARD * s : 0;
+		x.kept_bytes[FF_PLACE_NOTHING] += bytes;
+		x.kept_bytes[FF_PLACE_LIGHT] += light ? 0 : bytes;
+		x.kept_bytes[FF_PLACE_WHOLE] += whole ? 0 : bytes;
+	}
+	x.kept_bytes[FF_PLACE_WHOLE] += x.between_bytes;
+	*ret = x;
+}
+
+/* Bytes a second that a device has for sums over `n` devices, `apart` from one to the next: those
+ * of a node share its network. */
+static double rate(const struct ff_machine *m, uint32_t n, uint32_t apart)
+{
+	const struct ff_machine_node *node = &m->nodes[0];
+	double inside = node->inside.bytes_per_us * 1e6, network = node->network.bytes_per_us * 1e6;
+	uint32_t groups;
+
+	if (n * apart <= node->count || m->n_nodes == 1)
+		return inside;
+	groups = apart < node->count ? apart : node->count; /* that leave the node side by side */
+	return fmin(inside, network / groups);
+}
+
+/* Seconds that parameters travel and nothing else is done.  Over a node's devices they are cut
+ * there; over nodes sums of what each device has left travel once. */
+static double traffic_s(
+		const struct ff_guesser *x, const struct ff_place *p, double micro, double busy_s)
+{
+	const struct ff_machine *m = x->places->machine;
+	uint32_t tensor = ff_place_tensor(x->places, p);
+	uint32_t each = tensor * ff_place_stages(x->places, p), data = m->n_devices / each;
+	bool inside = p->at[FF_PLACE_OVER] == FF_PLACE_NODE;
+	uint32_t shards = inside ? m->nodes[0].count / tensor : data;
+	double bytes = x->parameters * x->parameter_bytes / each;
+	double once_s = bytes * (shards - 1) / shards / rate(m, shards, tensor), sums_s = 0;
+	uint8_t cut = p->at[FF_PLACE_UPDATES];
+
+	if (inside && data > shards)
+		sums_s = 2 * bytes / shards / rate(m, data, tensor);
+	if (cut == FF_PLACE_ZERO_3) /* gathered for forward and backward, and scattered */
+		return fmax(0, 3 * micro * once_s + sums_s - busy_s) + once_s / 2;
+	if (cut == FF_PLACE_ZERO_2)
+		return fmax(0, micro * once_s + sums_s - HIDDEN * busy_s) + once_s;
+	return fmax(0, 2 * once_s + sums_s - HIDDEN * busy_s / micro) + once_s / 8;
+}
+
+/* Idle share of a step beside what is computed. */
+static double bubble(const struct ff_guesser *x, const struct ff_place *p, double micro)
+{
+	double idle = (ff_place_stages(x->places, p) - 1) / micro;
+	uint8_t order = p->at[FF_PLACE_ORDER];
+
+	if (order < FF_PLACE_1F1B)
+		return HALVES_FILL * idle / ff_place_chunks(x->places, p);
+	return idle / ff_place_chunks(x->places, p);
+}
+
+/* What forward keeps until backward, if `again` is recomputed. */
+static double kept_of(
+		const struct ff_guesser *x, const struct ff_place *p, uint8_t again, double micro)
+{
+	uint32_t stages = ff_place_stages(x->places, p);
+
+	return x->kept_bytes[again] / x->places->machine->n_devices / micro * fmin(micro, stages);
+}
+
+static double memory_of(const struct ff_guesser *x, const struct ff_place *p, double micro)
+{
+	uint32_t tensor = ff_place_tensor(x->places, p), stages = ff_place_stages(x->places, p);
+	double data = x->places->machine->n_devices / tensor / stages;
+	double own = x->parameters / tensor / stages;
+	double shards = p->at[FF_PLACE_OVER] == FF_PLACE_NODE
+					? fmin(data, x->places->machine->nodes[0].count / tensor)
+					: data;
+	uint8_t cut = p->at[FF_PLACE_UPDATES];
+	double weights = own * x->parameter_bytes / (cut == FF_PLACE_ZERO_3 ? shards : 1);
+	double gradients = own * sizeof(float) / (cut >= FF_PLACE_ZERO_2 ? shards : 1);
+	double states = own * STATE_BYTES / (cut >= FF_PLACE_ZERO_1 ? shards : 1);
+
+	return weights + gradients + states + kept_of(x, p, p->at[FF_PLACE_AGAIN], micro);
+}
+
+struct ff_guess ff_guess(const struct ff_guesser *x, const struct ff_place *p)
+{
+	const struct ff_machine *m = x->places->machine;
+	uint32_t tensor = ff_place_tensor(x->places, p), stages = ff_place_stages(x->places, p);
+	double data = m->n_devices / tensor / stages, micro = 1u << p->at[FF_PLACE_MICRO];
+	uint8_t again = p->at[FF_PLACE_AGAIN];
+	double busy_s = (x->compute_s + x->again_s[again]) / m->n_devices;
+	double sums = SUMS_FORWARD * (again == FF_PLACE_WHOLE ? 2 : 1) + SUMS_BACKWARD;
+	double shared_s = sums * x->between_bytes / data / stages * 2 * (tensor - 1) / tensor /
+			  rate(m, tensor, 1);
+	double all_s = (busy_s + shared_s) * (1 + bubble(x, p, micro));
+
+	return (struct ff_guess){.step_us = 1e6 * (all_s + traffic_s(x, p, micro, busy_s)),
+			.bytes = memory_of(x, p, micro),
+			.again = kept_of(x, p, again, micro) - kept_of(x, p, FF_PLACE_WHOLE, micro),
+			.again_us = 1e6 * (x->again_s[FF_PLACE_WHOLE] - x->again_s[again]) /
+				    m->n_devices};
+}
+
+/* Of what fits the fullest device is known, of what does not the mean. */
+struct ff_guess_off ff_guess_off(const struct ff_guesser *x, const struct ff_place *p,
+		const struct ff_evaluation *at)
+{
+	struct ff_guess g = ff_guess(x, p);
+	double over = (double)at->over_bytes / x->places->machine->n_devices;
+	double bytes = x->memory_bytes + (at->fits ? -(double)at->spare_bytes : over);
+
+	return (struct ff_guess_off){at->step_us / g.step_us, bytes / g.bytes};
+}
+
+/* A step of so long, if a device lacks so many bytes: blocks are recomputed until it does not, or
+ * where that is not enough something else has to be done. */
+static double with_lack(
+		const struct ff_guesser *x, double step_us, double lacks, const struct ff_guess *g)
+{
+	if (lacks <= 0)
+		return step_us;
+	if (lacks < g->again)
+		return step_us + lacks / g->again * g->again_us;
+	return (step_us + g->again_us) * (1 + LACKING * (lacks - g->again) / x->memory_bytes);
+}
+
+double ff_guess_key(const struct ff_guesser *x, const struct ff_place *p, struct ff_guess_off off)
+{
+	struct ff_guess g = ff_guess(x, p);
+
+	return with_lack(x, off.step * g.step_us, off.bytes * g.bytes - x->memory_bytes, &g);
+}
+
+double ff_guess_filled(const struct ff_guesser *x, const struct ff_place *p,
+		const struct ff_evaluation *at)
+{
+	struct ff_guess g = ff_guess(x, p);
+
+	return with_lack(
+			x, at->step_us, (double)at->over_bytes / x->places->machine->n_devices, &g);
+}
