@@ -61,10 +61,11 @@ struct ff_chain_notes {
 	struct ff_shapes shapes; /* none, where one plan is enough */
 	char grid[FF_GRID_NAME]; /* the best of the grid by hand, where it was looked through; */
 	int64_t grid_bucket_bytes;
-	bool grid_leads;        /* it is better than all plain starts */
-	bool hybrid_leads;      /* zero-1-hybrid is better than plain starts before it */
-	double grid_from;       /* clock in seconds */
-	double all_us, node_us; /* data parallelism on all devices, on the first node; 0: unknown */
+	bool grid_leads;   /* it is better than all plain starts */
+	bool hybrid_leads; /* zero-1-hybrid is better than plain starts before it */
+	double grid_from;  /* clock in seconds */
+	uint32_t node; /* on which data parallelism is fastest, where nodes are of several kinds */
+	double all_us, node_us; /* data parallelism on all devices, on that node; 0: unknown */
 	int64_t *tuned_bytes; /* by start, its best buckets; 0: not looked at, or there are none */
 	double go_to_s;       /* what it took to make the last plain start current */
 	bool slow;            /* the budget is too short for walks from starts */

@@ -2,6 +2,7 @@
 #include "fewer.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "best.h"
 #include "hand/branches.h"
@@ -9,6 +10,55 @@
 #include "space/limits.h"
 
 #define MOST_GROUPS 4 /* of devices, for branches */
+
+/* The first `n` devices from the fastest node on, as a machine. */
+static int take(const struct ff_chain *c, uint32_t n, struct ff_arena *a, struct ff_machine *ret,
+		struct ff_error *err)
+{
+	struct ff_machine rest = *c->machine;
+	uint32_t node = c->notes.node, first = rest.nodes[node].first;
+
+	if (!node)
+		return ff_machine_subset(c->machine, n, a, ret, err);
+	rest.n_nodes -= node;
+	rest.n_devices -= first;
+	rest.nodes = ff_arena_copy(a, rest.nodes + node, rest.n_nodes, sizeof(*rest.nodes));
+	rest.node_of = ff_arena_array(a, rest.n_devices, sizeof(*rest.node_of));
+	if (!rest.nodes || !rest.node_of)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < rest.n_nodes; i++)
+		rest.nodes[i].first -= first;
+	for (uint32_t i = 0; i < rest.n_devices; i++)
+		rest.node_of[i] = c->machine->node_of[first + i] - node;
+	return ff_machine_subset(&rest, n, a, ret, err);
+}
+
+/* What was made for what take() made is put on that node's devices, unless it is pinned elsewhere.
+ */
+static int put_back(const struct ff_chain *c, uint32_t n, struct ff_strategy *s, struct ff_arena *a,
+		struct ff_error *err)
+{
+	uint32_t first = c->machine->nodes[c->notes.node].first;
+
+	for (uint32_t i = 0; first && i < c->graph->n_nodes; i++) {
+		struct ff_config *config = &s->config[i];
+		uint16_t *list;
+
+		for (uint32_t k = 0; k < config->n_parts; k++)
+			if (ff_config_device(&c->graph->nodes[i], config, k) >= n)
+				return ff_fail(err, FF_E_INPUT, "pinned elsewhere");
+		config->start = (uint16_t)(config->start + first);
+		if (!config->list)
+			continue;
+		list = ff_arena_copy(a, config->list, config->n_parts, sizeof(*list));
+		for (uint32_t k = 0; list && k < config->n_parts; k++)
+			list[k] = (uint16_t)(list[k] + first);
+		if (!list)
+			return ff_fail_memory(err);
+		config->list = list;
+	}
+	return FF_OK;
+}
 
 /* A start of that name for the first `n` devices becomes the current strategy; *us: its step,
  * INFINITY where there is none that fits. */
@@ -23,10 +73,12 @@ static int look_at(struct ff_chain *c, const char *name, uint32_t n, struct ff_a
 
 	*us = INFINITY;
 	if (code == FF_OK)
-		code = ff_machine_subset(c->machine, n, a, &first, err);
+		code = take(c, n, a, &first, err);
 	if (code < 0)
 		return code;
 	code = ff_init_strategy(name, c->space, c->graph, &first, c->opt->seed, a, &s, &why);
+	if (code == FF_OK)
+		code = put_back(c, n, &s, a, &why);
 	made = code == FF_OK;
 	code = ff_chain_go_to_made(c, code, &s, &why, err);
 	if (made && code == FF_OK && c->at.fits)
@@ -36,7 +88,28 @@ static int look_at(struct ff_chain *c, const char *name, uint32_t n, struct ff_a
 
 int ff_chain_look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
-	return look_at(c, ff_starts[0], c->machine->nodes[0].count, a, &c->notes.node_us, err);
+	const struct ff_machine *m = c->machine;
+	uint32_t fastest = 0;
+	double least = INFINITY;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < m->n_nodes && code == FF_OK; i++) {
+		bool first = !i || !ff_chain_in_hurry(c);
+		double us = INFINITY;
+
+		for (uint32_t k = 0; first && k < i; k++)
+			first = m->nodes[k].kind != m->nodes[i].kind;
+		c->notes.node = i;
+		if (first)
+			code = look_at(c, ff_starts[0], m->nodes[i].count, a, &us, err);
+		if (us < least) {
+			least = us;
+			fastest = i;
+		}
+	}
+	c->notes.node = fastest;
+	c->notes.node_us = least;
+	return code;
 }
 
 /* A look at what elimination finds in `space`. */
@@ -50,7 +123,9 @@ static int look_at_elimination(struct ff_chain *c, const struct ff_space *space,
 
 	if (code < 0 || !found)
 		return code;
-	code = ff_space_fit_strategy(c->space, &s, false, "elimination", &why);
+	code = put_back(c, c->machine->n_devices, &s, a, &why);
+	if (code == FF_OK)
+		code = ff_space_fit_strategy(c->space, &s, false, "elimination", &why);
 	return ff_chain_go_to_made(c, code, &s, &why, err);
 }
 
@@ -66,7 +141,9 @@ static int look_at_grid(struct ff_chain *c, const struct ff_space *space,
 
 	if (code < 0 || !found)
 		return code;
-	code = ff_space_fit_strategy(c->space, &s, true, name, &why);
+	code = put_back(c, m->n_devices, &s, a, &why);
+	if (code == FF_OK)
+		code = ff_space_fit_strategy(c->space, &s, true, name, &why);
 	return ff_chain_go_to_made(c, code, &s, &why, err);
 }
 
@@ -76,7 +153,7 @@ static int seek(struct ff_chain *c, uint32_t n, bool eliminates, struct ff_arena
 {
 	struct ff_space *space = NULL;
 	struct ff_machine first;
-	int code = ff_machine_subset(c->machine, n, a, &first, err);
+	int code = take(c, n, a, &first, err);
 
 	if (code == FF_OK)
 		code = ff_space_create(c->graph, &first, &space, err);
@@ -96,16 +173,18 @@ static int look_at_data_parallel(struct ff_chain *c, uint32_t n, struct ff_arena
 		struct ff_error *err)
 {
 	*us = c->notes.node_us;
-	return n == c->machine->nodes[0].count ? FF_OK : look_at(c, ff_starts[0], n, a, us, err);
+	return n == c->machine->nodes[c->notes.node].count
+			       ? FF_OK
+			       : look_at(c, ff_starts[0], n, a, us, err);
 }
 
-/* The devices of the first `nodes` nodes. */
-static uint32_t devices_of(const struct ff_machine *m, uint32_t nodes)
+/* The devices of `nodes` nodes from the fastest on. */
+static uint32_t devices_of(const struct ff_chain *c, uint32_t nodes)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < nodes; i++)
-		n += m->nodes[i].count;
+		n += c->machine->nodes[c->notes.node + i].count;
 	return n;
 }
 
@@ -119,23 +198,24 @@ static int look_at_others(struct ff_chain *c, uint32_t n, bool eliminates, struc
 	return code == FF_OK ? seek(c, n, eliminates, a, err) : code;
 }
 
-/* On half of the nodes, a quarter and so on, down to two: those few on which data parallelism is
- * fastest, if it is faster there than *least, which it then is.  All are looked at: on two nodes a
- * sum costs a network half of what it costs on many. */
+/* On half of the nodes, a quarter and so on, down to two (all from the fastest on, where that is
+ * not the first): those few on which data parallelism is fastest, if it is faster there than
+ * *least, which it then is.  All are looked at: on two nodes a sum costs a network half of what it
+ * costs on many. */
 static int look_at_fewer_nodes(
 		struct ff_chain *c, struct ff_arena *a, double *least, struct ff_error *err)
 {
-	uint32_t few = 0;
+	uint32_t nodes = c->machine->n_nodes - c->notes.node, few = 0;
 	int code = FF_OK;
 
-	for (uint32_t k = c->machine->n_nodes; k > 2 && code == FF_OK && !ff_chain_in_hurry(c);) {
+	for (uint32_t k = c->notes.node ? nodes : (nodes + 1) / 2;
+			k > 1 && code == FF_OK && !ff_chain_in_hurry(c); k = (k + 1) / 2) {
 		double us;
 
-		k = (k + 1) / 2;
-		code = look_at(c, ff_starts[0], devices_of(c->machine, k), a, &us, err);
+		code = look_at(c, ff_starts[0], devices_of(c, k), a, &us, err);
 		if (code == FF_OK && us < *least) {
 			*least = us;
-			few = devices_of(c->machine, k);
+			few = devices_of(c, k);
 		}
 	}
 	return code == FF_OK && few ? look_at_others(c, few, true, a, err) : code;
@@ -144,7 +224,7 @@ static int look_at_fewer_nodes(
 int ff_chain_look_at_fewer(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
 	uint32_t all = c->machine->n_devices;
-	uint32_t first = c->machine->n_nodes > 1 ? c->machine->nodes[0].count : all / 2;
+	uint32_t first = c->machine->n_nodes > 1 ? c->machine->nodes[c->notes.node].count : all / 2;
 	double least = c->notes.all_us, us;
 	int code = look_at_fewer_nodes(c, a, &least, err);
 

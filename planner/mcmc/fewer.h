@@ -4,7 +4,8 @@
 
 #include "chain.h"
 
-/* A look at data parallelism on the first node alone: over a slow network little is faster. */
+/* A look at data parallelism on one node alone: over a slow network little is faster.  Of several
+ * kinds of nodes the fastest is notes.node, below called the first. */
 int ff_chain_look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
 /* A look at plain starts, elimination and the grid on the few nodes where data parallelism is
  * fastest, and on the first node, on half of it and so on, as far as data parallelism is the faster
