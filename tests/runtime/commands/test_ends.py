@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 FFZOO, FFRUN, FFPROF = map(os.path.abspath, sys.argv[1:4])
@@ -51,17 +50,6 @@ def wait_for(what, condition, p):
         time.sleep(0.02)
 
 
-STARTING = threading.Lock()
-
-
-def start_training(folder, *args):
-    """A training that has a checkpoint in `folder`.  One begins at a time: no rank is late because others begin."""
-    with STARTING:
-        p = start(*args, "--checkpoint", folder, "--every", "3")
-        wait_for("a checkpoint", lambda: os.path.exists(folder + "/checkpoint.safetensors"), p)
-    return p
-
-
 def parent_of(pid):
     with open("/proc/%s/stat" % pid) as f:
         return int(f.read().rsplit(")", 1)[1].split()[1])
@@ -94,7 +82,8 @@ def read_report(path):
 
 
 def a_killed_rank_is_named():
-    p = start_training("killed", FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER)
+    p = start(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, "--checkpoint", "killed", "--every", "3")
+    wait_for("a checkpoint", lambda: os.path.exists("killed/checkpoint.safetensors"), p)
     os.kill(ranks_below(p.pid)[1], signal.SIGKILL)
     out, err = end(p, 1)
     assert re.fullmatch(r"ffrun: rank 1 on \S+ was ended by signal 9 \(Killed\)[^\n]*\n", err), err
@@ -105,8 +94,9 @@ def ends_are_told_beside_compute():
     """Where the thread that computes also waits, the rank that is stopped is named, and the one that is killed."""
     for number, said in ((signal.SIGSTOP, "has (come no further|waited for other ranks) .*: a signal has stopped it"),
                          (signal.SIGKILL, "was ended by signal 9")):
-        p = start_training("beside", "env", "FF_OVERLAP=tasks", FFRUN, *TRAIN, "--machine", "./beside.json", "--steps",
-                           FOREVER, "--timeout", "2s")
+        p = start("env", "FF_OVERLAP=tasks", FFRUN, *TRAIN, "--machine", "./beside.json", "--steps", FOREVER,
+                  "--checkpoint", "beside", "--every", "3", "--timeout", "2s")
+        wait_for("a checkpoint", lambda: os.path.exists("beside/checkpoint.safetensors"), p)
         os.kill(ranks_below(p.pid)[1], number)
         err = end(p, 1)[1]
         assert re.search(r"(?m)^ffrun: rank 1 on \S+ " + said, err), err  # AddressSanitizer's warning comes before
@@ -118,7 +108,9 @@ def ends_are_told_beside_compute():
 
 def a_rank_that_comes_no_further_is_named():
     for stuck in 0, 1:
-        p = start_training("stuck", FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, "--timeout", "3s")
+        p = start(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, "--checkpoint", "stuck", "--every", "3",
+                  "--timeout", "3s")
+        wait_for("a checkpoint", lambda: os.path.exists("stuck/checkpoint.safetensors"), p)
         os.kill(ranks_below(p.pid)[stuck], signal.SIGSTOP)
         out, err = end(p, 1)
         assert re.fullmatch(r"ffrun: rank %d on \S+ has (come no further|waited for other ranks) for \d+ s in step \d+: a "
@@ -127,7 +119,9 @@ def a_rank_that_comes_no_further_is_named():
 
 
 def a_rank_that_nobody_can_name_is_missed():
-    p = start_training("gone", FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, "--timeout", "2s")
+    p = start(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, "--checkpoint", "gone", "--every", "3",
+              "--timeout", "2s")
+    wait_for("a checkpoint", lambda: os.path.exists("gone/checkpoint.safetensors"), p)
     ranks = ranks_below(p.pid)
     gone = parent_of(ranks[1]), ranks[1]
     for pid in gone:
