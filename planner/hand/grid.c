@@ -11,11 +11,10 @@
 #include "space/space.h"
 
 #define WALK_SHARE 0.75 /* of the time, before it is asked how few blocks are recomputed, */
-#define MOST_FEWER 8    /* of so many that lack memory, */
+#define MOST_FEWER 16   /* of so many that lack memory, */
 #define MOST_TRIES 64   /* each so often at most: doubled, then halved, 32 bits are */
 
-#define SURE 2        /* times what is guessed: a place that has room for it fits */
-#define HOPELESS 1.05 /* of the best, what is guessed to take longer is left */
+#define SURE 2 /* times what is guessed: a place that has room for it fits */
 
 /* A place that is to be tried; of several the one of least `key`, a step that is guessed, and of
  * those the first. */
@@ -460,20 +459,17 @@ static int find_fewest(struct walk *x, struct waiting w, struct ff_error *err)
 	bool fits = false, slower = false;
 	int code = FF_OK;
 
-	for (uint32_t n = 1; n <= all && !fits && code == FF_OK && !stopped(x, 1); n *= 2) {
+	for (uint32_t n = 1; n < all && !fits && !slower && code == FF_OK && !stopped(x, 1);
+			n *= 2) {
 		w.blocks = n;
 		code = try_blocks(x, &w, &fits, &slower, err);
-		if (slower)
-			return code;
-		least = fits ? least : n;
-		most = n;
+		least = fits || slower ? least : n;
+		most = fits || slower ? n : all;
 	}
-	while (fits && most - least > 1 && code == FF_OK && !stopped(x, 1)) {
-		bool enough;
-
+	while (most - least > 1 && code == FF_OK && !stopped(x, 1)) {
 		w.blocks = least + (most - least) / 2;
-		code = try_blocks(x, &w, &enough, &slower, err);
-		if (enough)
+		code = try_blocks(x, &w, &fits, &slower, err);
+		if (fits || slower)
 			most = w.blocks;
 		else
 			least = w.blocks;
@@ -488,7 +484,7 @@ static int try_fewer(struct walk *x, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < MOST_FEWER && code == FF_OK && !stopped(x, 1) &&
-			     take_fastest(&x->lacking, &next) && next.key < HOPELESS * limit_us(x);
+			     take_fastest(&x->lacking, &next);
 			i++)
 		code = find_fewest(x, next, err);
 	return code;
