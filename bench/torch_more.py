@@ -189,7 +189,7 @@ MODELS = {
         block_out_channels=(8, 16), down_block_types=("DownEncoderBlock2D",) * 2,
         up_block_types=("UpDecoderBlock2D",) * 2, norm_num_groups=4, latent_channels=4, sample_size=16), "sample"),
         (pictures(3, 16, 16), pictures(3, 16, 16)), {}),
-    **hand_modules.MODELS, **hand_modules.REFUSED}
+    **hand_modules.MODELS}
 
 
 def main():
