@@ -267,6 +267,15 @@ static bool is_power_of_two(uint32_t n)
 	return (n & (n - 1)) == 0;
 }
 
+/* Whether stages and shared products are powers of two, or stages one a node. */
+static bool is_usual(const struct walk *x, const struct ff_place *p)
+{
+	uint32_t stages = ff_place_stages(&x->places, p);
+
+	return is_power_of_two(ff_place_tensor(&x->places, p)) &&
+	       (is_power_of_two(stages) || stages == x->grid->machine->n_nodes);
+}
+
 /* Micro-batches enough to fill the stages, or as many as there may be. */
 static void fill_stages(const struct walk *x, struct ff_place *p)
 {
@@ -281,8 +290,9 @@ static void fill_stages(const struct walk *x, struct ff_place *p)
 /* Where a walk begins: with all stages and shared products that are powers of two, and a stage a
  * node, updates cut flat, which are hardly ever worse, and micro-batches enough to fill the stages;
  * first those whose weights take no more than half of the memory, which are likely to fit; where it
- * is to be filled, with what is frugal before them.  `roomy`: but for those that cannot fit. */
-static void make_first_due(struct walk *x, bool roomy)
+ * is to be filled, with what is frugal before them.  `roomy`: but for those that cannot fit. `any`:
+ * whatever the stages and shared products, as where the batch divides by no other. */
+static void make_first_due(struct walk *x, bool roomy, bool any)
 {
 	if (x->grid->fill)
 		make_frugal_due(x);
@@ -293,11 +303,7 @@ static void make_first_due(struct walk *x, bool roomy)
 						FF_PLACE_NOTHING, 0, FF_PLACE_1F1B}};
 				double taken = room_taken(x, &at);
 
-				if (!is_power_of_two(ff_place_tensor(&x->places, &at)) ||
-						(!is_power_of_two(ff_place_stages(
-								 &x->places, &at)) &&
-								ff_place_stages(&x->places, &at) !=
-										x->grid->machine->n_nodes))
+				if (!any && !is_usual(x, &at))
 					continue;
 				fill_stages(x, &at);
 				if (!roomy || taken <= 1)
@@ -569,9 +575,11 @@ int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strat
 	if (grid->whole)
 		make_all_due(&x);
 	else
-		make_first_due(&x, true);
+		make_first_due(&x, true, false);
 	if (!x.n_due)
-		make_first_due(&x, false);
+		make_first_due(&x, false, false);
+	if (!x.n_due)
+		make_first_due(&x, false, true);
 	code = walk(&x, grid->fill ? WALK_SHARE : 1, err);
 	if (code == FF_OK && grid->fill)
 		code = try_fewer(&x, err);

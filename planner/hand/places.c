@@ -121,6 +121,8 @@ bool ff_place_is_there(const struct ff_places *x, const struct ff_place *p)
 		return false;
 	if (n % each || (tensor == 1 && (p->at[FF_PLACE_SPLIT] & 1)))
 		return false;
+	if (!x->samples && (uint32_t)x->graph->batch % (n / each))
+		return false;
 	if (p->at[FF_PLACE_OVER] == FF_PLACE_NODE && !may_be_hybrid(x, p))
 		return false;
 	if (p->at[FF_PLACE_ORDER] != FF_PLACE_1F1B &&

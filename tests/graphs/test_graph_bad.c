@@ -39,7 +39,7 @@
 #define SLOTS(in)                                                                                  \
 	ROUTED "," NODE("d", "dispatch", in, "") "," NODE(                                         \
 			"v", "reshape", "\"d\"", ",\"shape\":[0,-1]")
-#define SUMS(in)                                                                                   \
+#define COMBINED(in)                                                                               \
 	ROUTED "," NODE("d", "dispatch", "\"t\",\"o#1\"", "") "," NODE("c", "combine",             \
 			in ",\"o#1\"", "") "," NODE("v", "reshape", "\"c\"", ",\"shape\":[0,-1]")
 #define INPUT(more) GRAPH("{\"name\":\"x\",\"op\":\"input\"" more "}," Y "," FLAT TAIL("f"))
@@ -131,9 +131,9 @@ static const struct bad nodes[] = {
 				"nodes[4]", "expected a capacity"},
 		{GRAPH(X "," Y "," SLOTS("\"t\",\"q\"") TAIL("v")), "nodes[5]",
 				"is float32, expected int32"},
-		{GRAPH(X "," Y "," SUMS("\"x\",\"q\"") TAIL("v")), "nodes[6]",
+		{GRAPH(X "," Y "," COMBINED("\"x\",\"q\"") TAIL("v")), "nodes[6]",
 				"are not what 3 experts make of 4 slots each"},
-		{GRAPH(X "," Y "," SUMS("\"d\",\"t\"") TAIL("v")), "nodes[6]",
+		{GRAPH(X "," Y "," COMBINED("\"d\",\"t\"") TAIL("v")), "nodes[6]",
 				"shares [4, 8, 24], expected [4, places, 3]"},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE(
 				 "w", "softmax_cross_entropy", "\"l\",\"y\"", ",\"weight\":-1")),

@@ -499,16 +499,20 @@ def test_branches_side_by_side():
     assert report["predicted_us"] < 0.9 * report["data_parallel_us"], report["predicted_us"]
 
 
+def write_a100(path, nodes, devices, inside, network):
+    """A machine of so many nodes of so many A100 each."""
+    kind = {"name": "A100-80GB", "backend": "cuda", "flops_per_s": 19.5e12, "bfloat16_flops_per_s": 312e12,
+            "memory_bytes_per_s": 2039e9, "memory_bytes": 80000000000}
+    node = {"devices": devices, "kind": kind["name"], "inside": inside, "network": network}
+    write(path, json.dumps({"format": "ffsoap-machine", "version": 1, "name": "slow", "overlap": True, "kinds": [kind],
+                            "nodes": [node] * nodes}))
+
+
 def test_starts_on_two_nodes():
     """Over a slow network a sum among two nodes costs less than among four, and one node alone computes too long."""
     zoo("gpt2", "--batch", "256", "--set", "dtype=bfloat16", "-o", "slow.json")
-    kind = {"name": "A100-80GB", "backend": "cuda", "flops_per_s": 19.5e12, "bfloat16_flops_per_s": 312e12,
-            "memory_bytes_per_s": 2039e9, "memory_bytes": 80000000000}
-    node = {"devices": 4, "kind": kind["name"],
-            "inside": {"latency_us": 5, "bytes_per_s": 300e9, "interconnect": "nvswitch-3"},
-            "network": {"latency_us": 8, "bytes_per_s": 2.5e9, "interconnect": "ethernet", "cards": 1}}
-    write("slow-machine.json", json.dumps({"format": "ffsoap-machine", "version": 1, "name": "slow", "overlap": True,
-                                           "kinds": [kind], "nodes": [node] * 4}))
+    write_a100("slow-machine.json", 4, 4, {"latency_us": 5, "bytes_per_s": 300e9, "interconnect": "nvswitch-3"},
+               {"latency_us": 8, "bytes_per_s": 2.5e9, "interconnect": "ethernet", "cards": 1})
     at = ["slow.json", "--costs", "analytic", "--optimizer", "adamw", "--report", "r.json"]
     alone = {}
     for nodes in 1, 2, 4:
@@ -517,6 +521,18 @@ def test_starts_on_two_nodes():
     assert alone[2] < min(alone[1], alone[4]), alone
     run(*at, "--machine", "slow-machine.json", "--proposals", "20", "-o", "plan.json")
     assert json.loads(read("plan.json"))["predicted_us"] <= alone[2], alone
+
+
+def test_grid_of_twelve():
+    """Of 12 devices only a third share a batch of 64: strategies by hand begin with three stages or more."""
+    zoo("moe", "--batch", "64", "--set", "layers=3", "--set", "dtype=bfloat16", "--set", "sequence=512", "-o", "moe.json")
+    write_a100("twelve.json", 2, 6, {"latency_us": 10, "bytes_per_s": 12e9, "interconnect": "pcie-4"},
+               {"latency_us": 8, "bytes_per_s": 12.5e9, "interconnect": "infiniband", "cards": 1})
+    at = ["moe.json", "--machine", "twelve.json", "--costs", "analytic", "--optimizer", "adamw", "--report", "r.json"]
+    run(*at, "--simulate", "megatron:1,4,3,2,experts,zero-1")
+    by_hand = json.loads(read("r.json"))["predicted_us"]
+    run(*at, "--proposals", "4000", "-o", "plan.json")
+    assert json.loads(read("plan.json"))["predicted_us"] <= by_hand, by_hand
 
 
 def test_elimination_is_seen_at_its_best():
