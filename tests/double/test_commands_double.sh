@@ -175,5 +175,5 @@ check 'nor on a CPU, whoever insists' test $? = 2
 check 'a test pass' "$ffrun" lenet.json single --device cuda --data synthetic:64 --epochs 1
 check 'the preset, where a device answers' "$ffrun" lenet.json single --data synthetic:64 --steps 1
 mv out before
-check 'and it is said' grep -q 'on 1 cuda devices' before
+check 'and it is said' grep -q 'on 1 cuda device,' before
 finish
