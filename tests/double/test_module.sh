@@ -13,7 +13,7 @@ cd "$dir" || exit 1
 echo '1..1'
 "$ffrun" tiny.json single --device cuda --data synthetic:64 --steps 2 >out 2>err
 code=$?
-if [ $code = 0 ] && grep -q 'on 1 cuda devices' out; then
+if [ $code = 0 ] && grep -q 'on 1 cuda device,' out; then
 	echo 'ok 1 - trains on the GPU that is here'
 elif [ $code = 2 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'no CUDA device answers: ' err; then
 	echo 'ok 1 - loads, and says that no GPU answers'
