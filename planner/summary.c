@@ -418,7 +418,7 @@ static void print_questions(const struct ff_summary *s, FILE *to)
 {
 	ff_text_wrap("ask     ",
 			s->starts ? "--explain (why), --list PATTERN (operators), --vary K=V,.. "
-				    "(other batches, memory, devices, networks)"
+				    "(what if)"
 				  : "--explain (why), --list PATTERN (operators)",
 			to);
 }

@@ -225,7 +225,7 @@ int ff_attrs_keep(const struct ff_op_row *row, union ff_attrs *attrs, struct ff_
 		struct ff_numbers *l = list_at(&row->attrs[i], attrs);
 		double *copy;
 
-		if (row->attrs[i].type != FF_ATTR_LIST)
+		if (row->attrs[i].type != FF_ATTR_LIST || !l->n)
 			continue;
 		copy = ff_arena_array(a, (size_t)l->n, sizeof(*copy));
 		if (!copy)
