@@ -158,8 +158,7 @@ int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_
  * plan; as far as there is time. */
 int ff_job_find_rivals(struct ff_job *j, struct ff_error *err);
 int ff_job_find_nearest(struct ff_job *j, struct ff_error *err);
-/* Whether a plan fits and keeps to what plans are to be like; and makes it the plan: the baseline
- * is lowered then. */
+/* Whether a plan fits and is as plans are to be; and makes it the plan (baselines are lowered). */
 bool ff_job_may_take(const struct ff_job *j, const struct ff_plan *p);
 int ff_job_take(struct ff_job *j, const struct ff_plan *p, struct ff_error *err);
 /* The best of those is the plan, if it is better than what was found. */

@@ -194,8 +194,7 @@ struct ff_attr_row {
 	int of_batch;        /* SHAPE: where the first is the number of samples, it stays that */
 	int in_key;          /* part of the cost key: changes the kernel beyond what the shapes say;
 			      * FF_KEY_UNLESS_PRESET: INT, where it is not the preset */
-	int later; /* INT, BOOL, CHOICE, REAL, LIST: came later; not written where it is the preset,
-		    * so that hashes of older graphs stay what they were */
+	int later;           /* came later: not written where preset, so older graphs keep hashes */
 };
 
 #endif
