@@ -142,14 +142,36 @@ static int64_t sample_at(const struct ff_dataset *d, bool train, uint64_t step, 
 
 /* ---- targets that count ---- */
 
-/* Of one sample.  The lock is held. */
-static int count_sample(
-		const struct ff_dataset *d, struct ff_pick *p, int64_t *n, struct ff_error *err)
+/* What an integer counts for. */
+static double of_runs(const struct ff_numbers *runs, int32_t at)
+{
+	for (int64_t i = 0; i < runs->n && at >= 0; i += 2) {
+		if (at < runs->at[i])
+			return runs->at[i + 1];
+		at -= (int32_t)runs->at[i];
+	}
+	return 0;
+}
+
+/* What an element counts for: by `sums`, or one if it is told (NULL). */
+static double worth(
+		const struct ff_field *f, const struct ff_numbers *sums, int32_t label, float value)
+{
+	if (f->whole)
+		return sums ? of_runs(sums, label) : label != f->none;
+	if (isnan(value))
+		return 0;
+	return sums ? (double)value * sums->at[0] : 1;
+}
+
+/* What the elements of one sample count for is added to *sum.  The lock is held. */
+static int add_sample(const struct ff_dataset *d, const struct ff_pick *p,
+		const struct ff_numbers *sums, double *sum, struct ff_error *err)
 {
 	const struct ff_field *f = &d->fields.field[p->field];
 	struct ff_source *s = d->source;
-	int32_t label[LINE];
-	float value[LINE];
+	int32_t label[LINE] = {0};
+	float value[LINE] = {0};
 
 	for (int64_t k = 0; k < f->elements; k += LINE) {
 		int32_t some = f->elements - k < LINE ? (int32_t)(f->elements - k) : LINE;
@@ -159,7 +181,7 @@ static int count_sample(
 		if (code < 0)
 			return code;
 		for (int32_t i = 0; i < some; i++)
-			*n += f->whole ? label[i] != f->none : !isnan(value[i]);
+			*sum += worth(f, sums, label[i], value[i]);
 	}
 	return FF_OK;
 }
@@ -174,7 +196,8 @@ static int count_targets(const struct ff_dataset *d, bool train, uint64_t step, 
 		int64_t *ret, struct ff_error *err)
 {
 	struct ff_pick p = {.field = field, .train = train};
-	int64_t n = 0, rows;
+	double n = 0;
+	int64_t rows;
 	int code = FF_OK;
 
 	rows = train ? d->batch : d->source->samples[0] - (int64_t)step * d->batch;
@@ -186,11 +209,11 @@ static int count_targets(const struct ff_dataset *d, bool train, uint64_t step, 
 	pthread_mutex_lock(d->lock);
 	for (int32_t row = 0; row < (int32_t)rows && code == FF_OK; row++) {
 		p.sample = sample_at(d, train, step, row);
-		code = count_sample(d, &p, &n, err);
+		code = add_sample(d, &p, NULL, &n, err);
 	}
 	pthread_mutex_unlock(d->lock);
 	if (code == FF_OK)
-		*ret = n;
+		*ret = (int64_t)n;
 	return code;
 }
 
@@ -205,41 +228,6 @@ int ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step, int6
 }
 
 /* ---- what a batch adds up to ---- */
-
-/* What an integer counts for. */
-static double of_runs(const struct ff_numbers *runs, int32_t at)
-{
-	for (int64_t i = 0; i < runs->n && at >= 0; i += 2) {
-		if (at < runs->at[i])
-			return runs->at[i + 1];
-		at -= (int32_t)runs->at[i];
-	}
-	return 0;
-}
-
-/* Of one sample.  The lock is held. */
-static int add_sample(const struct ff_dataset *d, const struct ff_pick *p,
-		const struct ff_numbers *sums, double *sum, struct ff_error *err)
-{
-	const struct ff_field *f = &d->fields.field[p->field];
-	struct ff_source *s = d->source;
-	int32_t label[LINE];
-	float value[LINE];
-
-	for (int64_t k = 0; k < f->elements; k += LINE) {
-		int32_t some = f->elements - k < LINE ? (int32_t)(f->elements - k) : LINE;
-		int code = f->whole ? s->wholes(s, p, k, some, label, 1, err)
-				    : s->reals(s, p, k, some, value, 1, err);
-
-		if (code < 0)
-			return code;
-		for (int32_t i = 0; i < some; i++)
-			*sum += f->whole          ? of_runs(sums, label[i])
-				: isnan(value[i]) ? 0
-						  : (double)value[i] * sums->at[0];
-	}
-	return FF_OK;
-}
 
 /* Every sample of `region` has the same. */
 static int fill_sum(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
