@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../planner/hand/megatron.h"
+#include "../../planner/hand/stage_cuts.h"
 #include "../../planner/space/repeats.h"
 #include "ff/philox.h"
 #include "ff/zoo.h"
@@ -123,6 +124,45 @@ START_TEST(test_slow_stages)
 }
 END_TEST
 
+/* No stage has less than a tenth of what there is to compute. */
+static void check_shares(const struct ff_graph *g, const struct ff_machine *m,
+		const struct ff_strategy *s, uint32_t stages)
+{
+	double share[4] = {0}, all = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_needs_config(g, i)) {
+			share[s->stage[i]] += ff_node_roofline_s(g, m, i);
+			all += ff_node_roofline_s(g, m, i);
+		}
+	for (uint32_t i = 0; i < stages; i++)
+		ck_assert_msg(share[i] > 0.1 * all, "stage %u of %u has %g", i, stages,
+				share[i] / all);
+}
+
+/* A decoder reads all that an encoder made, so that both are one segment: stages are cut within. */
+START_TEST(test_stages_within_segments)
+{
+	static const char *const sets[] = {"vocabulary=8000"};
+	struct ff_machine m = fixture_machine(
+			&(struct fixture_machine){3, 1, true, (int64_t)1 << 34, 1e4, 1e4}, &arena);
+	struct ff_error err = {0};
+	struct ff_space *space;
+	struct ff_megatron h;
+	struct ff_strategy s;
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("nmt", 60, sets, 1, &arena, &g, &err));
+	CHECK_OK(ff_megatron_parse("megatron:1,1,3,2", &h, &err));
+	CHECK_OK(ff_start_megatron(&h, &g, &m, &arena, &s, &err));
+	check_shares(&g, &m, &s, 3);
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	CHECK_OK(ff_start_pipeline(space, &g, &m, 3, &arena, &s, &err));
+	check_shares(&g, &m, &s, 3);
+	ff_space_destroy(space);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("stages");
@@ -131,6 +171,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, test_balance);
 	tcase_add_test(c, test_slow_stages);
+	tcase_add_test(c, test_stages_within_segments);
 	suite_add_tcase(s, c);
 	return s;
 }
