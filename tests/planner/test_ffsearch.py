@@ -523,6 +523,21 @@ def test_starts_on_two_nodes():
     assert json.loads(read("plan.json"))["predicted_us"] <= alone[2], alone
 
 
+def test_pipelines_of_any_divisor():
+    """On six devices three stages are a start, not only two and four."""
+    zoo("nmt", "--batch", "500", "-o", "nmt.json")
+    write_a100("six.json", 3, 2, {"latency_us": 5, "bytes_per_s": 300e9, "interconnect": "nvswitch-3"},
+               {"latency_us": 8, "bytes_per_s": 2.5e9, "interconnect": "ethernet", "cards": 1})
+    at = ["nmt.json", "--machine", "six.json", "--costs", "analytic", "--report", "r.json"]
+    steps = {}
+    for stages in 2, 3, 4:
+        run(*at, "--simulate", f"pipeline-{stages}")
+        steps[stages] = json.loads(read("r.json"))["predicted_us"]
+    assert steps[3] < min(steps[2], steps[4]), steps
+    run(*at, "--init", "pipeline", "--proposals", "1", "-o", "plan.json")
+    assert json.loads(read("plan.json"))["predicted_us"] <= steps[3], steps
+
+
 def test_grid_of_twelve():
     """Of 12 devices only a third share a batch of 64: strategies by hand begin with three stages or more."""
     zoo("moe", "--batch", "64", "--set", "layers=3", "--set", "dtype=bfloat16", "--set", "sequence=512", "-o", "moe.json")
