@@ -501,6 +501,7 @@ REFUSED = {
     "samples multiplied": (lambda m, x: x @ x.T @ x, "module body .*multiplies along the axis of samples"),
     "complex numbers": (lambda m, x: torch.fft.rfft(x).angle()[:, :1] * x, "module body .*angle: there is no row"),
     "how many there are": (lambda m, x: x * len(x[x > 0]), "torch.export cannot export"),
+    "a branch by how many there are": (lambda m, x: x * 2 if x[x > 0].numel() > 5 else x, "torch.export cannot export"),
     "the order of what is taken out": (lambda m, x: x[:, 0][x[:, 0] > 0].cumsum(0).sum() * x,
                                        "module body .*how many elements a condition leaves"),
     "what is taken out of what is taken out": (lambda m, x: x * x[x > 0][:, None][x[x > 0] > 1].sum(),
@@ -552,6 +553,8 @@ def test_refusals():
     said = refusal(Twice(), (torch.randn(4, 6),))
     tap.say("a second time" in said and "BatchNorm1d" in said, "statistics that are kept twice", [said])
     tap.say("at least two" in refusal(nn.Linear(6, 5), (torch.randn(1, 6),)), "one sample")
+    said = refusal(Parent(lambda m, x: x * 2 if x[x > 0].numel() else x), (torch.randn(4, 6),))
+    tap.say(said == "it was exported", "whether there are any may be asked", [said])
 
 
 # ---- the command ----
