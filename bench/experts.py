@@ -62,7 +62,7 @@ def main():
     parser.add_argument("--budget", default="60s")
     parser.add_argument("--proposals", type=int)
     args = parser.parse_args()
-    print("| network | way | zero-3, ms | compute, ms | routing, % of it | experts, % | plan of 4 samples a device, ms |")
+    print("| network | way | zero-3, ms | compute, ms | routing, % of it | experts, % | plan of 4 samples each, ms |")
     print("|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for network in args.networks.split(","):

@@ -141,7 +141,8 @@ def main():
             rows.append(measure(args, random.Random(f"{args.draw}/{case}"), folder))
             show(rows[-1])
     spreads = [apart(row) for row in rows if row["seeds_us"]]
-    print(f"{sum(s <= 2 for s in spreads)} of {len(rows)} cases within 2 %, the furthest {max(spreads, default=0):.1f} %")
+    near = sum(spread <= 2 for spread in spreads)
+    print(f"{near} of {len(rows)} cases within 2 %, the furthest {max(spreads, default=0):.1f} %")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump(rows, f, indent=1)

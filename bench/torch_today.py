@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Models as they are written today, by hand and in torchvision, transformers and diffusers, that the other benches do not
-have, exported by ffsoap_torch: loss and gradients of one training step of ffrun beside PyTorch's own.
+"""Models as they are written today, by hand and in torchvision, transformers and diffusers, that the other benches do
+not have, exported by ffsoap_torch: loss and gradients of one training step of ffrun beside PyTorch's own.
 
 usage: bench/torch_today.py FFRUN [NAME...]    prints a table in Markdown
 
