@@ -231,6 +231,22 @@ static int64_t limit_over(const struct ff_chain *c, double patience)
 	return most < (double)(INT64_MAX / 2) && !c->opt->visit ? (int64_t)most : INT64_MAX;
 }
 
+/* Whether a parameter would have no config, and be gathered again all the same: no strategy file
+ * says so (ff_strategy_settle), and what it says may not fit. */
+static bool cannot_be_written(const struct ff_chain *c)
+{
+	const struct ff_transaction *t = &c->proposed;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		uint32_t node = t->change[i].node;
+
+		if (c->current.recompute[node] && ff_node_is_parameter(c->graph, node) &&
+				!t->change[i].config.n_parts && !t->change[i].config.flat)
+			return true;
+	}
+	return false;
+}
+
 /* Asks the evaluator for what is proposed; *worse: it is not accepted, and forgotten. */
 static int propose(struct ff_chain *c, double patience, bool *worse, struct ff_evaluation *e,
 		struct ff_error *err)
@@ -397,7 +413,7 @@ static int step(struct ff_chain *c, struct ff_error *err)
 	ff_proposer_next(&c->frame->proposer, &c->current, &c->proposed);
 	if (c->frame->proposer.kind == FF_PROPOSAL_ORDER)
 		return reorder(c, patience, err);
-	if (c->proposed.n == 0) {
+	if (c->proposed.n == 0 || cannot_be_written(c)) {
 		c->proposals++;
 		ff_chain_look(c);
 		return FF_OK;
@@ -413,8 +429,14 @@ int ff_chain_try(struct ff_chain *c, double patience, bool *kept, struct ff_erro
 	uint64_t accepted = c->accepted;
 	struct ff_evaluation e;
 	bool slower;
-	int code = propose(c, patience, &slower, &e, err);
+	int code;
 
+	*kept = false;
+	if (cannot_be_written(c)) {
+		c->proposals++;
+		return FF_OK;
+	}
+	code = propose(c, patience, &slower, &e, err);
 	if (code == FF_OK)
 		code = settle(c, &as_splits, patience, slower, e, err);
 	*kept = c->accepted > accepted;
