@@ -2,6 +2,7 @@
  * tables beside it.  SPDX-License-Identifier: Apache-2.0 */
 #include "costs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -297,6 +298,8 @@ struct ff_rate ff_costs_link(const struct ff_costs *c)
 
 void ff_costs_set_link(struct ff_costs *c, struct ff_rate r)
 {
+	if (r.bytes_per_us > 0)
+		r.bytes_per_us = fmax(round(r.bytes_per_us * 1e6), 1) / 1e6;
 	c->link = r;
 }
 

@@ -176,7 +176,8 @@ int ff_costs_set_rate(
 const struct ff_comm_cost *ff_costs_comm(const struct ff_costs *c, struct ff_comm_shape shape);
 int ff_costs_put_comm(struct ff_costs *c, const struct ff_comm_cost *cc, struct ff_error *err);
 /* Calibrated link inside a node (the latency and bandwidth of messages);
- * bytes_per_us is 0 when not measured. */
+ * bytes_per_us is 0 when not measured.  Kept in whole bytes a second, as files
+ * have it: machines that are written from it agree with a costs file. */
 struct ff_rate ff_costs_link(const struct ff_costs *c);
 void ff_costs_set_link(struct ff_costs *c, struct ff_rate r);
 
