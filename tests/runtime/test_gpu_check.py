@@ -104,7 +104,7 @@ def side_by_side(folder):
     steps = [plan.Step(n, None, alone=n.isupper()) for n in "abCdE"]
     check("steps are put together", ["".join(s.name for s in b) for b in gpu_check.batches(steps)] ==
           ["ab", "C", "d", "E"])
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=300)
 
     def meet(step, clock):
         both.wait()
@@ -132,7 +132,7 @@ def limits(folder):
     place.OUT = folder
     for name, left, limit in (("step", 100.0, 0.3), ("run", 0.3, 100.0)):
         one = plan.Check(True, None, time.monotonic() + left)
-        step = plan.Step(name, lambda c: c.must("sleep", "30"), limit)
+        step = plan.Step(name, lambda c: c.must("sleep", "300"), limit)
         begin = time.monotonic()
         try:
             status = plan.run_step(step, one)[0]
@@ -140,7 +140,7 @@ def limits(folder):
             status = "out of time"
         want = record.FAILED if name == "step" else "out of time"
         check(f"too long for the {name}: {want}", status == want, status)
-        check("and it is ended", time.monotonic() - begin < 10)
+        check("and it is ended", time.monotonic() - begin < 100)
 
 
 def taps(folder):
