@@ -72,7 +72,7 @@ check 'by nodes, or not' grep -q 'FF_NCCL_NODES=2: expected 0 or 1' before
 unset FF_NCCL FF_NCCL_NODES
 # ranks that were told otherwise: what the first one is told counts
 apart() { # apart FIRST SECOND
-	timeout 120 mpirun -q --allow-run-as-root --oversubscribe \
+	timeout 600 mpirun -q --allow-run-as-root --oversubscribe \
 		-n 1 env FF_NCCL="$1" "$ffrun" mlp.json data-parallel --device cuda --data synthetic:64 --steps 1 : \
 		-n 1 env FF_NCCL="$2" "$ffrun" mlp.json data-parallel --device cuda --data synthetic:64 --steps 1
 }

@@ -18,7 +18,7 @@ from tap import finish, say  # noqa: E402
 
 
 def run(*args, **kw):
-    p = subprocess.run([str(a) for a in args], capture_output=True, text=True, check=False, timeout=100, **kw)
+    p = subprocess.run([str(a) for a in args], capture_output=True, text=True, check=False, timeout=600, **kw)
     return p.returncode, p.stdout, p.stderr
 
 
@@ -81,7 +81,7 @@ def in_zsh(there, share):
         return
     script = share / "completed.zsh"
     script.write_text(ZSH % (there, share))
-    out = shell_says("timeout", "60", "zsh", "-f", script, *(words for words, _ in COMPLETED))
+    out = shell_says("timeout", "300", "zsh", "-f", script, *(words for words, _ in COMPLETED))
     lines = [line.strip() for line in out.splitlines()]
     for (words, wanted), got in zip(COMPLETED, lines + len(COMPLETED) * ["nothing"]):
         say(got.rstrip("=") == " ".join(["ffplan", *words.split()[:-1], wanted]), f"zsh completes {words}", out)

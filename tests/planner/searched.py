@@ -14,7 +14,7 @@ os.chdir(FOLDER.name)
 
 
 def run(*args, status=0):
-    p = subprocess.run([FFSEARCH, *args], capture_output=True, text=True, timeout=120)
+    p = subprocess.run([FFSEARCH, *args], capture_output=True, text=True, timeout=600)
     assert p.returncode == status, "status %d, not %d: %s" % (p.returncode, status, p.stderr)
     return p
 
@@ -87,7 +87,7 @@ def conforms(path, name):
 
 
 def zoo(*args):
-    subprocess.run([FFZOO, *args], check=True, timeout=60)
+    subprocess.run([FFZOO, *args], check=True, timeout=600)
 
 
 BASE = ["--machine", "p100x16", "--costs", "peak"]
@@ -112,7 +112,7 @@ def write_costs(path, graph, machine, devices=1):
             "rates": dict.fromkeys(("copy", "add", "accumulate", "update", "load"), rate), "entries": entries}))
         p = subprocess.run([FFSEARCH, graph, "--machine", machine, "--devices", str(devices), "--costs",
                             path, "--simulate", "single", "-o", "s.json"], capture_output=True,
-                           text=True, timeout=60)
+                           text=True, timeout=600)
         key = re.search(r'"([^"]+\.(?:forward|backward)[^"]*)"', p.stderr)
         if p.returncode != 2 or not key:
             return p

@@ -20,7 +20,7 @@ os.chdir(FOLDER.name)
 
 
 def run(program, *args, status=0):
-    p = subprocess.run([program, *args], capture_output=True, text=True, timeout=120)
+    p = subprocess.run([program, *args], capture_output=True, text=True, timeout=600)
     assert p.returncode == status, "status %d, not %d: %s%s" % (p.returncode, status, p.stdout, p.stderr)
     return p.stdout if status == 0 else p.stderr
 
@@ -95,7 +95,7 @@ def test_every_field():
         p = changed(c, at, other)
         pathlib.Path("changed.json").write_text(json.dumps(p), encoding="utf-8")
         done = subprocess.run([FFCHECK, "g.json", "p100x16", "analytic", "p.json", "changed.json"], capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=600)
         assert done.returncode in (1, 2) and done.stderr.count("\n") == 1, (at, other, done)
 
 

@@ -23,7 +23,7 @@ ON_64 = ["--machine", "a100x256", "--devices", "64", "--costs", "peak"]
 
 
 def run(*args, status=0):
-    p = subprocess.run(args, capture_output=True, text=True, timeout=120)
+    p = subprocess.run(args, capture_output=True, text=True, timeout=600)
     assert p.returncode == status, f"status {p.returncode}, not {status}: {p.stderr}"
     return p
 

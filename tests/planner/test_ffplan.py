@@ -21,7 +21,7 @@ os.chdir(FOLDER.name)
 
 
 def run(program, *args, status=0):
-    p = subprocess.run([program, *args], capture_output=True, text=True, timeout=120)
+    p = subprocess.run([program, *args], capture_output=True, text=True, timeout=600)
     assert p.returncode == status, "status %d, not %d: %s" % (p.returncode, status, p.stderr)
     return p.stdout if status == 0 else p.stderr
 

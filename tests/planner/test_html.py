@@ -38,7 +38,7 @@ window.onload = () => {
 
 
 def run(*args):
-    subprocess.run(args, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
+    subprocess.run(args, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=600)
 
 
 def make(plan, page, *more):
@@ -56,7 +56,7 @@ def browse(page, width, *options):
     p = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir=" +
                         os.path.join(FOLDER.name, "chromium"), "--window-size=%d,1600" % width,
                         "--enable-logging=stderr", "--virtual-time-budget=2000", *options,
-                        "file://" + os.path.abspath(page)], capture_output=True, text=True, timeout=100, check=False)
+                        "file://" + os.path.abspath(page)], capture_output=True, text=True, timeout=600, check=False)
     errors = [l for l in p.stderr.splitlines() if "CONSOLE" in l]
     assert not errors, errors
     return p.stdout

@@ -16,7 +16,7 @@ BASE = [FFSEARCH, "mlp.json", "--machine", "cpu2", "--costs", "peak"]
 
 
 def run(*command, status=0, **env):
-    p = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **env})
+    p = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **env})
     assert p.returncode == status, "status %d, not %d: %s" % (p.returncode, status, p.stderr)
     return p
 
@@ -156,7 +156,7 @@ def test_errors_come_last():
     run(FFZOO, "resnet50", "--batch", "8", "--set", "image=64", "-o", "resnet.json")
     p = subprocess.run([FFSEARCH, "resnet.json", *BASE[2:], "--simulate", "data-parallel", "--memory", "1000",
                         "--list", "*"],
-                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
     lines = [line for line in p.stdout.split("\n") if line]
     assert p.returncode == 3 and len(p.stdout) > 4096
     assert lines[0].startswith("operator  "), lines[0]

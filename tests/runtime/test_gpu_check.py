@@ -104,7 +104,7 @@ def side_by_side(folder):
     steps = [plan.Step(n, None, alone=n.isupper()) for n in "abCdE"]
     check("steps are put together", ["".join(s.name for s in b) for b in gpu_check.batches(steps)] ==
           ["ab", "C", "d", "E"])
-    both = threading.Barrier(2, timeout=300)
+    both = threading.Barrier(2, timeout=600)
 
     def meet(step, clock):
         both.wait()

@@ -13,7 +13,7 @@
 #include "scene.h"
 
 #define SCENES 160
-#define PATIENCE_US 20e6
+#define PATIENCE_US 120e6
 
 /* ---- which stream ---- */
 

@@ -67,7 +67,7 @@ class Case:
         if devices > 1:  # Open MPI's modules leak, and are gone when leaks are looked for
             env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=200)
+                              text=True, timeout=600)
         if done.returncode:
             tap.say(False, f"{self.name}: ffrun", [f"exit status {done.returncode}", done.stderr])
             return None

@@ -13,7 +13,7 @@ PROBE = ("import torch, numpy\nv = torch.__version__.split('.')\n"
 
 def has_it(python):
     try:
-        return subprocess.run([python, "-c", PROBE], capture_output=True, timeout=120).returncode == 0
+        return subprocess.run([python, "-c", PROBE], capture_output=True, timeout=600).returncode == 0
     except OSError:
         return False
 

@@ -34,7 +34,7 @@ def exported(model, inputs, opset, training=True):
 
 def run(*command):
     return subprocess.run([str(c) for c in command], capture_output=True, text=True,
-                          errors="replace", stdin=subprocess.DEVNULL, timeout=280)
+                          errors="replace", stdin=subprocess.DEVNULL, timeout=600)
 
 
 def excess(apart):

@@ -574,7 +574,7 @@ def wrong():
 def command(folder, *words):
     env = dict(os.environ, PYTHONPATH=str(root / "python"))
     return subprocess.run([sys.executable, "-m", "ffsoap_torch", *words], cwd=folder, env=env, capture_output=True,
-                          text=True, timeout=250)
+                          text=True, timeout=600)
 
 
 def test_command():

@@ -49,7 +49,7 @@ class Imported:
 
     def run(self, *command):
         return subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace",
-                              stdin=subprocess.DEVNULL, timeout=120, cwd=self.folder)
+                              stdin=subprocess.DEVNULL, timeout=600, cwd=self.folder)
 
     def constants(self):
         """By node: what it has."""

@@ -131,7 +131,7 @@ class Imported:
 
     def run(self, *command):
         return subprocess.run([str(c) for c in command], capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=120, cwd=self.folder)
+                              stdin=subprocess.DEVNULL, timeout=600, cwd=self.folder)
 
     def says(self, *words):
         return any(all(w in line for w in words) for line in self.notes)

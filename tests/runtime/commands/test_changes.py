@@ -164,7 +164,7 @@ with tempfile.TemporaryDirectory() as folder:
     while p.poll() is None and not (folder / "ended" / "checkpoint.safetensors").exists():
         time.sleep(0.02)
     p.send_signal(signal.SIGTERM)
-    say(p.wait(120) == 0, "averaged never, and asked for an end")
+    say(p.wait(600) == 0, "averaged never, and asked for an end")
     at_end = json.loads(pathlib.Path("report.json").read_text())
     for kept, name in (("ended.safetensors", "saves"), (folder / "ended" / "checkpoint.safetensors", "keeps")):
         _, report = train("small.json", "single", "--weights", kept, "--steps", 1, "--optimizer", "sgd", "--rate",

@@ -21,7 +21,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def run(*options):
-    return subprocess.run([ffrun, *map(str, options)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([ffrun, *map(str, options)], capture_output=True, text=True, timeout=600)
 
 
 def ends(name, status, why, *options):

@@ -69,7 +69,7 @@ def contents():
 
 def run(command, words):
     return subprocess.run([command, *words], capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, timeout=60)
+                          stdin=subprocess.DEVNULL, timeout=600)
 
 
 def refused(command, words, what, *names):

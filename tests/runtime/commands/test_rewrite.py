@@ -35,7 +35,7 @@ NETWORKS = {
 
 
 def run(*command, status=0):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=200)
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600)
     if done.returncode != status:
         say(False, f"exit status {status}", f"{command}: {done.returncode}: {done.stderr}")
     return done

@@ -21,7 +21,7 @@ def ranks(program, common, *own):
     command = [mpirun, "-q", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
     for i, options in enumerate(own):
         command += [":"] * (i > 0) + ["-n", "1", program, *common, *options]
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120)
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600)
 
 
 def unequal(name, *own, program=ffrun, common=("net.json", "data-parallel"), what=None):
