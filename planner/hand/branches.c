@@ -13,19 +13,20 @@ struct placing {
 	const struct ff_graph *g;
 	const struct ff_machine *m;
 	struct ff_pricer *p;
+	uint32_t first;         /* device */
 	uint32_t groups, width; /* devices of a group */
 	uint32_t *group;        /* by node */
 	double *done_us;        /* by node */
 	double *busy_us;        /* by group */
 };
 
-/* By sample over every groups-th device from `first` on. */
-static void split(const struct placing *x, const struct ff_node *n, uint32_t first,
+/* By sample over every device of a group. */
+static void split(const struct placing *x, const struct ff_node *n, uint32_t group,
 		struct ff_config *ret)
 {
 	uint32_t sample = ff_node_sample_dim(n), width = x->width;
 	uint16_t degree[FF_MAX_DIMS];
-	struct ff_view view = {.start = first};
+	struct ff_view view = {.start = x->first + group};
 
 	for (uint32_t d = 0; d < n->n_dims; d++)
 		degree[d] = 1;
@@ -56,7 +57,7 @@ static int price(struct placing *x, uint32_t node, double *us, struct ff_error *
 		double sum;
 
 		ff_work_fill(x->g, node, &box, (enum ff_pass)pass, &w);
-		code = ff_price_work(x->p, &w, 0, &sum, err);
+		code = ff_price_work(x->p, &w, x->first, &sum, err);
 		if (code == FF_OK)
 			*us += sum;
 	}
@@ -66,7 +67,7 @@ static int price(struct placing *x, uint32_t node, double *us, struct ff_error *
 /* What a value takes from one group to another, and its gradient back. */
 static double move_us(const struct placing *x, const struct ff_value *v)
 {
-	const struct ff_link *l = &x->m->nodes[0].inside;
+	const struct ff_link *l = &x->m->nodes[x->m->node_of[x->first]].inside;
 	double bytes = (double)ff_dtype_bytes(v->dtype);
 
 	for (uint32_t i = 0; i < v->rank; i++)
@@ -106,16 +107,17 @@ static void place(struct placing *x, uint32_t node, double us)
 }
 
 int ff_start_branches(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
-		uint32_t devices, uint32_t groups, struct ff_arena *a, struct ff_strategy *ret,
+		const struct ff_branches *on, struct ff_arena *a, struct ff_strategy *ret,
 		double *us, struct ff_error *err)
 {
-	struct placing x = {g, m, p, groups, devices / groups, NULL, NULL, NULL};
+	struct placing x = {
+			g, m, p, on->first, on->groups, on->devices / on->groups, NULL, NULL, NULL};
 	struct ff_strategy s;
 	int code = ff_strategy_create(g, a, &s, err);
 
 	x.group = ff_arena_array(a, g->n_nodes, sizeof(*x.group));
 	x.done_us = ff_arena_array(a, g->n_nodes, sizeof(*x.done_us));
-	x.busy_us = ff_arena_array(a, groups, sizeof(*x.busy_us));
+	x.busy_us = ff_arena_array(a, x.groups, sizeof(*x.busy_us));
 	if (code == FF_OK && (!x.group || !x.done_us || !x.busy_us))
 		code = ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
@@ -132,7 +134,7 @@ int ff_start_branches(const struct ff_graph *g, const struct ff_machine *m, stru
 	if (code < 0)
 		return code;
 	*us = 0;
-	for (uint32_t k = 0; k < groups; k++)
+	for (uint32_t k = 0; k < x.groups; k++)
 		*us = fmax(*us, x.busy_us[k]);
 	*ret = s;
 	return FF_OK;

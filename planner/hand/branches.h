@@ -5,13 +5,18 @@
 #include "ff/price.h"
 #include "ff/strategy.h"
 
-/* Every operator by sample on one of `groups` groups of the first `devices`, which they divide:
- * every groups-th device, so that what goes from one to another stays in a node.  Operators are
- * placed one after another where they are done first (Topcuoglu, Hariri, Wu, IEEE Transactions on
- * Parallel and Distributed Systems 2002).  *us: when all are done, by prices of operators and of
- * what moves alone; to be compared with the same in one group. */
+/* Groups of so many devices in a row, which they divide: every groups-th, so that what goes from
+ * one group to another stays in a node. */
+struct ff_branches {
+	uint32_t first, devices, groups;
+};
+
+/* Every operator by sample on one of the groups.  Operators are placed one after another where they
+ * are done first (Topcuoglu, Hariri, Wu, IEEE Transactions on Parallel and Distributed Systems
+ * 2002).  *us: when all are done, by prices of operators and of what moves alone; to be compared
+ * with the same in one group. */
 int ff_start_branches(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
-		uint32_t devices, uint32_t groups, struct ff_arena *a, struct ff_strategy *ret,
+		const struct ff_branches *on, struct ff_arena *a, struct ff_strategy *ret,
 		double *us, struct ff_error *err);
 
 #endif

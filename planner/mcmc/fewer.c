@@ -60,25 +60,36 @@ static int put_back(const struct ff_chain *c, uint32_t n, struct ff_strategy *s,
 	return FF_OK;
 }
 
+int ff_chain_make_on(struct ff_chain *c, const char *name, uint32_t n, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err)
+{
+	struct ff_machine first;
+	struct ff_strategy s;
+	int code = take(c, n, a, &first, err);
+
+	if (code == FF_OK)
+		code = ff_init_strategy(name, c->space, c->graph, &first, c->opt->seed, a, &s, err);
+	if (code == FF_OK)
+		code = put_back(c, n, &s, a, err);
+	if (code == FF_OK)
+		*ret = s;
+	return code;
+}
+
 /* A start of that name for the first `n` devices becomes the current strategy; *us: its step,
  * INFINITY where there is none that fits. */
 static int look_at(struct ff_chain *c, const char *name, uint32_t n, struct ff_arena *a, double *us,
 		struct ff_error *err)
 {
-	struct ff_machine first;
 	struct ff_strategy s;
 	struct ff_error why;
 	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 	bool made;
 
 	*us = INFINITY;
-	if (code == FF_OK)
-		code = take(c, n, a, &first, err);
 	if (code < 0)
 		return code;
-	code = ff_init_strategy(name, c->space, c->graph, &first, c->opt->seed, a, &s, &why);
-	if (code == FF_OK)
-		code = put_back(c, n, &s, a, &why);
+	code = ff_chain_make_on(c, name, n, a, &s, &why);
 	made = code == FF_OK;
 	code = ff_chain_go_to_made(c, code, &s, &why, err);
 	if (made && code == FF_OK && c->at.fits)
@@ -238,17 +249,15 @@ int ff_chain_look_at_fewer(struct ff_chain *c, struct ff_arena *a, struct ff_err
 	return code;
 }
 
-/* A look at branches in `groups` groups of the first `n` devices, if by the prices of operators
- * and moves that is better than *most_us, what all of them in a row take (INFINITY: it becomes
- * that). */
-static int look_at_groups(struct ff_chain *c, uint32_t n, uint32_t groups, double *most_us,
+/* A look at branches in groups of devices, if by the prices of operators and moves that is better
+ * than *most_us, what all of them in a row take (INFINITY: it becomes that). */
+static int look_at_groups(struct ff_chain *c, const struct ff_branches *on, double *most_us,
 		struct ff_arena *a, struct ff_error *err)
 {
 	struct ff_strategy s;
 	struct ff_error why;
 	double us;
-	int code = ff_start_branches(
-			c->graph, c->machine, c->opt->pricer, n, groups, a, &s, &us, &why);
+	int code = ff_start_branches(c->graph, c->machine, c->opt->pricer, on, a, &s, &us, &why);
 
 	if (code == FF_E_INPUT)
 		return FF_OK; /* nobody has measured it */
@@ -264,28 +273,29 @@ static int look_at_groups(struct ff_chain *c, uint32_t n, uint32_t groups, doubl
 }
 
 /* A group has as many devices of a node as any other. */
-static int look_at_branches_on(
-		struct ff_chain *c, uint32_t n, struct ff_arena *a, struct ff_error *err)
+static int look_at_branches_on(struct ff_chain *c, uint32_t first, uint32_t n, uint32_t node,
+		struct ff_arena *a, struct ff_error *err)
 {
-	uint32_t node = c->machine->nodes[0].count;
 	double most_us = INFINITY;
 	int code = FF_OK;
 
 	for (uint32_t k = 1; k <= MOST_GROUPS && code == FF_OK && !ff_chain_in_hurry(c); k++)
 		if (n % k == 0 && node % k == 0)
-			code = look_at_groups(c, n, k, &most_us, a, err);
+			code = look_at_groups(
+					c, &(struct ff_branches){first, n, k}, &most_us, a, err);
 	return code;
 }
 
 int ff_chain_look_at_branches(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
-	uint32_t all = c->machine->n_devices, node = c->machine->nodes[0].count;
+	const struct ff_machine_node *node = &c->machine->nodes[c->notes.node];
+	uint32_t all = c->machine->n_devices;
 	int code = FF_OK;
 
 	if (!c->opt->pricer)
 		return FF_OK;
-	code = look_at_branches_on(c, all, a, err);
-	if (code == FF_OK && node < all && c->notes.node_us < c->notes.all_us)
-		code = look_at_branches_on(c, node, a, err);
+	code = look_at_branches_on(c, 0, all, c->machine->nodes[0].count, a, err);
+	if (code == FF_OK && node->count < all && c->notes.node_us < c->notes.all_us)
+		code = look_at_branches_on(c, node->first, node->count, node->count, a, err);
 	return code;
 }

@@ -4,6 +4,10 @@
 
 #include "chain.h"
 
+/* A start of that name for the first `n` devices, of several kinds of nodes for those from
+ * notes.node on; FF_E_INPUT: there is none. */
+int ff_chain_make_on(struct ff_chain *c, const char *name, uint32_t n, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err);
 /* A look at data parallelism on one node alone: over a slow network little is faster.  Of several
  * kinds of nodes the fastest is notes.node, below called the first. */
 int ff_chain_look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);

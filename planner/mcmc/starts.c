@@ -53,15 +53,15 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
 }
 
 /* Starts of which there is one for each number of stages, or of columns, each with these words
- * behind it; on all devices, or on the first few of a node as well: small batches are launches and
- * latency. */
+ * behind it; on all devices, or on the first few of the fastest node as well: small batches are
+ * launches and latency. */
 #define MOST_WORDS 3
 static const struct family {
 	const char *name;
 	uint32_t least, most;
 	bool micro; /* there have to be micro-batches */
 	bool twice; /* powers of two, too, where these do not divide the devices */
-	bool few;   /* ",devices=N" may follow */
+	bool few;   /* on fewer devices, too */
 	const char *words[MOST_WORDS];
 } families[] = {{"pipeline", 2, MOST_STAGES, true, true, false, {""}},
 		{"tables", 1, FF_MAX_DEVICES, false, false, true, {"", ",replicas", ",apart"}}};
@@ -81,13 +81,22 @@ struct member {
 	bool found;
 };
 
-static int try_member(struct ff_chain *c, const char *called, struct ff_arena *a,
+/* A start of that name for all devices, or some of them. */
+static int make_on(struct ff_chain *c, const char *called, uint32_t devices, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err)
+{
+	if (devices < c->machine->n_devices)
+		return ff_chain_make_on(c, called, devices, a, ret, err);
+	return ff_init_strategy(called, c->space, c->graph, c->machine, c->opt->seed + c->run.n - 1,
+			a, ret, err);
+}
+
+static int try_member(struct ff_chain *c, const char *called, uint32_t devices, struct ff_arena *a,
 		struct member *best, struct ff_error *err)
 {
 	struct ff_strategy s;
 	struct ff_error why;
-	int code = ff_init_strategy(
-			called, c->space, c->graph, c->machine, c->opt->seed, a, &s, &why);
+	int code = make_on(c, called, devices, a, &s, &why);
 
 	if (code == FF_E_INPUT)
 		return FF_OK; /* limits of the space rule it out */
@@ -104,21 +113,18 @@ static int try_member(struct ff_chain *c, const char *called, struct ff_arena *a
 static int find_best_on(struct ff_chain *c, const struct family *of, uint32_t devices,
 		struct ff_arena *a, struct member *best, struct ff_error *err)
 {
-	bool all = devices == c->machine->n_devices;
 	int code = FF_OK;
 
 	for (uint32_t n = of->least; n <= devices && n <= of->most; n++)
 		for (uint32_t i = 0; i < MOST_WORDS && of->words[i] && code == FF_OK; i++) {
-			char text[48], on[24] = "";
+			char text[48];
 
 			if ((of->micro && c->space->n_micro < 2) || ff_chain_in_hurry(c))
 				break;
 			if (devices % n && !(of->twice && (n & (n - 1)) == 0))
 				break;
-			if (!all)
-				snprintf(on, sizeof(on), ",devices=%u", devices);
-			snprintf(text, sizeof(text), "%s-%u%s%s", of->name, n, of->words[i], on);
-			code = try_member(c, text, a, best, err);
+			snprintf(text, sizeof(text), "%s-%u%s", of->name, n, of->words[i]);
+			code = try_member(c, text, devices, a, best, err);
 		}
 	return code;
 }
@@ -126,7 +132,7 @@ static int find_best_on(struct ff_chain *c, const struct family *of, uint32_t de
 static int find_best(struct ff_chain *c, const struct family *of, struct ff_arena *a,
 		struct ff_strategy *ret, bool *found, struct ff_error *err)
 {
-	uint32_t all = c->machine->n_devices, node = c->machine->nodes[0].count;
+	uint32_t all = c->machine->n_devices, node = c->machine->nodes[c->notes.node].count;
 	struct member best = {.found = false};
 	int code = find_best_on(c, of, all, a, &best, err);
 
@@ -167,6 +173,12 @@ static bool is_tight(const struct ff_chain *c)
 	return !c->best.at.fits || c->best.at.tight || c->opt->known;
 }
 
+/* One device is to be one of the fastest. */
+static uint32_t devices_of(const struct ff_chain *c, uint32_t i)
+{
+	return !strcmp(name(c, i), "single") ? 1 : c->machine->n_devices;
+}
+
 /* One that limits of the space rule out is no start.  What was looked at has the buckets that were
  * best then. */
 static int start_named(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool *found,
@@ -174,8 +186,7 @@ static int start_named(struct ff_chain *c, uint32_t i, struct ff_arena *a, bool 
 {
 	struct ff_strategy start;
 	struct ff_error why;
-	int code = ff_init_strategy(name(c, i), c->space, c->graph, c->machine,
-			c->opt->seed + c->run.n - 1, a, &start, &why);
+	int code = make_on(c, name(c, i), devices_of(c, i), a, &start, &why);
 
 	*found = code == FF_OK;
 	if (code == FF_E_INPUT)
@@ -290,8 +301,7 @@ static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff
 		return ff_chain_go_to(c, given(c, i), err);
 	if (code < 0)
 		return code;
-	code = ff_init_strategy(
-			name(c, i), c->space, c->graph, c->machine, c->opt->seed, a, &start, &why);
+	code = make_on(c, name(c, i), devices_of(c, i), a, &start, &why);
 	made = code == FF_OK;
 	code = ff_chain_go_to_made(c, code, &start, &why, err);
 	if (made && code == FF_OK)

@@ -442,9 +442,8 @@ def test_one_node_is_looked_at():
     assert plan["predicted_us"] <= one["predicted_us"], (plan["predicted_us"], one["predicted_us"])
 
 
-def test_the_fastest_node_is_looked_at():
-    """Wherever it stands: no plan is slower than data parallelism on it alone."""
-    zoo("gpt2", "--batch", "30", "--set", "layers=2", "--set", "sequence=128", "-o", "net.json")
+def make_mixed():
+    """Two slow nodes and behind them a fast one, and this alone."""
     kinds = [{"name": name, "backend": "cuda", "flops_per_s": f, "memory_bytes_per_s": b, "memory_bytes": 3 * 10**10}
              for name, f, b in (("V100-32GB", 15.7e12, 900e9), ("H100-80GB", 67e12, 3352e9))]
     old, new = ({"devices": n, "kind": kind["name"], "inside": {"latency_us": 5, "bytes_per_s": 150e9},
@@ -452,12 +451,30 @@ def test_the_fastest_node_is_looked_at():
     for name, nodes in (("behind", [old, old, new]), ("one", [new])):
         write(name + ".json", json.dumps({"format": "ffsoap-machine", "version": 1, "name": name, "overlap": True,
                                           "kinds": kinds, "nodes": nodes}))
+
+
+def test_the_fastest_node_is_looked_at():
+    """Wherever it stands: no plan is slower than data parallelism on it alone."""
+    zoo("gpt2", "--batch", "30", "--set", "layers=2", "--set", "sequence=128", "-o", "net.json")
+    make_mixed()
     run("net.json", "--machine", "one.json", "--costs", "analytic", "--simulate", "data-parallel", "--report",
         "one.report")
     run("net.json", "--machine", "behind.json", "--costs", "analytic", "--proposals", "50", "--regular", "0", "-o",
         "plan.json")
     one, plan = json.loads(read("one.report")), json.loads(read("plan.json"))
     assert plan["predicted_us"] <= one["predicted_us"], (plan["predicted_us"], one["predicted_us"])
+
+
+def test_branches_are_tried_on_the_fastest_node():
+    """Wherever it stands: a search finds what it finds on that node alone."""
+    zoo("branchnet", "--batch", "48", "-o", "net.json")
+    make_mixed()
+    found = []
+    for machine in "one.json", "behind.json":
+        run("net.json", "--machine", machine, "--costs", "analytic", "--proposals", "60", "--regular", "0", "-o",
+            "plan.json")
+        found.append(json.loads(read("plan.json"))["predicted_us"])
+    assert found[1] <= found[0], found
 
 
 def test_updates_cut_within_nodes_are_looked_at():
