@@ -205,7 +205,6 @@ static int find_sharded(struct ff_job *j, struct ff_error *err)
 			.machine = &j->in.machine,
 			.samples = true,
 			.fill = true,
-			.memory_bytes = ff_job_memory(j, 0),
 			.stop = baseline_ends,
 			.begins = baseline_begins,
 			.ctx = &look};

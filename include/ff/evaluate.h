@@ -31,6 +31,8 @@ int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, st
 		int64_t memory_limit, int64_t bucket_bytes, struct ff_evaluator **ret,
 		struct ff_error *err);
 void ff_evaluator_destroy(struct ff_evaluator *e);
+/* What a device may use of its memory. */
+int64_t ff_evaluator_memory_bytes(const struct ff_evaluator *e, uint32_t device);
 
 /* Makes a copy of `s` the current strategy and evaluates it. */
 int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_evaluation *ret,

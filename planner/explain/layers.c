@@ -116,7 +116,7 @@ int ff_layers_find(const struct ff_graph *g, struct ff_arena *a, struct ff_layer
 	uint32_t *first = ff_arena_array(a, g->n_nodes, sizeof(*first));
 	uint32_t *last = ff_arena_array(a, g->n_nodes, sizeof(*last));
 	struct ff_repeats r;
-	int code = ff_repeats_find(g, 1, a, &r, err);
+	int code = ff_repeats_find(g, NULL, 1, a, &r, err);
 
 	if (code < 0)
 		return code;

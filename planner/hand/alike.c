@@ -130,7 +130,7 @@ static int group_classes(struct regular *r, const uint32_t *class, uint32_t *row
 static int find_groups(struct regular *r, struct ff_error *err)
 {
 	uint32_t *class, *row = ff_arena_array(r->a, r->g->n_nodes, sizeof(*row));
-	int code = ff_repeats_find(r->g, 1, r->a, &r->repeats, err);
+	int code = ff_repeats_find(r->g, NULL, 1, r->a, &r->repeats, err);
 
 	if (code == FF_OK)
 		code = ff_classes_find(r->g, r->a, &class, err);

@@ -526,7 +526,7 @@ static int create(struct walk *x, struct ff_error *err)
 {
 	const struct ff_grid *on = x->grid;
 	struct ff_repeats repeats;
-	int code = ff_repeats_find(on->graph, 1, x->a, &repeats, err);
+	int code = ff_repeats_find(on->graph, NULL, 1, x->a, &repeats, err);
 	uint32_t n;
 
 	if (code < 0)
@@ -537,7 +537,7 @@ static int create(struct walk *x, struct ff_error *err)
 			.samples = on->samples,
 			.n_blocks = repeats.n_blocks};
 	ff_places_init(&x->places);
-	ff_guesser_init(&x->places, &repeats, on->memory_bytes, &x->guesser);
+	ff_guesser_init(&x->places, &repeats, on->evaluator, &x->guesser);
 	n = ff_places_count(&x->places);
 	x->at_best = (struct ff_evaluation){.step_us = INFINITY};
 	x->seen = ff_arena_array(x->a, n, sizeof(*x->seen));

@@ -10,13 +10,12 @@ struct ff_grid {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	bool fill;     /* memory that recomputing all blocks leaves is used, as no search goes on
-			* from what is found: that needs some to trade */
-	bool samples;  /* nothing but samples is split: what data parallelism comes to
-			* where it lacks memory */
-	bool whole;    /* all of it is tried, also what is seldom good */
-	uint32_t most; /* strategies that are tried, at most; 0: any number */
-	int64_t memory_bytes; /* of a device; 0: what the machine says */
+	bool fill;       /* memory that recomputing all blocks leaves is used, as no search goes on
+			  * from what is found: that needs some to trade */
+	bool samples;    /* nothing but samples is split: what data parallelism comes to
+			  * where it lacks memory */
+	bool whole;      /* all of it is tried, also what is seldom good */
+	uint32_t most;   /* strategies that are tried, at most; 0: any number */
 	double known_us; /* a step that is known: what takes as long is not wanted; 0: none is */
 	/* Asked between two that are tried: whether `share` of the time for all is over; NULL:
 	 * never

@@ -31,22 +31,21 @@ static double bytes_of(const struct ff_graph *g, const struct ff_node *n)
 	return all;
 }
 
-static double mean_memory(const struct ff_machine *m)
+static double mean_memory(const struct ff_machine *m, const struct ff_evaluator *e)
 {
 	double all = 0;
 
 	for (uint32_t d = 0; d < m->n_devices; d++)
-		all += (double)ff_device_kind(m, d)->memory_bytes;
+		all += (double)ff_evaluator_memory_bytes(e, d);
 	return all / m->n_devices;
 }
 
 void ff_guesser_init(const struct ff_places *places, const struct ff_repeats *r,
-		int64_t memory_bytes, struct ff_guesser *ret)
+		const struct ff_evaluator *e, struct ff_guesser *ret)
 {
 	const struct ff_graph *g = places->graph;
 	struct ff_guesser x = {.places = places,
-			.memory_bytes = memory_bytes ? (double)memory_bytes
-						     : mean_memory(places->machine),
+			.memory_bytes = mean_memory(places->machine, e),
 			.parameters = (double)ff_graph_parameters(g),
 			.parameter_bytes = (double)ff_dtype_bytes(g->dtype)};
 

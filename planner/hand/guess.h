@@ -27,9 +27,9 @@ struct ff_guess {
 	double again_us; /* which takes so long */
 };
 
-/* `memory_bytes` of a device; 0: what the machine says. */
+/* Devices have the memory that `e` allows. */
 void ff_guesser_init(const struct ff_places *places, const struct ff_repeats *r,
-		int64_t memory_bytes, struct ff_guesser *ret);
+		const struct ff_evaluator *e, struct ff_guesser *ret);
 struct ff_guess ff_guess(const struct ff_guesser *x, const struct ff_place *p);
 
 /* What a place came to, as a share of what was guessed: its neighbours are guessed as much off. */

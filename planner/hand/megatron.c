@@ -269,7 +269,7 @@ static int look(struct hand *x, struct ff_error *err)
 	const struct ff_megatron *h = x->h;
 	int32_t groups = 0;
 	uint32_t stages = count_stages(h);
-	int code = ff_repeats_find(x->g, stages, x->a, &x->repeats, err);
+	int code = ff_repeats_find(x->g, x->m, stages, x->a, &x->repeats, err);
 
 	if (code == FF_OK && x->repeats.n_units < stages)
 		return ff_fail(err, FF_E_INPUT,

@@ -81,7 +81,7 @@ static int count_recomputed_blocks(struct walk *x, struct ff_error *err)
 {
 	struct ff_repeats r;
 	uint32_t n = 0, whole = 0, *all, *recomputed;
-	int code = ff_repeats_find(x->g, x->stages, x->a, &r, err);
+	int code = ff_repeats_find(x->g, x->m, x->stages, x->a, &r, err);
 
 	if (code < 0)
 		return code;
@@ -237,7 +237,7 @@ static int count_blocks(const struct walk *x, struct ff_regular *r, struct ff_er
 {
 	uint32_t n = count_stages(x->g, &r->strategy), next = 0, *blocks;
 	struct ff_repeats repeats;
-	int code = ff_repeats_find(x->g, n, x->a, &repeats, err);
+	int code = ff_repeats_find(x->g, x->m, n, x->a, &repeats, err);
 	bool even = true;
 
 	if (code < 0 || !repeats.n_blocks)

@@ -339,7 +339,7 @@ int ff_depths_init(struct ff_depths *d, const struct ff_graph *g, const struct f
 	int code;
 
 	*d = (struct ff_depths){.graph = g};
-	code = ff_repeats_find(g, 1, a, &d->repeats, err);
+	code = ff_repeats_find(g, NULL, 1, a, &d->repeats, err);
 	d->cost_s = ff_arena_array(a, g->n_nodes, sizeof(*d->cost_s));
 	d->stage = ff_arena_array(a, g->n_nodes, sizeof(*d->stage));
 	if (code == FF_OK && (!d->cost_s || !d->stage))

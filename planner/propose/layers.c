@@ -57,7 +57,7 @@ int ff_proposer_find_layers(struct ff_proposer *p, struct ff_arena *a, struct ff
 {
 	struct ff_repeats repeats;
 	uint32_t n = 0, needed = 0;
-	int code = ff_repeats_find(p->graph, 1, a, &repeats, err);
+	int code = ff_repeats_find(p->graph, NULL, 1, a, &repeats, err);
 
 	p->next_layer = ff_arena_array(a, p->graph->n_nodes, sizeof(*p->next_layer));
 	if (code == FF_OK && !p->next_layer)

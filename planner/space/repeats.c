@@ -178,18 +178,24 @@ static void unite_segments(const struct row *r, struct ff_repeats *ret)
 }
 
 /* Whether segments divide the graph, so that `least` stages of them may be about equal: not if one
- * has most of it, as where a decoder reads what an encoder made at every step. */
-static bool segments_divide(const struct row *r, uint32_t least)
+ * has most of the work, as where a decoder reads what an encoder made at every step. */
+static bool segments_divide(const struct row *r, const struct ff_machine *m, uint32_t least)
 {
-	uint32_t most = 0;
+	double most = 0, all = 0;
 
-	for (uint32_t i = 0; i < r->n_segs; i++)
-		most = segment_length(r, i) > most ? segment_length(r, i) : most;
-	return r->n_segs >= least && (uint64_t)most * least <= 2 * (uint64_t)r->n;
+	for (uint32_t i = 0; least > 1 && i < r->n_segs; i++) {
+		double here = 0;
+
+		for (uint32_t k = r->first[i]; k < r->first[i + 1]; k++)
+			here += ff_node_roofline_s(r->g, m, r->node[k]);
+		most = fmax(most, here);
+		all += here;
+	}
+	return r->n_segs >= least && most * least <= 2 * all;
 }
 
-int ff_repeats_find(const struct ff_graph *g, uint32_t least, struct ff_arena *a,
-		struct ff_repeats *ret, struct ff_error *err)
+int ff_repeats_find(const struct ff_graph *g, const struct ff_machine *m, uint32_t least,
+		struct ff_arena *a, struct ff_repeats *ret, struct ff_error *err)
 {
 	struct ff_repeats found = {0};
 	struct row r = {0};
@@ -208,7 +214,7 @@ int ff_repeats_find(const struct ff_graph *g, uint32_t least, struct ff_arena *a
 	mark_blocks(&r, &run, &found);
 	if (2 * run.operators >= r.n && run.n >= least) {
 		unite_blocks(&r, &found);
-	} else if (segments_divide(&r, least)) {
+	} else if (segments_divide(&r, m, least)) {
 		unite_segments(&r, &found);
 	} else {
 		for (uint32_t i = 0; i < r.n; i++)

@@ -15,12 +15,13 @@ struct ff_repeats {
 	uint32_t n_blocks; /* 0: nothing is repeated */
 	uint32_t n_units;  /* blocks, those at the ends with what is before and behind; where
 			    * there are none, or too few of them, segments; where one of these
-			    * is more than two stages, operators */
+			    * is more work than two stages, operators */
 };
 
-/* `least` units are needed, and found if there are as many operators.  Memory from `a`. */
-int ff_repeats_find(const struct ff_graph *g, uint32_t least, struct ff_arena *a,
-		struct ff_repeats *ret, struct ff_error *err);
+/* `least` units are needed, and found if there are as many operators.  What segments have of the
+ * work is by the roofline of `m`; NULL where `least` is 1.  Memory from `a`. */
+int ff_repeats_find(const struct ff_graph *g, const struct ff_machine *m, uint32_t least,
+		struct ff_arena *a, struct ff_repeats *ret, struct ff_error *err);
 
 /* Seconds that a node takes by the roofline of one device, the machine's first or one of a kind,
  * forward and backward: what stages are balanced by. */

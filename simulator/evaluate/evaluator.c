@@ -61,6 +61,11 @@ void ff_evaluator_destroy(struct ff_evaluator *h)
 	free(h);
 }
 
+int64_t ff_evaluator_memory_bytes(const struct ff_evaluator *h, uint32_t device)
+{
+	return h->limit[device];
+}
+
 void ff_evaluator_fold(struct ff_evaluator *h, bool on)
 {
 	h->now->fold.off = !on;

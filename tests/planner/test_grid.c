@@ -341,7 +341,6 @@ START_TEST(test_recomputes_last)
 	memory = least_bytes(&g, &m, cut);
 	l = open_looking(&g, &m, memory + memory / 50);
 	ck_assert(!named(&l, "megatron:1,4,1,1,zero-3").fits);
-	grid.memory_bytes = memory;
 	x = look(&l, grid);
 	ck_assert(x.found);
 	ck_assert_msg(!strstr(x.name, ",recompute"), "%s", x.name);

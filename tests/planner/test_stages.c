@@ -8,6 +8,7 @@
 #include "../../planner/hand/megatron.h"
 #include "../../planner/hand/stage_cuts.h"
 #include "../../planner/space/repeats.h"
+#include "ff/micro.h"
 #include "ff/philox.h"
 #include "ff/zoo.h"
 #include "fixture.h"
@@ -163,6 +164,32 @@ START_TEST(test_stages_within_segments)
 }
 END_TEST
 
+/* What comes before the tables' vectors are joined is most of the work, though not of the
+ * operators: stages are cut within. */
+START_TEST(test_stages_by_work)
+{
+	double share[3] = {0}, all = 0;
+	struct ff_error err = {0};
+	struct ff_machine m;
+	struct ff_graph g, micro;
+	struct ff_megatron h;
+	struct ff_strategy s;
+
+	CHECK_OK(ff_machine_load("dgx-a100-80:3", &arena, &m, &err));
+	CHECK_OK(ff_zoo_build("dlrm_terabyte", 24576, NULL, 0, &arena, &g, &err));
+	CHECK_OK(ff_graph_micro(&g, 8, &arena, &micro, &err));
+	CHECK_OK(ff_megatron_parse("megatron:1,8,3,8", &h, &err));
+	CHECK_OK(ff_start_megatron(&h, &g, &m, &arena, &s, &err));
+	for (uint32_t i = 0; i < g.n_nodes; i++)
+		if (ff_node_needs_config(&g, i)) {
+			share[s.stage[i]] += ff_node_roofline_s(&micro, &m, i);
+			all += ff_node_roofline_s(&micro, &m, i);
+		}
+	for (uint32_t i = 0; i < 3; i++)
+		ck_assert_msg(share[i] < 0.6 * all, "stage %u has %g", i, share[i] / all);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("stages");
@@ -172,6 +199,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_balance);
 	tcase_add_test(c, test_slow_stages);
 	tcase_add_test(c, test_stages_within_segments);
+	tcase_add_test(c, test_stages_by_work);
 	suite_add_tcase(s, c);
 	return s;
 }
