@@ -61,7 +61,7 @@ struct ff_framework {
  * FF_E_INPUT: there is none. */
 int ff_framework_find(const char *text, struct ff_framework *ret, struct ff_error *err);
 /* "pytorch (...), megatron (...) or ..." */
-#define FF_FRAMEWORK_TEXT 400
+#define FF_FRAMEWORK_TEXT 512
 void ff_framework_list(char buf[FF_FRAMEWORK_TEXT]);
 
 /* The kernels of `w` there. */

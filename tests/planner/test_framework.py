@@ -188,6 +188,21 @@ def test_tensorflow():
         assert abs(us["examples-tensorflow:1", "float32"][i] / apart[i] - 1) < .02, us
 
 
+def test_fused():
+    """Loss by one kernel takes less than Megatron's several, and a graph's gradients are summed in float32; images of
+    16 bits that lie channels last are not brought in order first."""
+    gpt("gpt.json", width=1024, heads=16, sequence=512, vocabulary=32768)
+    plans = [simulate("gpt.json", "data-parallel", f, 8)[0] for f in ("megatron:0", "oneflow", "flash-attention:0")]
+    loss = [tasks_us(plan, "softmax_cross_entropy") for plan in plans]
+    assert loss[1] < .3 * loss[0] and loss[2] < .3 * loss[0], loss
+    sums = [plan["predicted_tasks"]["gradient all-reduce"] for plan in plans]
+    assert sums[1] > 1.5 * sums[0], sums
+    for dtype in ("float32", "bfloat16"):
+        make("images.json", "resnet50", "--batch", "32", "--set", f"dtype={dtype}")
+        first, last = (tasks_us(simulate("images.json", "single", f)[0], "conv2d") for f in ("pytorch", "pytorch-nhwc"))
+        assert last < .95 * first if dtype == "bfloat16" else last == first, (dtype, first, last)
+
+
 def test_recompute():
     """Megatron computes the last layer of a block again, which our runtime does not, and all-reduces it."""
     gpt("gpt.json", width=1024, heads=16, sequence=512)

@@ -1,0 +1,218 @@
+/* Frameworks, row by row.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/framework.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ff/device_model.h"
+#include "ff/nearest.h"
+
+#define MOST 1e6
+
+/* Attention by Triton, numbers in the order of a model's: 1.8 % off of its tutorial's times on A100
+ * forward (triton-lang.org, 06-fused-attention: heads of 64, 1,024 to 16,384 places, causal or
+ * not); backward takes the mean of what it took there, times forward. */
+static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 0};
+
+/* clang-format off */
+#define PYTORCH                                                                                    \
+	.hosts.operator_us = 59, .hosts.calls = true, .products = true, .copies = true,            \
+	.sums = true, .hands_on = true, .gelus = true, .tf32_convolutions = true,                  \
+	.passes = 4, .written.rms_norm = {36, 80}, .written.rope = {20, 20}
+#define EXAMPLES                                                                                   \
+	.hosts.operator_us = 59, .hosts.calls = true, .times = 1.13, .products = true,             \
+	.copies = true, .sums = true, .hands_on = true, .interacts = true, .pads = true,           \
+	.tf32_convolutions = true, .tf32_products = true, .casts = true, .gradient_passes = 5,     \
+	.passes = 4
+/* clang-format on */
+
+/* Of DeepLearningExamples, DLRM's products of every two vectors are an operation of its own
+ * (tensorflow_dot_based_interact, TensorFlow2/Recommendation/DLRM), and what its layers read is
+ * padded (_get_bottom_mlp_padding, _get_top_mlp_padding, model.py @ 95b1079).
+ * XLA writes batch norms out as sums and what is done element by element
+ * (xla/service/batchnorm_expander.cc), and fuses that with what is added and cut off.  In 16 bits
+ * TensorFlow keeps in float32 what takes means and powers, and what is added to that (Mean, Pow,
+ * tensorflow/core/grappler/optimizers/auto_mixed_precision_lists.h).  Without XLA its layer norms
+ * take means, squares and products one by one (tf.contrib.layers.layer_norm, nn.moments and
+ * nn.batch_normalization), and gelu powers and tanh (BERT's modeling.py).
+ * Of Megatron-LM, scaled, masked and softmax are one kernel (megatron/fused_kernels), dropout and
+ * the sum that reads it another (bias_dropout_add_fused_train, megatron/model/transformer.py), and
+ * hosts synchronize behind each message (p2p_communication.py), and with their devices when a timer
+ * starts or stops (_Timer, megatron/global_vars.py @ 00ac56a), as around each pass of a micro-batch
+ * (forward_step and backward_step, megatron/schedules.py); DeepSpeed sums gradients in float16.
+ * Later, Megatron-LM's attention is cuDNN's (Transformer Engine), which also sums gradients of
+ * biases where it multiplies; products add to gradients (gradient_accumulation_fusion), and what
+ * is gathered for them or scattered behind them goes beside (ub_tp_comm_overlap); gradients are
+ * summed in bfloat16 (grad_sync_dtype, NVIDIA/dgxc-benchmarking @ 35a9aec,
+ * nemo_megatron/gpt3_175b_hydra.yaml). Of PyTorch, a norm by the root mean square casts to float32,
+ * squares, takes the mean, multiplies by the root, casts back and multiplies by the weight, and a
+ * rotation casts, multiplies complex numbers and casts back (meta-llama/llama @ 8fac8be,
+ * llama/model.py: RMSNorm, apply_rotary_emb).
+ * OneFlow runs a graph that was compiled before, whose loss is one operator
+ * (sparse_softmax_cross_entropy, Oneflow-Inc/libai, libai/layers/cross_entropy.py); else its layers
+ * are fused as Megatron-LM's.  It, too, recomputes all of a block (Oneflow-Inc/oneflow @ 03b7b8a,
+ * oneflow/core/job_rewriter/checkpointing_pass.cpp).  Flash-attention's code fuses the loss, norms
+ * with sums and what is dropped, and biases' gradients with products (Dao-AILab/flash-attention @
+ * 0b037c2, training/README.md); its kernel of attention is of Ampere's instructions, as Triton's.
+ */
+static const struct ff_framework rows[] = {
+		{.name = "pytorch",
+				.summary = "eager PyTorch",
+				PYTORCH,
+				.channels_first = {true, true}},
+		{.name = "pytorch-tf32",
+				.summary = "the same in TF32",
+				PYTORCH,
+				.channels_first = {true, true},
+				.tf32_products = true},
+		{.name = "pytorch-nhwc",
+				.summary = "channels last in 16 bits",
+				PYTORCH,
+				.channels_first = {true, false}},
+		{.name = "tensorflow",
+				.summary = "TensorFlow of 2017",
+				.hosts.operator_us = 59, /* as it is eager PyTorch's */
+				.hosts.calls = true,
+				.products = true,
+				.copies = true,
+				.sums = true,
+				.hands_on = true,
+				.blocks = true,
+				.channels_first = {true, true},
+				.passes = 4},
+		{.name = "fsdp",
+				.summary = "PyTorch's FSDP with fused attention",
+				.hosts.operator_us = 59, /* as it is eager PyTorch */
+				.hosts.calls = true,
+				.sums = true,
+				.hands_on = true,
+				.tf32_convolutions = true,
+				.channels_first = {true, true},
+				.attention = triton,
+				.written.loss = {18, 22},
+				.written.rms_norm = {36, 80},
+				.written.rope = {20, 20}},
+		{.name = "megatron",
+				.summary = "Megatron-DeepSpeed",
+				.hosts.operator_us = 73,
+				.hosts.waits = true,
+				.hosts.times_passes = true,
+				.whole = true,
+				.at_once = true,
+				.narrow = true,
+				.products = true,
+				.causal = true,
+				.sums = true,
+				.hands_on = true,
+				.drops = true,
+				.written.loss = {38, 14}},
+		{.name = "megatron-core",
+				.summary = "Megatron-LM with Transformer Engine",
+				.hosts.operator_us = 73, /* as they are Megatron-DeepSpeed's */
+				.narrow = true,
+				.hands_on = true,
+				.adds = true,
+				.beside = true,
+				.drops = true,
+				.written.loss = {38, 14}},
+		{.name = "oneflow",
+				.summary = "OneFlow",
+				.whole = true,
+				.products = true,
+				.causal = true,
+				.sums = true,
+				.hands_on = true,
+				.drops = true},
+		{.name = "flash-attention",
+				.summary = "its training code",
+				.hosts.operator_us = 59, /* as it is eager PyTorch */
+				.hosts.calls = true,
+				.hands_on = true,
+				.drops = true,
+				.casts = true,
+				.attention = triton},
+		{.name = "examples",
+				.summary = "NVIDIA's DeepLearningExamples",
+				EXAMPLES,
+				.channels_first = {true, false}},
+		{.name = "examples-nchw",
+				.summary = "channels first",
+				EXAMPLES,
+				.channels_first = {true, true}},
+		{.name = "examples-mxnet",
+				.summary = "in MxNet",
+				EXAMPLES,
+				.fuses = {false, true},
+				.channels_first = {true, false}},
+		{.name = "examples-tensorflow",
+				.summary = "without XLA",
+				EXAMPLES,
+				.channels_first = {true, false},
+				.wide = true,
+				.written.layer_norm = {60, 160}},
+		{.name = "examples-xla",
+				.summary = "by XLA",
+				EXAMPLES,
+				.fuses = {true, true},
+				.wide = true,
+				.channels_first = {true, false}},
+};
+#define N_ROWS (sizeof(rows) / sizeof(*rows))
+
+static void list(bool summaries, char buf[FF_FRAMEWORK_TEXT])
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < N_ROWS; i++) {
+		const char *between = i == 0 ? "" : i + 1 < N_ROWS ? ", " : " or ";
+
+		used += (size_t)snprintf(buf + used, FF_FRAMEWORK_TEXT - used, "%s%s%s%s%s",
+				between, rows[i].name, summaries ? " (" : "",
+				summaries ? rows[i].summary : "", summaries ? ")" : "");
+	}
+}
+
+void ff_framework_list(char buf[FF_FRAMEWORK_TEXT])
+{
+	list(true, buf);
+}
+
+/* ":NUMBER" */
+static int read_number(const char *text, struct ff_framework *f, struct ff_error *err)
+{
+	char *end;
+	double v = strtod(text + 1, &end);
+
+	if (end == text + 1 || *end || !(v >= 0 && v <= MOST))
+		return ff_fail(err, FF_E_INPUT,
+				"expected a number from 0 to %g behind the colon, not \"%.60s\"",
+				MOST, text + 1);
+	*(f->times > 0 ? &f->times : &f->hosts.operator_us) = v;
+	return FF_OK;
+}
+
+int ff_framework_find(const char *text, struct ff_framework *ret, struct ff_error *err)
+{
+	size_t n = strcspn(text, ":");
+	char known[FF_FRAMEWORK_TEXT], word[FF_NEAREST_LENGTH];
+	struct ff_nearest near;
+
+	snprintf(word, sizeof(word), "%.*s", (int)n, text);
+	ff_nearest_init(&near, word);
+	for (size_t i = 0; i < N_ROWS; i++) {
+		struct ff_framework row = rows[i];
+
+		if (!strcmp(row.name, word)) {
+			int code = text[n] ? read_number(text + n, &row, err) : FF_OK;
+
+			if (code == FF_OK)
+				*ret = row;
+			return code;
+		}
+		ff_nearest_try(&near, row.name);
+	}
+	list(false, known);
+	return ff_fail(err, FF_E_INPUT, "expected %s, not \"%.60s\"%s", known, text,
+			ff_nearest_hint(&near));
+}
