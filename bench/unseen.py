@@ -48,14 +48,24 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
                             lays images channels last (tensorflow/tensorflow #55761)
   dlperf-*-bert             of MxNet (gluon-nlp, whose trainer sums gradients behind backward: fp16_utils.py),
                             PaddlePaddle 1.8 and OneFlow 0.2, the same: of all words a few are told
-  dlperf-oneflow-*          DLPerf, OneFlow: reports of October 2020 (0.2) and of GPT of May 2021, priced as MxNet's
-                            examples and as Megatron-LM without a host's time, all recomputed
+  dlperf-oneflow-*          DLPerf, OneFlow: reports of October 2020 (0.2), priced as MxNet's examples, and of GPT of
+                            May 2021, all recomputed; where models are parallel gradients go at once, as in libai-*
   internlm-7b               InternLM/InternLM @ 20fe5ac, doc/en/train_performance.md, configs/7B_sft.py: 8 to 1,024
                             A100, states of the optimizer over all of them or those of a node (Apache-2.0)
   dgxc-nemotron-*           NVIDIA/dgxc-benchmarking @ 0b71cfd, 35a9aec, nemotron: 16 to 1,024 H100; here a llama whose
                             gated layer multiplies as much
   dgxc-maxtext-70b          the same @ 143b90d, maxtext: Llama 2 on 64 to 256 H100, all but keys, values and queries
                             recomputed, here all; of more GPUs shards are of 128
+  libai-*                   Oneflow-Inc/libai @ 4bad452, docs/source/tutorials/get_started/Benchmark.md: BERT and GPT of
+                            24 and 48 layers by Megatron-LM of 2021 and by OneFlow, on 1 to 32 V100; collectives go on
+                            the stream that computes if models are parallel (libai/models/utils/graph_base.py)
+  timm-*                    huggingface/pytorch-image-models @ 5e7d47c, results/benchmark-train-amp-*-pt112-cu113-
+                            rtx3090.csv: one RTX 3090, float16, images channels first and last (Apache-2.0)
+  flash-attention           Dao-AILab/flash-attention @ 0b037c2, training/README.md: GPTs up to 2.7 billion on 8 A100,
+                            micro-batches by training/configs/experiment/pile (BSD-3-Clause)
+  lambda-flash-attention    LambdaLabsML/examples @ 1884943, flash-attention-2/README.md: the largest, of 1,024 places
+  mlperf-resnet50           mlcommons/training_results_v0.6 @ e045ad7, _v1.0 @ 8200377, NVIDIA/results: ResNet-50 in
+                            MxNet on 8 and 16 V100, 8 and 64 A100, images a second behind the start (Apache-2.0)
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
