@@ -595,15 +595,18 @@ def tensor_flops(kind):
 
 
 def feed(models):
-    """Cards whose multiprocessors multiply more slowly than A100's, but load operands as fast, reach a larger share of
-    their peak: what a tile takes beyond its multiplications stays as it is."""
+    """Cards whose multiprocessors multiply more slowly than those that were measured, but load operands as fast, reach
+    a larger share of their peak: what a tile takes beyond its multiplications stays as it is."""
     for kind in CARDS:
-        c = models[kind]["classes"]["product.bfloat16"]
-        times = tensor_flops(kind) / tensor_flops("A100-80GB")
-        c["basis"] += ", with slower tensor cores"
-        for name, share in c["parameters"].items():
-            if name.startswith("tile"):
-                c["parameters"][name] = float(f"{1 / (1 + (1 / share - 1) * times):.4g}")
+        for key, other in (("product.bfloat16", "A100-80GB"), ("convolution.bfloat16", "V100-16GB")):
+            c = models[kind]["classes"][key]
+            times = tensor_flops(kind) / tensor_flops(other)
+            if times > .99 and key != "product.bfloat16":
+                continue
+            c["basis"] += ", with slower tensor cores"
+            for name, share in c["parameters"].items():
+                if name.split("_")[0] in ("tile", *PASSES):
+                    c["parameters"][name] = float(f"{1 / (1 + (1 / share - 1) * times):.4g}")
 
 
 def tell_unaligned(c, low, high, source):
