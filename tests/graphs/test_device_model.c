@@ -7,6 +7,7 @@
 #include "ff/device_model.h"
 #include "ff/graph_file.h"
 #include "ff/philox.h"
+#include "ff/zoo.h"
 #include "operator/example.h"
 
 static const char *const kinds[] = {"K80", "P100-16GB", "V100-16GB", "V100-32GB", "V100-SXM3-32GB",
@@ -529,6 +530,50 @@ START_TEST(groups_of_one_tap)
 }
 END_TEST
 
+/* What backward of a part of convolution `name` multiplies for images, or for its filter. */
+static double multiplied(const struct ff_graph *g, const char *name, const struct ff_region *box,
+		enum ff_conv_pass pass)
+{
+	struct ff_kernel_shape s[FF_MOST_KERNELS];
+	uint32_t node = 0;
+	struct ff_work w;
+	double sum = 0;
+
+	while (strcmp(g->nodes[node].name, name) != 0)
+		node++;
+	ff_work_fill(g, node, box, FF_BACKWARD, &w);
+	for (uint32_t i = 0, n = ff_work_kernels(&w, s); i < n; i++) {
+		ck_assert_int_eq(s[i].class, FF_KERNEL_CONVOLUTION);
+		sum += s[i].pass == pass ? s[i].m * s[i].n * s[i].k : 0;
+	}
+	return sum;
+}
+
+/* Parts of a convolution, all together, multiply no less than the whole: of strides each does what
+ * they pass over, too, and few channels of one group are still a product. */
+START_TEST(parts_of_convolutions)
+{
+	const struct ff_region all = {.rank = 5, .hi = {4, 2048, 7, 7, 1024}};
+	const struct ff_region place = {
+			.rank = 5, .lo = {0, 0, 3, 3, 0}, .hi = {4, 2048, 4, 4, 1024}};
+	const struct ff_region image = {.rank = 5, .hi = {4, 64, 112, 112, 3}};
+	const struct ff_region few = {.rank = 5, .hi = {4, 2, 112, 112, 3}};
+	static const char strided[] = "layer4.0.downsample.0";
+	struct ff_error err;
+	struct ff_graph g;
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	ck_assert_msg(ff_zoo_build("resnet50", 4, NULL, 0, &a, &g, &err) == FF_OK, "%s", err.text);
+	ck_assert_double_eq(multiplied(&g, strided, &all, FF_CONV_IMAGE), 4. * 2048 * 49 * 1024);
+	ck_assert_double_eq(49 * multiplied(&g, strided, &place, FF_CONV_IMAGE),
+			multiplied(&g, strided, &all, FF_CONV_IMAGE));
+	ck_assert_double_eq(32 * multiplied(&g, "conv1", &few, FF_CONV_FILTER),
+			multiplied(&g, "conv1", &image, FF_CONV_FILTER));
+	ff_arena_finish(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("device_model");
@@ -542,6 +587,7 @@ int main(void)
 	tcase_add_test(t, rows_that_are_no_whole_vectors);
 	tcase_add_test(t, steps_of_recurrences);
 	tcase_add_test(t, groups_of_one_tap);
+	tcase_add_test(t, parts_of_convolutions);
 	tcase_add_test(t, which_model);
 	tcase_add_test(t, bad_files);
 	suite_add_tcase(s, t);

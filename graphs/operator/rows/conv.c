@@ -94,14 +94,16 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	return FF_OK;
 }
 
-/* Channels of a group: with fewer a convolution is bound by memory. */
+/* Channels of a group, where there are several: with fewer a convolution is bound by memory.  What
+ * is left of one group where its channels are cut is still a product of windows. */
 #define FEW_CHANNELS 4
 
 /* One convolution between a fine side (a convolution's input) and a coarse one. */
 struct sides {
 	double samples, groups, fine, fine_channels, coarse, coarse_channels, bytes;
+	double stepped; /* fine places, those that strides pass over behind the last included */
 	double taps, stride;
-	bool winograd, multiplies; /* a product for each group */
+	bool grouped, winograd, multiplies; /* a product for each group */
 	enum ff_dtype type;
 };
 
@@ -142,11 +144,15 @@ static struct sides sides_of(const struct ff_work *w, bool transposed)
 	s.samples = ff_region_size(fine, 0);
 	s.fine_channels = ff_region_size(fine, 1) / s.groups;
 	s.coarse_channels = ff_region_size(coarse, 1) / s.groups;
-	s.fine = s.coarse = 1;
+	s.fine = s.coarse = s.stepped = 1;
 	for (uint32_t i = 2; i < fine->rank; i++) {
-		s.fine *= ff_region_size(fine, i);
-		s.coarse *= ff_region_size(coarse, i);
+		double fine_size = ff_region_size(fine, i), size = ff_region_size(coarse, i);
+
+		s.fine *= fine_size;
+		s.coarse *= size;
+		s.stepped *= fmax(fine_size, size * a->stride[i - 2]);
 	}
+	s.grouped = a->groups > 1;
 	s.multiplies = multiplies(a, &s);
 	s.bytes = (double)(ff_region_volume(fine) + ff_region_volume(coarse) +
 				  ff_region_volume(&w->in[1])) *
@@ -165,11 +171,11 @@ static struct ff_kernel_shape kernel_of(const struct sides *s, enum ff_conv_pass
 			.stride = s->stride,
 			.winograd = s->winograd};
 
-	if (s->fine_channels < FEW_CHANNELS && s->coarse_channels < FEW_CHANNELS)
+	if (s->grouped && s->fine_channels < FEW_CHANNELS && s->coarse_channels < FEW_CHANNELS)
 		ret.class = FF_KERNEL_POOL;
 	if (s->multiplies)
 		ret.class = FF_KERNEL_PRODUCT;
-	ret.m = s->samples * (pass == FF_CONV_IMAGE ? s->fine : s->coarse);
+	ret.m = s->samples * (pass == FF_CONV_IMAGE ? s->stepped : s->coarse);
 	ret.n = pass == FF_CONV_IMAGE ? s->fine_channels : s->coarse_channels;
 	ret.k = s->fine_channels * s->taps;
 	if (pass == FF_CONV_IMAGE)
