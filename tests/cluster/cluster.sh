@@ -65,12 +65,12 @@ check() {
 		fail 77 "hosts cannot be emulated here: no veth, bridge or tbf ($said)"
 }
 
-# await COMMAND...: until it succeeds, for five seconds
+# await COMMAND...: until it succeeds, for half a minute or longer
 await() {
 	tries=0
 	until "$@" 2>/dev/null; do
 		tries=$((tries + 1))
-		[ $tries -lt 500 ] || fail 1 "waited in vain for: $*"
+		[ $tries -lt 3000 ] || fail 1 "waited in vain for: $*"
 		sleep 0.01
 	done
 }

@@ -37,7 +37,7 @@ def cluster(*command, bandwidth="1gbit", latency="0", hosts=2):
 
 
 def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=1800)
 
 
 def start(*command, mark):
@@ -65,7 +65,7 @@ def marked(mark):
     return alive
 
 
-def until(holds, seconds=30):
+def until(holds, seconds=240):
     end = time.monotonic() + seconds
     while not holds() and time.monotonic() < end:
         time.sleep(0.05)
@@ -203,14 +203,15 @@ def test_rank_killed():
         """A rank is two processes: the one that works, and the one that waits for it."""
         both = [pid for pid in marked("killed")
                 if b"OMPI_COMM_WORLD_RANK=1\0" in read(f"/proc/{pid}/environ")]
-        victim[:] = [max(both)] if len(both) == 2 else []
+        works = [pid for pid in both if not read(f"/proc/{pid}/task/{pid}/children")]
+        victim[:] = works if len(both) == 2 and len(works) == 1 else []
         return bool(victim)
 
     check("a rank is at work on node1", until(is_at_work))
     time.sleep(1)
     if victim:
         os.kill(victim[0], signal.SIGKILL)
-    _, said = p.communicate(timeout=60)
+    _, said = p.communicate(timeout=240)
     check("killed, it is told of with its host", "rank 1 on node1 was ended by signal 9" in said
           and p.returncode == 1, f"{p.returncode} {said}")
 
@@ -235,8 +236,8 @@ def test_link_drops():
     train = [FFRUN, "m.json", "data-parallel", "--devices", "2", "--data", "synthetic:256",
              "--checkpoint", "kept", "--every", "50"]
     kept = os.path.join("kept", "checkpoint.safetensors")
-    p = start(*cluster(*train, "--steps", "100000000", "--timeout", "60s"), mark="drops")
-    check("a training over a link", until(lambda: os.path.exists(kept), 60))
+    p = start(*cluster(*train, "--steps", "100000000", "--timeout", "240s"), mark="drops")
+    check("a training over a link", until(lambda: os.path.exists(kept)))
     link("drops", False)
     before = os.stat(kept).st_mtime_ns
     time.sleep(3)
@@ -244,16 +245,20 @@ def test_link_drops():
     time.sleep(0.2)
     check("stands while the link is gone", os.stat(kept).st_mtime_ns == stood, (before, stood))
     link("drops", True)
-    check("goes on when it is back", until(lambda: os.stat(kept).st_mtime_ns != stood, 40))
+    check("goes on when it is back", until(lambda: os.stat(kept).st_mtime_ns != stood, 120))
     link("drops", False)
     p.send_signal(signal.SIGKILL)
     p.communicate()
-    p = start(*cluster(*train, "--steps", "100000000", "--timeout", "3s", "--resume"), mark="gone")
-    stood = os.stat(kept).st_mtime_ns
-    check("went on from there", until(lambda: os.stat(kept).st_mtime_ns != stood, 60))
+    for limit in "3s", "15s", "75s":  # the longer where ranks are late on their own, so that one had enough of it
+        p = start(*cluster(*train, "--steps", "100000000", "--timeout", limit, "--resume"), mark="gone")
+        stood = os.stat(kept).st_mtime_ns
+        went_on = until(lambda: os.stat(kept).st_mtime_ns != stood or p.poll() is not None)
+        if p.poll() is None:
+            break
+    check("went on from there", went_on and p.poll() is None, p.returncode and p.communicate()[1])
     link("gone", False)
     try:
-        _, said = p.communicate(timeout=60)
+        _, said = p.communicate(timeout=240)
     except subprocess.TimeoutExpired:
         p.kill()
         said = "it hangs"
@@ -280,10 +285,10 @@ def test_own_link_is_gone():
                        f"{mca}intvl=1", f"{mca}probes=2", FFRUN, "m.json", "data-parallel", "--devices", "2",
                        "--data", "synthetic:256", "--steps", "100000000", "--checkpoint", "apart", "--every", "50",
                        hosts=3), mark="apart")
-    check("a training on other hosts", until(lambda: os.path.exists("apart/checkpoint.safetensors"), 60))
+    check("a training on other hosts", until(lambda: os.path.exists("apart/checkpoint.safetensors")))
     link("apart", False, host=0)
     try:
-        _, said = p.communicate(timeout=60)
+        _, said = p.communicate(timeout=240)
     except subprocess.TimeoutExpired:
         p.kill()
         said = "it hangs"
@@ -304,7 +309,7 @@ def test_ends():
             return sum(1 for pid in marked(f"end{i}")
                        if read(f"/proc/{pid}/comm") == b"sleep\n") >= 4
 
-        apart = until(lambda: all(sleeps(i) for i in range(2)), 60)
+        apart = until(lambda: all(sleeps(i) for i in range(2)))
         spaces = [set(marked(f"end{i}").values()) - {here} for i in range(2)]
         check(f"{name}: two clusters at once have networks of their own",
               apart and len(spaces[0]) == 3 and not spaces[0] & spaces[1], spaces)
