@@ -144,6 +144,20 @@ static int keep_figures(struct ff_job *j, struct ff_plan *p, struct ff_error *er
 	return FF_OK;
 }
 
+/* What --explain compares the plan with, of data parallelism that is not kept. */
+static int explain_data_parallel(
+		struct ff_job *j, const struct ff_strategy *s, struct ff_error *err)
+{
+	struct ff_plan *p = &j->summary.data_parallel;
+	int code = ff_job_predict(j, s, &j->compared, p, err);
+
+	if (code == FF_OK)
+		code = ff_facts_find(&j->in.graph, &j->in.machine, p, j->opt.memory, &j->arena,
+				&j->summary.why.against, err);
+	j->summary.why.compared = code == FF_OK;
+	return code;
+}
+
 /* Data parallelism, which costs `at`.  That which can be no plan is only compared with. */
 static int predict_data_parallel(struct ff_job *j, const struct ff_strategy *s,
 		const struct ff_evaluation *at, struct ff_error *err)
@@ -152,11 +166,16 @@ static int predict_data_parallel(struct ff_job *j, const struct ff_strategy *s,
 	double from_s = ff_job_now_s();
 	int code = FF_OK;
 
-	if (!at->fits && !j->opt.explain) {
+	if (!at->fits) {
 		code = ff_job_price(j, s, at, &j->compared, p, err);
 		if (code == FF_OK && never_fits(j, p)) {
 			code = keep_figures(j, p, err);
 			j->predict_s = PREDICTED_TIMES * (ff_job_now_s() - from_s);
+			ff_arena_finish(&j->compared);
+			if (code == FF_OK && j->opt.explain)
+				code = explain_data_parallel(j, s, err);
+			if (code == FF_OK && j->opt.explain)
+				code = keep_figures(j, p, err);
 			ff_arena_finish(&j->compared);
 			return code;
 		}

@@ -6,6 +6,8 @@
 #include "job.h"
 #include "space/shapes.h"
 
+#define MOST_SPANS 500000 /* of a timeline of all devices: of some 300 bytes each */
+
 /* PLAN.2 and so on. */
 int ff_job_name_others(struct ff_job *j, struct ff_error *err)
 {
@@ -82,16 +84,20 @@ static int save_plan(
 			.data_parallel_bucket_bytes =
 					j->summary.data_parallel.strategy.bucket_bytes,
 	};
+	struct ff_arena a;
 	struct ff_out o;
-	int code = ff_simulation_classes(&p->schedule, &p->simulation, &j->arena, &info.classes,
-			&info.n_classes, err);
+	int code;
 
-	if (code < 0)
-		return code;
+	ff_arena_init(&a);
+	code = ff_simulation_classes(
+			&p->schedule, &p->simulation, &a, &info.classes, &info.n_classes, err);
 	ff_out_init(&o);
-	ff_strategy_write(&j->in.graph, &p->strategy, &info, &o);
-	code = ff_out_save(&o, path, err);
+	if (code == FF_OK) {
+		ff_strategy_write(&j->in.graph, &p->strategy, &info, &o);
+		code = ff_out_save(&o, path, err);
+	}
 	ff_out_finish(&o);
+	ff_arena_finish(&a);
 	return code;
 }
 
@@ -107,20 +113,54 @@ static int save_report(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
-static int save_trace(struct ff_job *j, struct ff_error *err)
+/* Whom the timeline shows: of equal devices one, where all are more than a viewer takes. */
+static int choose_devices(struct ff_job *j, const struct ff_timeline *line, struct ff_arena *a,
+		struct ff_trace_groups *groups, struct ff_trace *t, struct ff_error *err)
 {
-	const struct ff_plan *p = &j->summary.plan;
-	struct ff_span *spans;
+	const struct ff_schedule *s = &j->summary.plan.schedule;
+	int code = FF_OK;
+
+	if (line->n > MOST_SPANS)
+		code = ff_trace_group(s, line, 1, a, groups, err);
+	if (code < 0 || line->n <= MOST_SPANS || groups->n == s->machine->n_devices)
+		return code;
+	t->groups = groups;
+	fprintf(stderr, "%s: %s: of devices that do the same one is shown, %u of %u.\n",
+			ff_job_command.name, j->opt.beside.trace_path, groups->n,
+			s->machine->n_devices);
+	return FF_OK;
+}
+
+static int write_trace(struct ff_job *j, const struct ff_trace *t, struct ff_error *err)
+{
+	struct ff_file file;
 	struct ff_out o;
-	uint32_t n;
-	int code = ff_simulation_spans(&p->schedule, &p->simulation, &j->arena, &spans, &n, err);
+	int code = ff_out_begin_file(&o, j->opt.beside.trace_path, &file, err);
 
 	if (code < 0)
 		return code;
-	ff_out_init(&o);
-	ff_trace_write(&p->schedule, "predicted", spans, n, &o);
-	code = ff_out_save(&o, j->opt.beside.trace_path, err);
-	ff_out_finish(&o);
+	ff_trace_write_beside(&j->summary.plan.schedule, t, &o);
+	return ff_out_end_file(&o);
+}
+
+static int save_trace(struct ff_job *j, struct ff_error *err)
+{
+	const struct ff_plan *p = &j->summary.plan;
+	struct ff_timeline line = {.name = NULL};
+	struct ff_trace t = {.title = "predicted", .timeline = &line, .n_timelines = 1};
+	struct ff_trace_groups groups;
+	struct ff_span *spans = NULL;
+	struct ff_arena a;
+	int code;
+
+	ff_arena_init(&a);
+	code = ff_simulation_spans(&p->schedule, &p->simulation, &a, &spans, &line.n, err);
+	line.spans = spans;
+	if (code == FF_OK)
+		code = choose_devices(j, &line, &a, &groups, &t, err);
+	if (code == FF_OK)
+		code = write_trace(j, &t, err);
+	ff_arena_finish(&a);
 	return code;
 }
 

@@ -22,6 +22,7 @@ enum { FF_MORE_NOTHING, FF_MORE_MEMORY, FF_MORE_INSIDE, FF_MORE_NETWORK, FF_MORE
 /* --explain. */
 struct ff_why {
 	bool asked;
+	bool compared;           /* `against` is known; */
 	struct ff_facts against; /* of data parallelism */
 	struct ff_sensitivity more[FF_MORE];
 	const char *binds; /* "computing", "memory", "links inside nodes", ... */

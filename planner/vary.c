@@ -74,6 +74,23 @@ static int open_case(struct ff_job *k, const struct ff_job *j, const struct ff_v
 	return code == FF_OK ? ff_job_limit(k, err) : code;
 }
 
+/* On 1,024 devices lowering all takes seconds and gigabytes, evaluating does not. */
+static int price_step(struct ff_job *k, const char *name, const struct ff_strategy *s,
+		struct ff_rival *ret, struct ff_error *err)
+{
+	struct ff_evaluation at;
+	struct ff_rival r = {.name = name};
+	int code = ff_evaluator_set(k->tools.evaluator, s, &at, err);
+
+	if (code == FF_OK)
+		code = ff_evaluator_lays_out(k->tools.evaluator, &r.fits, err);
+	if (code < 0)
+		return code;
+	r.step_us = at.step_us;
+	*ret = r;
+	return FF_OK;
+}
+
 static int price(struct ff_job *k, const char *name, struct ff_strategy *s, struct ff_rival *ret,
 		struct ff_answer *answer, struct ff_error *err)
 {
@@ -94,6 +111,18 @@ static int price(struct ff_job *k, const char *name, struct ff_strategy *s, stru
 	}
 	ff_arena_finish(&a);
 	return code;
+}
+
+static int price_as_asked(struct ff_job *k, const struct ff_variation *v, const char *name,
+		struct ff_strategy *s, struct ff_rival *ret, struct ff_answer *answer,
+		struct ff_error *err)
+{
+	/* what hosts launch, and gradients that come late, an evaluation does not know */
+	bool known = !ff_price_framework(k->tools.pricer) && !ff_travel_unsearched(&k->in.travel);
+
+	if (v->step_alone && known)
+		return price_step(k, name, s, ret, err);
+	return price(k, name, s, ret, answer, err);
 }
 
 static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
@@ -150,7 +179,7 @@ static int find_best(struct ff_job *k, struct ff_job *j, const struct ff_variati
 	else if (v->also)
 		found.best = *v->also;
 	if (code == FF_OK)
-		code = price(k, "searched", &found.best, &ret->best, ret, err);
+		code = price_as_asked(k, v, "searched", &found.best, &ret->best, ret, err);
 	ret->searched = code == FF_OK;
 	if (code < 0 || v->batch || v->devices)
 		return code;
@@ -189,7 +218,7 @@ int ff_vary(struct ff_job *j, const struct ff_variation *v, double seconds, uint
 				j->in.machine.n_devices, k.in.machine.n_devices, &k.arena, &s,
 				&why);
 	if (code == FF_OK)
-		code = price(&k, "carried", &s, &answer.plan, &answer, &why);
+		code = price_as_asked(&k, v, "carried", &s, &answer.plan, &answer, &why);
 	answer.carried = code == FF_OK;
 	if (opened == FF_OK && searches && (code == FF_OK || code == FF_E_INPUT))
 		code = find_best(&k, j, v, &s, seconds, proposals, &answer, &why);

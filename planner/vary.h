@@ -14,15 +14,16 @@ struct ff_variation {
 	int64_t memory_bytes;
 	double network_bytes_per_us;        /* of a node, all its cards together */
 	double inside_times, network_times; /* as fast */
+	bool step_alone;                    /* nothing else is asked for but whether it fits */
 	const struct ff_strategy *also; /* searched from, too, with the job's batch and devices */
 };
 
 struct ff_answer {
-	bool carried, searched; /* the plan could be; something was found */
-	struct ff_rival plan;   /* carried over */
-	struct ff_rival best;   /* searched again from it */
-	struct ff_shape shape;  /* of that */
-	double samples_per_s;
+	bool carried, searched;   /* the plan could be; something was found */
+	struct ff_rival plan;     /* carried over */
+	struct ff_rival best;     /* searched again from it */
+	struct ff_shape shape;    /* of that; not where the step alone is asked for */
+	double samples_per_s;     /* likewise */
 	struct ff_strategy found; /* what `best` is of, where batch and devices are the job's; all
 				   * memory from the job's arena */
 	char why[FF_ERROR_TEXT];  /* neither: a sentence */

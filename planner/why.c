@@ -62,7 +62,7 @@ static int look_without(struct ff_job *j, const struct ff_strategy *found, struc
 
 static struct ff_variation more_of(const struct ff_job *j, uint32_t which)
 {
-	struct ff_variation v = {.batch = 0};
+	struct ff_variation v = {.step_alone = true};
 
 	if (which == FF_MORE_MEMORY)
 		v.memory_bytes = j->summary.facts.limit_bytes + ((int64_t)1 << 30);
@@ -143,9 +143,11 @@ int ff_why_find(struct ff_job *j, struct ff_error *err)
 	struct ff_sensitivity *none = &s->why.more[FF_MORE_NOTHING];
 	struct better b = {NULL, s->facts.step_us};
 	const struct ff_strategy *from[FF_MORE];
-	int code = ff_facts_find(s->graph, s->machine, &s->data_parallel, j->opt.memory, &j->arena,
-			&s->why.against, err);
+	int code = FF_OK;
 
+	if (!s->why.compared)
+		code = ff_facts_find(s->graph, s->machine, &s->data_parallel, j->opt.memory,
+				&j->arena, &s->why.against, err);
 	for (uint32_t i = 0; i < FF_MORE && code == FF_OK; i++) {
 		from[i] = b.plan;
 		code = find_more(j, i, &b, err);

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ff/file.h"
 #include "ff/json.h"
 #include "json_text.h"
+
+#define POURED (1 << 20) /* bytes that are written to a file at once */
 
 void ff_out_init(struct ff_out *o)
 {
@@ -23,12 +24,22 @@ void ff_out_finish(struct ff_out *o)
 	ff_out_init(o);
 }
 
+/* Brings to the file what is there. */
+static void pour(struct ff_out *o)
+{
+	o->code = ff_file_write(o->file, o->text, o->len, o->err);
+	o->failed = o->code < 0;
+	o->len = 0;
+}
+
 /* Room for `n` more bytes and a NUL. */
 static bool reserve(struct ff_out *o, size_t n)
 {
 	size_t cap = o->cap ? o->cap : 256;
 	char *text;
 
+	if (o->file && o->len >= POURED && !o->failed)
+		pour(o);
 	if (o->failed)
 		return false;
 	if (n >= SIZE_MAX / 4 - o->len) {
@@ -239,5 +250,33 @@ int ff_out_save(const struct ff_out *o, const char *path, struct ff_error *err)
 	if (code == FF_OK)
 		return ff_file_commit(&f, err);
 	ff_file_drop(&f);
+	return code;
+}
+
+int ff_out_begin_file(
+		struct ff_out *o, const char *path, struct ff_file *file, struct ff_error *err)
+{
+	int code = ff_file_open(path, file, err);
+
+	ff_out_init(o);
+	o->file = code == FF_OK ? file : NULL;
+	o->err = err;
+	return code;
+}
+
+int ff_out_end_file(struct ff_out *o)
+{
+	int code;
+
+	if (!o->failed)
+		pour(o);
+	code = o->code;
+	if (code == FF_OK && o->failed)
+		code = ff_fail_memory(o->err);
+	if (code == FF_OK)
+		code = ff_file_commit(o->file, o->err);
+	else
+		ff_file_drop(o->file);
+	ff_out_finish(o);
 	return code;
 }

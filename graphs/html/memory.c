@@ -113,14 +113,13 @@ int ff_html_write_memory(const struct ff_html *h, const struct ff_html_groups *g
 	ff_out_array(o, "memory");
 	for (uint32_t i = 0; i < g->told && code == FF_OK; i++) {
 		struct ff_arena_mark mark = ff_arena_mark(a);
-		const char *devices = ff_html_devices(h, g, i, a);
 
-		code = devices ? draw(h, g->first[i], start, a, c, err) : ff_fail_memory(err);
+		code = draw(h, g->same.first[i], start, a, c, err);
 		if (code < 0)
 			break;
 		ff_out_object(o, NULL);
-		ff_out_string(o, "devices", devices);
-		write_group(h, g->first[i], c, o);
+		ff_out_string(o, "devices", g->same.devices[i]);
+		write_group(h, g->same.first[i], c, o);
 		ff_out_close(o);
 		ff_arena_rewind(a, mark);
 	}

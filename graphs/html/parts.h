@@ -6,18 +6,13 @@
 
 /* Devices that do and hold the same. */
 struct ff_html_groups {
-	uint32_t n;
-	uint32_t *first; /* by group: its first device */
-	uint32_t *of;    /* by device: its group */
-	uint32_t told;   /* groups that the page has room for */
+	struct ff_trace_groups same;
+	uint32_t told; /* groups that the page has room for */
 };
 
 /* Memory from `a`, here and below. */
 int ff_html_group(const struct ff_html *h, struct ff_arena *a, struct ff_html_groups *ret,
 		struct ff_error *err);
-/* "0-7,16": the devices of a group. */
-const char *ff_html_devices(const struct ff_html *h, const struct ff_html_groups *g, uint32_t group,
-		struct ff_arena *a);
 
 int ff_html_write_layers(const struct ff_html *h, struct ff_arena *a, struct ff_out *o,
 		struct ff_error *err);

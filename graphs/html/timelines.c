@@ -76,10 +76,10 @@ static int name_tasks(struct names *x, const struct ff_html *h, const struct ff_
 	for (uint32_t k = 0; k < h->n_timelines; k++)
 		for (uint32_t i = 0; i < h->timeline[k].n && code == FF_OK; i++) {
 			const struct ff_span *span = &h->timeline[k].spans[i];
-			uint32_t group = g->of[span->device];
+			uint32_t group = g->same.of[span->device];
 
 			if (x->of[span->task] == FF_NONE && group < g->told &&
-					g->first[group] == span->device)
+					g->same.first[group] == span->device)
 				code = name_task(x, s, span->task);
 		}
 	return code < 0 ? ff_fail_memory(err) : FF_OK;
@@ -119,23 +119,17 @@ static void write_lanes(const struct ff_html *h, const struct ff_timeline *line,
 	ff_out_close(o);
 }
 
-static int write_groups(const struct ff_html *h, const struct ff_html_groups *g,
-		const struct ff_timeline *line, const struct names *x, struct ff_out *o,
-		struct ff_error *err)
+static void write_groups(const struct ff_html *h, const struct ff_html_groups *g,
+		const struct ff_timeline *line, const struct names *x, struct ff_out *o)
 {
 	ff_out_array(o, "groups");
 	for (uint32_t i = 0; i < g->told; i++) {
-		const char *devices = ff_html_devices(h, g, i, x->a);
-
-		if (!devices)
-			return ff_fail_memory(err);
 		ff_out_object(o, NULL);
-		ff_out_string(o, "devices", devices);
-		write_lanes(h, line, x, g->first[i], o);
+		ff_out_string(o, "devices", g->same.devices[i]);
+		write_lanes(h, line, x, g->same.first[i], o);
 		ff_out_close(o);
 	}
 	ff_out_close(o);
-	return FF_OK;
 }
 
 int ff_html_write_timelines(const struct ff_html *h, const struct ff_html_groups *g,
@@ -155,14 +149,14 @@ int ff_html_write_timelines(const struct ff_html *h, const struct ff_html_groups
 		ff_out_string(o, NULL, x.name[i]);
 	ff_out_close(o);
 	ff_out_int(o, "per_us", PER_US);
-	ff_out_int(o, "groups", g->n);
+	ff_out_int(o, "groups", g->same.n);
 	ff_out_array(o, "timelines");
-	for (uint32_t k = 0; k < h->n_timelines && code == FF_OK; k++) {
+	for (uint32_t k = 0; k < h->n_timelines; k++) {
 		ff_out_object(o, NULL);
 		ff_out_string(o, "name", h->timeline[k].name ? h->timeline[k].name : "");
-		code = write_groups(h, g, &h->timeline[k], &x, o, err);
+		write_groups(h, g, &h->timeline[k], &x, o);
 		ff_out_close(o);
 	}
 	ff_out_close(o);
-	return code;
+	return FF_OK;
 }

@@ -10,6 +10,7 @@
 
 #include "ff/arena.h"
 #include "ff/error.h"
+#include "ff/file.h"
 
 enum ff_json_type {
 	FF_JSON_NULL,
@@ -77,6 +78,9 @@ struct ff_out {
 	size_t len, cap;
 	uint32_t depth;
 	bool failed;
+	struct ff_file *file;     /* where what is there goes while more comes; NULL: it stays */
+	int code;                 /* what came of writing there, */
+	struct ff_error *err;     /* and the sentence */
 	bool flat;                /* all of it on one line: the caller's, before the first call */
 	bool first;               /* nothing stands in the innermost one yet */
 	uint64_t objects, broken; /* a bit a level: it is an object; it takes several lines */
@@ -99,5 +103,11 @@ void ff_out_bool(struct ff_out *o, const char *key, bool v);
 /* Writes a file that appears whole or not at all (ff/file.h).  "-" is standard output;
  * pipes and devices are written through.  FF_E_IO names the path and the reason. */
 int ff_out_save(const struct ff_out *o, const char *path, struct ff_error *err);
+/* The same for text that may be longer than memory: written while it grows.  Begins `o`, opens
+ * `file` for it, and keeps `path`, `file` and `err` until the end, which finishes `o`.  Between
+ * them every call is as ever, whatever fails; the end tells. */
+int ff_out_begin_file(
+		struct ff_out *o, const char *path, struct ff_file *file, struct ff_error *err);
+int ff_out_end_file(struct ff_out *o);
 
 #endif

@@ -19,16 +19,27 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 enum ff_lane_class ff_trace_lane(const struct ff_schedule *s, const struct ff_task *t);
 const char *ff_trace_lane_name(enum ff_lane_class lane);
 
-/* One process a device, one thread a lane.  `title` names the timeline. */
-void ff_trace_write(const struct ff_schedule *s, const char *title, const struct ff_span *spans,
-		uint32_t n, struct ff_out *o);
-
 /* One of several timelines of the same schedule. */
 struct ff_timeline {
 	const char *name; /* of its devices: "predicted" */
 	const struct ff_span *spans;
 	uint32_t n;
 };
+
+/* trace_groups.c: devices whose timelines and memory are equal. */
+struct ff_trace_groups {
+	uint32_t n;
+	uint32_t *first;      /* by group: its first device */
+	uint32_t *of;         /* by device: its group */
+	uint64_t *spans;      /* by group: of one device */
+	const char **devices; /* by group: "0-7,16" */
+};
+
+/* Of devices on all timelines.  Memory from `a`. */
+int ff_trace_group(const struct ff_schedule *s, const struct ff_timeline *timeline,
+		uint32_t n_timelines, struct ff_arena *a, struct ff_trace_groups *ret,
+		struct ff_error *err);
+
 /* How the times of a rank came onto the clock of the first (runtime/process/clocks.h). */
 struct ff_trace_clock {
 	double offset_us, drift, bound_us; /* bound: of the error */
@@ -41,7 +52,12 @@ struct ff_trace {
 	uint32_t n_timelines;
 	const struct ff_trace_clock *clock; /* by rank */
 	uint32_t n_clocks;
+	/* Of each the first device alone is written; NULL: all devices are. */
+	const struct ff_trace_groups *groups;
 };
+/* One process a device, one thread a lane.  `title` names the timeline. */
+void ff_trace_write(const struct ff_schedule *s, const char *title, const struct ff_span *spans,
+		uint32_t n, struct ff_out *o);
 /* Process number k * devices + d is device d of timeline k; those of a device stand together. */
 void ff_trace_write_beside(const struct ff_schedule *s, const struct ff_trace *t, struct ff_out *o);
 

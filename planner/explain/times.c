@@ -173,6 +173,7 @@ int ff_times_find(const struct ff_plan *p, struct ff_arena *a, struct ff_times *
 	uint32_t n_devices = s->machine->n_devices;
 	struct ff_times t = {.node_us = ff_arena_array(a, s->graph->n_nodes, sizeof(double))};
 	enum ff_time_class *class = ff_arena_array(a, s->graph->n_nodes, sizeof(*class));
+	struct ff_arena_mark mark = ff_arena_mark(a);
 	struct lane *lane = NULL;
 	int code = t.node_us && class ? find_lanes(p, a, &lane, err) : ff_fail_memory(err);
 
@@ -195,6 +196,7 @@ int ff_times_find(const struct ff_plan *p, struct ff_arena *a, struct ff_times *
 		t.us[FF_TIME_IDLE] +=
 				p->simulation.step_us - length(&l[COMPUTES]) - exposed - copies;
 	}
+	ff_arena_rewind(a, mark);
 	t.communication_us /= n_devices;
 	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
 		t.node_us[i] /= n_devices;

@@ -43,6 +43,7 @@ int ff_report_trace(const struct ff_tell_options *opt, const struct ff_plan *p,
 			{"predicted", p->beside, p->n_beside}};
 	struct ff_trace t = {.timeline = timeline, .n_timelines = opt->beside ? 2 : 1};
 	struct ff_arena scratch;
+	struct ff_file file;
 	char title[512];
 	struct ff_out out;
 	int code;
@@ -52,13 +53,13 @@ int ff_report_trace(const struct ff_tell_options *opt, const struct ff_plan *p,
 	snprintf(title, sizeof(title), "%s: %s, executed", p->graph.name, p->candidate[0].name);
 	t.title = title;
 	ff_arena_init(&scratch);
-	ff_out_init(&out);
 	code = list_clocks(&outcome[0].timing, &scratch, &t, err);
+	if (code == FF_OK)
+		code = ff_out_begin_file(&out, opt->trace, &file, err);
 	if (code == FF_OK) {
 		ff_trace_write_beside(&p->candidate[0].schedule, &t, &out);
-		code = ff_out_save(&out, opt->trace, err);
+		code = ff_out_end_file(&out);
 	}
-	ff_out_finish(&out);
 	ff_arena_finish(&scratch);
 	return code;
 }

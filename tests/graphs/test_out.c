@@ -444,6 +444,61 @@ START_TEST(a_dropped_file_was_never_there)
 }
 END_TEST
 
+#define NUMBERS 600000 /* some megabytes */
+
+static void write_numbers(struct ff_out *o)
+{
+	ff_out_array(o, NULL);
+	for (int i = 0; i < NUMBERS; i++)
+		ff_out_int(o, NULL, i);
+	ff_out_close(o);
+}
+
+/* Long text goes to its file while it grows, and is what it would have been. */
+START_TEST(long_text_does_not_stay_in_memory)
+{
+	char *path = in_folder("a.json");
+	struct ff_file f;
+	struct ff_out o;
+	char *text;
+	FILE *in;
+
+	write_numbers(&out);
+	ck_assert_int_eq(ff_out_begin_file(&o, path, &f, &err), FF_OK);
+	write_numbers(&o);
+	ck_assert_uint_lt(o.cap, out.len / 2);
+	ck_assert_int_eq(ff_out_end_file(&o), FF_OK);
+	text = malloc(out.len + 1);
+	in = fopen(path, "r");
+	ck_assert(text && in);
+	ck_assert_uint_eq(fread(text, 1, out.len + 1, in), out.len);
+	ck_assert_int_eq(memcmp(text, out.text, out.len), 0);
+	fclose(in);
+	free(text);
+	unlink(path);
+	ck_assert_uint_eq(count_files(), 0);
+}
+END_TEST
+
+START_TEST(long_text_that_cannot_be_written_is_not_there)
+{
+	char *path = in_folder("a.json");
+	struct ff_file f;
+	struct ff_out o;
+
+	ck_assert_int_eq(ff_out_begin_file(&o, in_folder("no/x.json"), &f, &err), FF_E_IO);
+	ck_assert_int_eq(ff_out_begin_file(&o, "/dev/full", &f, &err), FF_OK);
+	write_numbers(&o);
+	ck_assert_int_eq(ff_out_end_file(&o), FF_E_IO);
+	ck_assert_str_eq(err.text, "/dev/full: cannot be written: No space left on device");
+	ck_assert_int_eq(ff_out_begin_file(&o, path, &f, &err), FF_OK);
+	for (int i = 0; i < 65; i++)
+		ff_out_array(&o, NULL);
+	ck_assert_int_eq(ff_out_end_file(&o), FF_E_NOMEM);
+	ck_assert_uint_eq(count_files(), 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("out");
@@ -464,6 +519,8 @@ static Suite *suite(void)
 	tcase_add_test(c, failed_write_leaves_the_old_file);
 	tcase_add_test(c, files_and_folders_are_synchronised);
 	tcase_add_test(c, a_dropped_file_was_never_there);
+	tcase_add_test(c, long_text_does_not_stay_in_memory);
+	tcase_add_test(c, long_text_that_cannot_be_written_is_not_there);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -74,6 +74,24 @@ def test_search_writes_everything():
     assert_classes_are_those_of("trace.json", plan["predicted_tasks"])
 
 
+def test_large_timelines_show_equal_devices_once():
+    """Of 1,024 devices with 490 tasks each no viewer draws all; of 64 all are there."""
+    spans = {}
+    zoo("mlp", "--batch", "4096", "--set", "hidden=64", "--set", "layers=120", "-o", "deep.json")
+    for devices in 1024, 64:
+        p = run("deep.json", "--machine", "a100x1024", "--devices", str(devices), "--costs", "peak", "--simulate",
+                "data-parallel", "--trace", "trace.json")
+        events = json.loads(read("trace.json"))["traceEvents"]
+        names = [e["args"]["name"] for e in events if e["name"] == "process_name"]
+        folded = devices == 1024
+        assert ("of devices that do the same one is shown, 1 of 1024" in p.stderr) == folded, p.stderr
+        assert len(names) == (1 if folded else devices) and names[0].startswith(
+            "devices 0-1023 (" if folded else "device 0 ("), names[:2]
+        spans[devices] = [(e["name"], e["tid"]) for e in events if e["ph"] == "X" and e["pid"] == 0]
+        assert folded == (len(spans[devices]) == sum(e["ph"] == "X" for e in events))
+    assert spans[1024] == spans[64] and len(spans[64]) > 480
+
+
 def test_same_seed_same_bytes():
     args = ["alexnet.json", *BASE, "--devices", "8", "--proposals", "1500", "--seed", "3"]
     run(*args, "-o", "a.json", "--trace", "at.json")

@@ -93,15 +93,26 @@ static void write_place(struct ff_out *o, uint32_t process, uint32_t place)
 	ff_out_close(o);
 }
 
+/* Whether device `d` stands for itself, and perhaps others. */
+static bool is_written(const struct ff_trace *t, uint32_t d)
+{
+	return !t->groups || t->groups->first[t->groups->of[d]] == d;
+}
+
 static void write_names(
 		const struct ff_schedule *s, const struct ff_trace *t, uint32_t k, struct ff_out *o)
 {
 	for (uint32_t d = 0; d < s->machine->n_devices; d++) {
 		uint32_t process = k * s->machine->n_devices + d;
 		const char *of = t->timeline[k].name;
-		char name[160];
+		char name[320], own[16];
 
-		snprintf(name, sizeof(name), "%s%sdevice %u (%s)", of ? of : "", of ? ": " : "", d,
+		if (!is_written(t, d))
+			continue;
+		snprintf(own, sizeof(own), "%u", d);
+		snprintf(name, sizeof(name), "%s%sdevice%s %s (%s)", of ? of : "", of ? ": " : "",
+				t->groups ? "s" : "",
+				t->groups ? t->groups->devices[t->groups->of[d]] : own,
 				ff_device_kind(s->machine, d)->name);
 		write_name(o, "process_name", process, FF_LANE_COMPUTE, name);
 		for (uint32_t lane = 0; lane < FF_DEVICE_LANES; lane++)
@@ -179,7 +190,9 @@ void ff_trace_write_beside(const struct ff_schedule *s, const struct ff_trace *t
 		write_names(s, t, k, o);
 	for (uint32_t k = 0; k < t->n_timelines; k++)
 		for (uint32_t i = 0; i < t->timeline[k].n; i++)
-			write_span(s, &t->timeline[k].spans[i], k * s->machine->n_devices, o);
+			if (is_written(t, t->timeline[k].spans[i].device))
+				write_span(s, &t->timeline[k].spans[i], k * s->machine->n_devices,
+						o);
 	ff_out_close(o);
 	ff_out_string(o, "displayTimeUnit", "ms");
 	ff_out_object(o, "otherData");
