@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/core/threads.h"
 #include "ff/clock.h"
 #include "process/fiber.h"
 #include "process/idle.h"
@@ -152,6 +153,7 @@ static void *work(void *arg)
 			pthread_cond_wait(&s->filled, &s->mutex);
 	}
 	pthread_mutex_unlock(&s->mutex);
+	ff_cpu_threads_end();
 	return NULL;
 }
 
