@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Plans of ffsearch trained in PyTorch, in four processes over gloo, beside one process of PyTorch and ffrun.
 
-usage: bench/torch_plans.py [--build build] [--steps 20] [--double] [--mode modules] [MODEL...]
+usage: bench/torch_plans.py [--build build] [--steps 20] [--double] [--mode modules] [--found N] [MODEL...]
 
 Six plans of four models (tests/torch/plan_models.py), SGD with momentum on the same batch and from the same
 weights.  Prints a table in Markdown: by how much losses of all steps and the weights behind them are apart, and
 the median steps.  resnet18 drifts as rounding does: with --double PyTorch computes in float64, without ffrun,
-and what is left is what a plan does.  Needs PyTorch 2.11 or newer, and torchvision.
+and what is left is what a plan does.  With --found N instead N plans a model that ffsearch finds with --space torch,
+on two and on four devices.  Needs PyTorch 2.11 or newer, and torchvision.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -37,15 +38,22 @@ def plan_of(model, ffsearch, name):
     return plan
 
 
+def found(o, model, number):
+    """What a search finds: of every second one on two devices, in a space of strategies that PyTorch can train."""
+    return model.plan(f"{o.build}/planner/ffsearch", "--space", "torch", "--map", model.path("map.json"), "--proposals",
+                      "2000", "--seed", str(number + 1), machine="cpu4" if number % 2 else "cpu2")
+
+
 def row(o, model, name, one):
-    plan = plan_of(model, f"{o.build}/planner/ffsearch", name)
+    plan = found(o, model, name) if o.found else plan_of(model, f"{o.build}/planner/ffsearch", name)
     if isinstance(plan, str):
         return f"| {model.name} | {name} | {plan.splitlines()[0]} |"
     ours = None if o.double else model.ffrun(f"{o.build}/runtime/ffrun", plan, o.steps)
-    found = model.four([plan], o.steps, strict=False, mode=o.mode)
-    if isinstance(found, str) or isinstance(ours, str):
-        return f"| {model.name} | {name} | {(found if isinstance(found, str) else ours).splitlines()[-1]} |"
-    losses, weights, took, told = found[0]
+    name = f"{plan['devices']} devices, seed {name + 1}" if o.found else name
+    made = model.four([plan], o.steps, strict=False, mode=o.mode)
+    if isinstance(made, str) or isinstance(ours, str):
+        return f"| {model.name} | {name} | {(made if isinstance(made, str) else ours).splitlines()[-1]} |"
+    losses, weights, took, told = made[0]
     apart = [f"{planned.apart(losses, other[0]):.1e}, {planned.apart(weights, other[1]):.1e}" if other else "-"
              for other in (one, ours)]
     return (f"| {model.name} | {name} | {apart[0]} | {apart[1]} | {took:.1f} | {one[2]:.1f} | "
@@ -59,6 +67,7 @@ def main():
     p.add_argument("--steps", type=int, default=20)
     p.add_argument("--double", action="store_true")
     p.add_argument("--mode", choices=["graph", "modules"], default="graph", help="ffsoap_torch.apply's (%(default)s)")
+    p.add_argument("--found", type=int, metavar="N", help="N plans a model that are searched")
     p.add_argument("models", nargs="*", default=["gpt", "bert", "resnet18", "lstm"])
     o = p.parse_args()
     print("| model | plan | from one process: losses, weights | from ffrun | PyTorch ms | one process ms | ffrun ms | "
@@ -68,7 +77,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="ffplans") as folder:
             model = planned.Model(name, folder, torch.float64 if o.double else torch.float32)
             one = model.one(o.steps)
-            for plan in planned.PLANS:
+            for plan in range(o.found) if o.found else planned.PLANS:
                 print(row(o, model, plan, one), flush=True)
 
 

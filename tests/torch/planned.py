@@ -138,7 +138,7 @@ class Model:
     def four(self, plans, steps, strict=True, named=True, mode="graph"):
         """Of each plan what the first of so many processes has; a sentence where they fail."""
         return in_processes(lambda: [self.planned(plan, steps, strict, named, mode) for plan in plans],
-                            self.path("result"))
+                            self.path("result"), plans[0]["devices"])
 
 
 def read_map(model):

@@ -216,6 +216,11 @@ def smooth_l1_loss(t, x, target, reduction=MEAN, beta=1.0):
     return by_points(t, "smooth_l1", x, target, reduction, beta).times(weight)
 
 
+@row("log_sigmoid_forward")
+def log_sigmoid(t, x):
+    return [scale(t, softplus(t, scale(t, as_value(t, x), -1.0)), -1.0), None]
+
+
 @row("binary_cross_entropy_with_logits")
 def logistic_loss(t, x, target, weight=None, pos_weight=None, reduction=MEAN):
     if weight is None and pos_weight is None:

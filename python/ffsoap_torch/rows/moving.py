@@ -468,6 +468,20 @@ def cumprod(t, x, dim, dtype=None):
     return x
 
 
+@row("logcumsumexp")
+def logcumsumexp(t, x, dim):
+    """Each time beside what lies twice as far before."""
+    from .pointwise import logaddexp
+    x = whole(t, as_value(t, x))
+    dim %= len(x.dims)
+    n, far = size_of(x.dims[dim]), 1
+    while far < n:
+        head, rest, before = (picked(t, x, dim, list(r)) for r in (range(far), range(far, n), range(n - far)))
+        x = concat(t, [head, logaddexp(t, rest, before)], dim)
+        far *= 2
+    return x
+
+
 @row("diagonal")
 def diagonal(t, x, offset=0, dim1=0, dim2=1):
     """Every element of the axis that the two make which is one further than the last."""

@@ -6,7 +6,7 @@ import torch
 from . import row
 from .. import Refused
 from ..layout import Value, fresh
-from ..operands import LEAST, as_value, binary, is_number, number, with_parameter, without_samples
+from ..operands import LEAST, as_value, binary, constant, is_number, number, with_parameter, without_samples
 from ..values import Complex, Loss, Mask, Noise, Param, Shifted
 
 
@@ -74,12 +74,19 @@ def celu(t, x, alpha=1.0):
 
 @row("softplus")
 def softplus(t, x, beta=1.0, threshold=20.0):
-    """relu(x) + log(1 + exp(-|x|)), which does not overflow"""
+    """(x + |x|) / 2 + log(1 + exp(-|x|)), which does not overflow, and at zero has half a gradient, as relu has not"""
     x = scale(t, as_value(t, x), beta)
-    small = scale(t, x.like(t.add("abs", [x.node])), -1.0)
+    size = x.like(t.add("abs", [x.node]))
+    small = scale(t, size, -1.0)
     small = scale(t, small.like(t.add("exp", [small.node])), 1.0, 1.0)
     small = small.like(t.add("log", [small.node]))
-    return scale(t, binary(t, "add", x.like(t.add("relu", [x.node])), small), 1.0 / beta)
+    above = scale(t, binary(t, "add", x, size), 0.5)
+    return scale(t, binary(t, "add", above, small), 1.0 / beta)
+
+
+@row("logaddexp")
+def logaddexp(t, a, b):
+    return two(t, "add", softplus(t, two(t, "sub", a, b)), b)
 
 
 @row("prelu", "_prelu_kernel")
@@ -121,6 +128,35 @@ def expm1(t, x):
     return scale(t, x.like(t.add("exp", [x.node])), 1.0, -1.0)
 
 
+for _name, _by in (("log2", 1 / math.log(2)), ("log10", 1 / math.log(10))):
+    row(_name)(lambda t, x, by=_by: scale(t, unary(t, "log", x), by))
+
+
+@row("exp2")
+def exp2(t, x):
+    return unary(t, "exp", scale(t, as_value(t, x), math.log(2)))
+
+
+@row("sinh", "cosh")
+def hyperbolic(t, x):
+    """Half of exp(x) - exp(-x), or of their sum."""
+    x = as_value(t, x)
+    up, down = (y.like(t.graph.add("exp", [y.node])) for y in (x, scale(t, x, -1.0)))
+    return scale(t, binary(t, "sub" if t.node.target._opname == "sinh" else "add", up, down), 0.5)
+
+
+@row("hypot")
+def hypot(t, a, b):
+    squares = (y.like(t.graph.add("pow", [y.node], exponent=2)) for y in (as_value(t, a), as_value(t, b)))
+    return unary(t, "sqrt", two(t, "add", *squares))
+
+
+@row("nan_to_num", "nan_to_num_")
+def nan_to_num(t, x, *_, **__):
+    t.note("what is no number stays so, where the module has a number for it (nan_to_num)")
+    return x
+
+
 @row("rsqrt")
 def rsqrt(t, x):
     return unary(t, "pow", x, exponent=-0.5)
@@ -140,8 +176,10 @@ def square(t, x):
 def power(t, x, exponent):
     if is_number(x) and number(x) > 0 and isinstance(exponent, Value):
         return unary(t, "exp", scale(t, as_value(t, exponent), math.log(number(x))))
-    if not is_number(exponent):
-        raise Refused("has an exponent that is a tensor")
+    if not is_number(exponent) or isinstance(exponent, Param):
+        x = as_value(t, x)
+        x = x.like(t.add("clip", [x.node], min=1e-38))  # of what is not above zero there is no logarithm
+        return unary(t, "exp", two(t, "mul", x.like(t.add("log", [x.node])), exponent))
     exponent = number(exponent)
     if exponent == 1:
         return x
@@ -183,7 +221,15 @@ def with_number(t, op, a, b):
     return with_number(t, op, b, a)
 
 
+OF_KNOWN = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.true_divide, "min": torch.minimum,
+            "max": torch.maximum}
+
+
 def two(t, op, a, b):
+    if isinstance(a, torch.Tensor) and isinstance(b, (torch.Tensor, int, float)) or isinstance(
+            b, torch.Tensor) and isinstance(a, (int, float)):
+        if op in OF_KNOWN:
+            return OF_KNOWN[op](*(torch.as_tensor(x, dtype=torch.float) for x in (a, b)))
     a, b = (Value(t.add("cast", [x.node]), x.axes, x.dims) if isinstance(x, Value) and x.whole else x for x in (a, b))
     if isinstance(a, torch.Tensor) and a.numel() > 1 and isinstance(b, Value):
         a = reduced(t, a, b)
@@ -313,7 +359,10 @@ def drawn(t, noise, x, kind):
 
 @row("maximum", "minimum")
 def extreme(t, a, b):
-    return two(t, "max" if t.node.target._opname == "maximum" else "min", a, b)
+    """Of two that are alike each has half of the gradient, where a clip has all of it."""
+    kind = "max" if t.node.target._opname == "maximum" else "min"
+    a, b = (reduced(t, x, y) if isinstance(x, torch.Tensor) and isinstance(y, Value) else x for x, y in ((a, b), (b, a)))
+    return two(t, kind, *(constant(t, torch.full([1], number(x))) if is_number(x) else x for x in (a, b)))
 
 
 @row("masked_fill", "masked_fill_")

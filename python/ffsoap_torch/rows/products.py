@@ -137,7 +137,8 @@ def einsum(t, equation, operands, path=None):
         terms, out = spelled_out(terms, out, [len(x.shape) for x in operands])
     if not arrow or "." in out + "".join(terms) or any(len(set(x)) < len(x) for x in terms + [out]):
         raise Refused(f"has the equation {equation}")
-    terms = list(zip(terms, (as_value(t, x) for x in operands)))
+    known = {c: d for names, x in zip(terms, operands) if isinstance(x, Value) for c, d in zip(names, x.dims)}
+    terms = [(names, as_value(t, x, [known.get(c, []) for c in names])) for names, x in zip(terms, operands)]
     while len(terms) > 1:
         later = set(out).union(*(names for names, _ in terms[2:]))
         terms[:2] = [contracted(t, *(summed(t, *x, later | set(other[0])) for x, other in zip(terms[:2], terms[1::-1])),
@@ -177,6 +178,9 @@ def contracted(t, one, other, later):
     matrices."""
     (names_a, a), (names_b, b) = one, other
     at_a, at_b = dict(zip(names_a, a.dims)), dict(zip(names_b, b.dims))
+    for at, x, other in ((at_a, a, at_b), (at_b, b, at_a)):  # what is alike for all samples has none
+        at.update((c, []) for c, d in at.items() if d and not set(d) & x.has()
+                  and any(atom.samples for atom in other.get(c, [])))
     lead = [c for c in names_a if c in names_b and c in later]
     sums = [c for c in names_a if c in names_b and c not in later]
     rows, columns = ([c for c in mine if c not in others] for mine, others in ((names_a, names_b), (names_b, names_a)))
@@ -190,7 +194,7 @@ def contracted(t, one, other, later):
     first, second = ([at.get(c, []) for c in lead] for at in (at_a, at_b))
     y = product(t, a.like(dims=[*first, flat(at_a[c] for c in rows), flat(at_a[c] for c in sums)]),
                 b.like(dims=[*second, flat(at_b[c] for c in sums), flat(at_b[c] for c in columns)]))
-    return "".join(names), moved(t, y, [size_of({**at_a, **at_b}[c]) for c in names])
+    return "".join(names), moved(t, y, [max(size_of(at.get(c, [])) for at in (at_a, at_b)) for c in names])
 
 
 def transposed(v):

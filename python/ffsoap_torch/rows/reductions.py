@@ -101,15 +101,29 @@ def choose(t, *_, **__):
 @row("linalg_vector_norm", "norm")
 def norm(t, x, order=2, dims=None, keep=False, dtype=None):
     dims = [dims] if isinstance(dims, int) else dims
-    if order not in (1, 2, None, math.inf):
+    order = 2 if order is None else order
+    if not order > 0:
         raise Refused(f"is a norm of order {order}")
     x = as_value(t, x)
     if order in (1, math.inf):
         return reduce(t, "reduce_sum" if order == 1 else "reduce_max", x.like(t.add("abs", [x.node])), dims, keep)
+    if order != 2:
+        y = x.like(t.add("abs", [x.node]))
+        y = reduce(t, "reduce_sum", y.like(t.add("pow", [y.node], exponent=order)), dims, keep)
+        return y.like(t.add("pow", [y.node], exponent=1 / order))
     y = reduce(t, "reduce_sum", x.like(t.add("pow", [x.node], exponent=2)), dims, keep)
     # a norm of zero has no gradient, where a square root's would be infinite
     y = y.like(t.add("clip", [y.node], min=1e-30))
     return y.like(t.add("sqrt", [y.node]))
+
+
+@row("_cdist_forward", "cdist")
+def cdist(t, a, b, order=2.0, mode=None):
+    """How far each row of one is from each of the other."""
+    from .pointwise import two
+    a, b = as_value(t, a), as_value(t, b)
+    apart = two(t, "sub", a.like(dims=[*a.dims[:-1], [], a.dims[-1]]), b.like(dims=[*b.dims[:-2], [], *b.dims[-2:]]))
+    return norm(t, apart, order, [len(apart.dims) - 1])
 
 
 @row("var", "var_mean")

@@ -15,6 +15,9 @@ class Images:
     have the same."""
 
     def __init__(self, t, x, axes=None):
+        if isinstance(x, torch.Tensor) and x.shape[0] == t.batch.size and bool((x == x[:1]).all()):
+            x = as_value(t, x[:1])
+            x = x.like(dims=[[t.batch], *x.dims[1:]])
         x = whole(t, as_value(t, x))
         first = x.dims[0]
         self.more = [a for a in first if not a.samples]
