@@ -56,7 +56,7 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
                             gated layer multiplies as much
   dgxc-maxtext-70b          the same @ 143b90d, maxtext: Llama 2 on 64 to 256 H100, all but keys, values and queries
                             recomputed, here all; of more GPUs shards are of 128
-  libai-*                   Oneflow-Inc/libai @ 4bad452, docs/source/tutorials/get_started/Benchmark.md: BERT and GPT of
+  libai-*                   Oneflow-Inc/libai @ 4bad452, tutorials/get_started/Benchmark.md: BERT and GPT of
                             24 and 48 layers by Megatron-LM of 2021 and by OneFlow, on 1 to 32 V100; collectives go on
                             the stream that computes if models are parallel (libai/models/utils/graph_base.py)
   timm-*                    huggingface/pytorch-image-models @ 5e7d47c, results/benchmark-train-amp-*-pt112-cu113-
