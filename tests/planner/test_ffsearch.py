@@ -243,7 +243,7 @@ def interrupt(after, *args):
     try:
         # SIGINT shows up in the mask of blocked signals, SIGHUP as well only until the command is there.
         blocked = 0
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while blocked & 3 != 2 and p.poll() is None and time.monotonic() < until:
             with open("/proc/%d/status" % p.pid) as f:
                 blocked = int(re.search(r"SigBlk:\s*(\w+)", f.read()).group(1), 16)
