@@ -39,6 +39,12 @@ static int sweep_once(struct ff_chain *c, struct ff_sweep *sweep, bool *found, s
 	return code;
 }
 
+/* Everything may be put on the fastest node. */
+static void choose_node(struct ff_chain *c)
+{
+	c->frame->proposer.alone = &c->machine->nodes[c->notes.node];
+}
+
 /* Goes on with a sweep from the current strategy. */
 static int sweep_from(struct ff_chain *c, struct ff_sweep *sweep, struct ff_error *err)
 {
@@ -46,6 +52,7 @@ static int sweep_from(struct ff_chain *c, struct ff_sweep *sweep, struct ff_erro
 	bool found = true;
 	int code = FF_OK;
 
+	choose_node(c);
 	while (code == FF_OK && found && c->proposals < end && !ff_chain_out_of_budget(c))
 		code = sweep_once(c, sweep, &found, err);
 	return code;
@@ -88,6 +95,7 @@ static int look_at_shares(struct ff_chain *c, struct shares *ret, struct ff_erro
 	memset(ret, 0, sizeof(*ret));
 	for (uint32_t i = 0; i < MOST_SHARES && found && !ff_chain_out_of_budget(c); i++) {
 		code = ff_chain_return(c, err);
+		choose_node(c);
 		if (code == FF_OK)
 			code = take_share(c, i, &found, &kept, err);
 		if (code < 0)

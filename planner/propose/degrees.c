@@ -297,26 +297,44 @@ static bool find_shares(const struct ff_proposer *p, struct ff_progression on, u
 	return false;
 }
 
-bool ff_proposer_share(struct ff_proposer *p, uint32_t i)
+static bool is_on(const struct ff_progression *on, uint32_t device)
 {
-	const struct ff_machine *m = p->space->machine;
-	uint32_t usual = ff_proposer_usual_parts(p, p->base), node = m->nodes[0].count,
-		 all = p->space->n_devices;
+	return on->n && device >= on->start && (device - on->start) % on->step == 0 &&
+	       (device - on->start) / on->step < on->n;
+}
+
+/* The devices of an operator, or, if it is on some of those that most before it are on, these;
+ * false: it is elsewhere. */
+static bool find_usual(const struct ff_proposer *p, uint32_t node, uint32_t usual,
+		struct ff_progression *on)
+{
+	const struct ff_config *own = ff_proposer_config(p, node);
+	struct ff_progression at = ff_config_progression(&p->graph->nodes[node], own);
+
+	if (own->list)
+		return false;
+	if (at.n == usual)
+		*on = at;
+	return is_on(on, at.start) && is_on(on, at.start + (at.n - 1) * at.step);
+}
+
+bool ff_proposer_share(struct ff_proposer *p, uint32_t *i)
+{
+	uint32_t usual = ff_proposer_usual_parts(p, p->base), all = p->space->n_devices;
+	struct ff_progression node = {p->alone->first, 1, p->alone->count}, on = {0};
 	struct ff_config config;
 	struct shares s;
-	bool here = find_shares(p, (struct ff_progression){0, 1, usual}, &i, &s);
+	bool here = find_shares(p, (struct ff_progression){0, 1, usual}, i, &s);
 	bool found = here ||
-		     (all != usual && find_shares(p, (struct ff_progression){0, 1, all}, &i, &s));
+		     (all != usual && find_shares(p, (struct ff_progression){0, 1, all}, i, &s));
 
-	if (!found && node < all && node != usual)
-		found = find_shares(p, (struct ff_progression){0, 1, node}, &i, &s);
+	if (!found && node.n < all && (node.n != usual || node.start))
+		found = find_shares(p, node, i, &s);
 	for (uint32_t k = 0; found && k < p->n_nodes; k++) {
-		const struct ff_config *own = ff_proposer_config(p, p->node[k]);
-
-		if (here && (own->n_parts != usual || own->list))
+		if (here && !find_usual(p, p->node[k], usual, &on))
 			continue;
 		if (here)
-			s.on = ff_config_progression(&p->graph->nodes[p->node[k]], own);
+			s.on = on;
 		if (share(p, p->node[k], &s, &config))
 			ff_transaction_set(p->t, p->node[k], &config);
 	}

@@ -86,9 +86,9 @@ static void set_updates(struct ff_proposer *p, uint32_t node, enum update how, u
 		set_update(p, ff_edge_source(p->graph, k), how, server);
 }
 
-void ff_proposer_update(struct ff_proposer *p, uint32_t node, uint32_t how)
+void ff_proposer_update(struct ff_proposer *p, uint32_t node, uint32_t how, uint32_t server)
 {
-	set_updates(p, node, (enum update)how, 0);
+	set_updates(p, node, (enum update)how, server);
 }
 
 /* The parameters of one operator, of some in a row, of all equal to it, or of all. */

@@ -24,9 +24,10 @@ void ff_param_flat(struct ff_config *ret);
 void ff_params_zero(const struct ff_space *space, const struct ff_graph *g, uint32_t stage,
 		struct ff_strategy *s);
 
-/* The parameters that `node` reads are updated in way number `how`. */
+/* The parameters that `node` reads are updated in way number `how`; on one of its devices: on the
+ * one of that number, all of which go round. */
 #define FF_PROPOSAL_UPDATES 4
-void ff_proposer_update(struct ff_proposer *p, uint32_t node, uint32_t how);
+void ff_proposer_update(struct ff_proposer *p, uint32_t node, uint32_t how, uint32_t server);
 
 /* Who reads parameters, for proposals of how they are updated. */
 int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err);

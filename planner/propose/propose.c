@@ -10,6 +10,7 @@
 #include "ff/node_class.h"
 #include "layers.h"
 #include "space/limits.h"
+#include "whole.h"
 
 #define MOST_ORDERS 0.35 /* for each proposal of another kind */
 #define MOST_WHOLE 0.02  /* likewise, of a kind that changes all operators */
@@ -35,7 +36,7 @@ static void link_classes(struct ff_proposer *p)
 int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
 		uint32_t stream, struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err)
 {
-	struct ff_proposer p = {.space = s, .graph = g};
+	struct ff_proposer p = {.space = s, .graph = g, .alone = &s->machine->nodes[0]};
 	int code = ff_classes_find(g, a, &p.class, err);
 
 	if (code < 0)
@@ -261,7 +262,7 @@ bool ff_proposer_shares(struct ff_proposer *p, uint32_t i, const struct ff_strat
 	p->t = ret;
 	p->base = current;
 	ff_transaction_clear(ret);
-	if (!ff_proposer_share(p, i))
+	if (!ff_proposer_whole(p, i))
 		return false;
 	drop_idle(p);
 	return true;

@@ -59,6 +59,7 @@ struct ff_proposer {
 	struct ff_kind_record reached[FF_REACHES];
 	uint32_t kind; /* of the last proposal */
 	enum ff_reach reach;
+	const struct ff_machine_node *alone; /* all operators may be put on it at once */
 	bool orders; /* another order may be proposed; at first it may not */
 	bool scarce; /* memory is, and fewer orders are proposed */
 	struct ff_random random;

@@ -3,9 +3,9 @@
 #include "sweep.h"
 
 #include "blocks.h"
-#include "degrees.h"
 #include "extras.h"
 #include "layers.h"
+#include "whole.h"
 
 /* Whether `node` is in the first of the blocks that are repeated, or in none. */
 static bool is_first(const struct ff_proposer *p, uint32_t node)
@@ -101,7 +101,7 @@ static bool make(struct ff_proposer *p, uint32_t node, uint32_t i)
 	if (n->n_in == n->n_data || !(p->space->what & FF_SPACE_UPDATES) ||
 			i >= FF_PROPOSAL_UPDATES)
 		return false;
-	ff_proposer_update(p, node, i);
+	ff_proposer_update(p, node, i, 0);
 	return true;
 }
 
@@ -109,7 +109,7 @@ static bool make(struct ff_proposer *p, uint32_t node, uint32_t i)
 static bool make_of(struct ff_proposer *p, uint32_t number, uint32_t i)
 {
 	if (number == 0)
-		return ff_proposer_share(p, i);
+		return ff_proposer_whole(p, i);
 	return is_first(p, p->all[number - 1]) && make(p, p->all[number - 1], i);
 }
 

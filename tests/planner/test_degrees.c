@@ -157,6 +157,54 @@ START_TEST(test_all_is_legal)
 }
 END_TEST
 
+/* ---- all operators at once ---- */
+
+/* Whether a change of all operators, or of all parameters, leads from `from` to `to`; all changes
+ * are legal. */
+static bool leads_at_once(const struct ff_strategy *from, const struct ff_strategy *to)
+{
+	struct ff_error err = {0};
+	struct ff_transaction t;
+	struct ff_strategy made;
+	struct ff_proposer p;
+	bool found = false;
+
+	CHECK_OK(ff_strategy_create(&graph, &arena, &made, &err));
+	CHECK_OK(ff_transaction_init(&graph, &arena, &t, &err));
+	CHECK_OK(ff_proposer_init(space, &graph, ff_test_seed(4), 0, &arena, &p, &err));
+	for (uint32_t i = 0; ff_proposer_shares(&p, i, from, &t); i++) {
+		uint32_t n = 0;
+
+		ff_strategy_copy(&made, from);
+		for (uint32_t k = 0; k < t.n; k++)
+			made.config[t.change[k].node] = t.change[k].config;
+		CHECK_OK(ff_strategy_check(&graph, &made, machine.n_devices, &err));
+		for (uint32_t k = 0; k < graph.n_nodes; k++)
+			n += !ff_config_equal(&graph.nodes[k], &made.config[k], &to->config[k]);
+		found = found || n == 0;
+	}
+	return found;
+}
+
+/* Who was apart on few devices is so on more, and the other way round; parameters leave their
+ * buckets all together. */
+START_TEST(test_changes_of_all)
+{
+	struct ff_strategy all = by_hand("data-parallel"), one = by_hand("single");
+	struct ff_strategy halves = by_hand("pipeline-2"), two = by_hand("single");
+	struct ff_strategy flat = by_hand("zero-1");
+
+	for (uint32_t i = 0; i < graph.n_nodes; i++)
+		two.config[i].start = halves.config[i].start;
+	ck_assert(leads_at_once(&one, &all) && leads_at_once(&all, &one));
+	ck_assert(leads_at_once(&two, &halves) && leads_at_once(&halves, &two));
+	ck_assert(leads_at_once(&all, &flat) && leads_at_once(&flat, &all));
+	for (uint32_t i = 0; i < graph.n_nodes; i++)
+		two.config[i].start /= 4;
+	ck_assert(leads_at_once(&two, &halves));
+}
+END_TEST
+
 /* ---- stages ---- */
 
 static void check_in_micro_batch(const struct ff_strategy *s)
@@ -297,6 +345,7 @@ static Suite *suite(void)
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_tensor_and_data);
 	tcase_add_test(c, test_all_is_legal);
+	tcase_add_test(c, test_changes_of_all);
 	tcase_add_test(c, test_stages);
 	tcase_add_test(c, test_no_stages);
 	tcase_add_test(c, test_phases);

@@ -1,0 +1,17 @@
+/* Changes of all operators at once.  Between two regular strategies lie others that move data to
+ * and fro, and no walk of small changes crosses.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_WHOLE_H
+#define FF_PLANNER_WHOLE_H
+
+#include "proposer.h"
+
+/* Puts change number `i` into the transaction, which may stay empty; false: there are not so many.
+ *
+ * - ff_proposer_share: some number of shares of samples;
+ * - all parameters are updated in one way: one alone leaves its bucket, and gains nothing;
+ * - all that are split by sample, or not at all, are on a divisor of the devices times as many, or
+ *   on as small a part of theirs: who was apart stays apart, or groups of neighbours meet, or all
+ *   are as far apart as can be. */
+bool ff_proposer_whole(struct ff_proposer *p, uint32_t i);
+
+#endif
