@@ -375,7 +375,7 @@ int main(int argc, char **argv)
 			{"--memory-binds", FF_OPTION_FLAG, &o.memory_binds, NULL,
 					"give devices 90 % of what data parallelism needs"},
 			{"--unfolded", FF_OPTION_FLAG, &o.unfolded, NULL,
-					"time equal micro-batches one by one"},
+					"time equal micro-batches and layers one by one"},
 			{"--waits", FF_OPTION_FLAG, &o.waits, NULL,
 					"show what else takes time: loading, the lower bound, "
 					"seconds over the budget, lowering the plan"},

@@ -67,8 +67,8 @@ int ff_evaluator_reorder(struct ff_evaluator *e, const int32_t *priority, double
  * that is off: proposals are forgotten where they are slower for certain.  What it has
  * learnt it forgets with every call, so that equal searches are equal. */
 void ff_evaluator_reject_early(struct ff_evaluator *e, bool on);
-/* Whether equal micro-batches are folded (fold.c), from the next ff_evaluator_set on.  At first
- * they are; nothing but the time that it takes depends on it. */
+/* Whether equal micro-batches and layers are folded (fold.c, layers.c), from the next
+ * ff_evaluator_set on.  At first they are; nothing but the time that it takes depends on it. */
 void ff_evaluator_fold(struct ff_evaluator *e, bool on);
 void ff_evaluator_keep(struct ff_evaluator *e);
 void ff_evaluator_drop(struct ff_evaluator *e);

@@ -17,6 +17,7 @@
 #include "shortcuts/busy.h"
 #include "shortcuts/early.h"
 #include "shortcuts/fold.h"
+#include "shortcuts/layers.h"
 #include "shortcuts/stretch.h"
 
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
@@ -91,6 +92,8 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 		code = ff_early_create(e, err);
 	if (code == FF_OK)
 		code = ff_fold_create(e, err);
+	if (code == FF_OK)
+		code = ff_layers_create(e, err);
 	return code < 0 ? code : ff_account_create(e, err);
 }
 
@@ -584,7 +587,9 @@ int ff_trial_done(struct ff_trial *e, double *const us[2], struct ff_error *err)
 	e->busy.most_us = INFINITY;
 	e->busy.too_slow = false;
 	ff_early_begin(e, INFINITY, FF_EARLY_BEHIND);
+	e->layers.off = true; /* of each node is asked when it was done */
 	code = ff_trial_time(e, 0, FF_NONE, &step_us, err);
+	e->layers.off = false;
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		for (int phase = FF_PHASE_FORWARD; phase <= FF_PHASE_BACKWARD; phase++)
 			us[phase][i] = node_done(e, phase, i);

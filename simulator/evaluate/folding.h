@@ -4,6 +4,11 @@
 
 #include "pass.h"
 
+/* Clocks as they were (base.c). */
+struct ff_base {
+	double *lane, *idle, *limited;
+};
+
 /* Steps of a program that repeat, `n` times `period` steps from `first` on, each time one
  * micro-batch further, none of them in the first micro-batch or the last. */
 struct ff_run {
@@ -25,9 +30,8 @@ struct ff_folding {
 	uint32_t next, times; /* the run that comes next or is under way; and how often until then
 			       */
 	uint32_t kept;        /* states that are remembered, the last among them */
-	struct ff_folding_base {
-		double *lane, *idle, *limited;
-	} base[FF_FOLD_BACK + 1]; /* by time: as they were when it began; as a trial left them */
+	struct ff_base base[FF_FOLD_BACK + 1]; /* by time: as they were when it began; as a trial
+						* left them */
 	struct ff_fold_trial {
 		uint32_t every, n, from; /* the last `every` times (0: no trial), n times more */
 		uint32_t n_arrivals;     /* when it began */

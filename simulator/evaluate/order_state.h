@@ -4,7 +4,7 @@
 #ifndef FF_SIMULATOR_ORDER_STATE_H
 #define FF_SIMULATOR_ORDER_STATE_H
 
-#include "folding.h"
+#include "layering.h"
 #include "pass.h"
 
 struct ff_param_use {
@@ -42,6 +42,7 @@ struct ff_order {
 	struct ff_arrival *arrival; /* room for all of a pass */
 	struct ff_run run[FF_RUNS]; /* steps that repeat */
 	uint32_t n_runs;
+	struct ff_layers layers;
 	struct ff_account account;
 };
 

@@ -10,6 +10,7 @@
 #include "bytes/account.h"
 #include "place.h"
 #include "shortcuts/fold.h"
+#include "shortcuts/layer_runs.h"
 
 static int allocate(struct ff_trial *e, struct ff_order *o, struct ff_error *err)
 {
@@ -182,6 +183,8 @@ int ff_reorder_plan(struct ff_trial *e, const struct ff_strategy *s, struct ff_e
 		return code;
 	find_uses(e);
 	code = ff_fold_plan(e, err);
+	if (code == FF_OK)
+		code = ff_layer_runs_find(e, err);
 	return code < 0 ? code : list_steps(e, err);
 }
 

@@ -7,7 +7,7 @@
  * change; operators whose parts run on devices side by side are added up as
  * vectors.  It begins where the proposal differs from the current strategy
  * (snapshot.c), ends where it is known to be too slow, and goes through equal micro-batches
- * once (fold.c).  SPDX-License-Identifier: Apache-2.0 */
+ * once (fold.c), and through equal layers (layers.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "trial.h"
 
 #include <math.h>
@@ -19,6 +19,7 @@
 #include "shortcuts/busy.h"
 #include "shortcuts/early.h"
 #include "shortcuts/fold.h"
+#include "shortcuts/layers.h"
 #include "shortcuts/stretch.h"
 
 /* A task while the walk tells it: a move, or one of a bucket. */
@@ -551,6 +552,27 @@ static uint32_t looks_at(const struct ff_trial *e, const struct ff_snapshot *s)
 	return s && s->step < at ? s->step : at;
 }
 
+/* Goes on from step `i`, or from where equal steps that begin there end. */
+static uint32_t fold_at(struct ff_trial *e, uint32_t i, const struct ff_snapshot *s)
+{
+	uint32_t from = i;
+
+	while (i >= e->fold.at)
+		i = ff_active_from(&e->order, ff_fold_reach(e, i));
+	if (i != from)
+		ff_layers_seek(e, i);
+	if (i >= e->layers.at)
+		i = ff_active_from(&e->order, ff_layers_reach(e, i, looks_at(e, s)));
+	return i;
+}
+
+static uint32_t stretches_to(const struct ff_trial *e, const struct ff_snapshot *s)
+{
+	uint32_t at = looks_at(e, s);
+
+	return e->layers.at < at ? e->layers.at : at;
+}
+
 int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *step_us,
 		struct ff_error *err)
 {
@@ -571,6 +593,8 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 	ff_fold_begin(e);
 	ff_early_pass(e);
 	i = ff_active_from(&e->order, i);
+	ff_layers_begin(e);
+	ff_layers_seek(e, i);
 	for (; i < e->order.program.n && code == FF_OK && !ff_is_rejected(e); i = next) {
 		if (s && i >= s->step) {
 			ff_early_check_idle(e, s);
@@ -578,10 +602,10 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 		}
 		if (i >= e->early.mark_at)
 			ff_early_mark(e, i);
-		while (i >= e->fold.at)
-			i = ff_active_from(&e->order, ff_fold_reach(e, i));
-		next = ff_stretch_compute(e, i, looks_at(e, s));
-		if (next > i)
+		next = fold_at(e, i, s);
+		if (next == i)
+			next = ff_stretch_compute(e, i, stretches_to(e, s));
+		if (next != i)
 			continue;
 		code = walk_step(e, &e->order.program.step[i], err);
 		next = ff_active_from(&e->order, i + 1);

@@ -93,6 +93,7 @@ struct ff_trial {
 	struct ff_busy busy;
 	struct ff_snapshots snapshots;
 	struct ff_folding fold;
+	struct ff_layering layers;
 	struct ff_early early;
 	struct ff_tally tally;
 };

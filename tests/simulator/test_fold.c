@@ -1,15 +1,21 @@
-/* Folding of equal micro-batches: what it leaves out changes nothing, and it does leave out.
- * Random graphs in up to 64 micro-batches, under both orders, in stages, with values
- * recomputed and parameters gathered again; step time to the bit and memory to the byte are those
- * of an evaluator that does not fold and of a fresh lowering and simulation.
+/* Folding of equal micro-batches and layers: what it leaves out changes nothing, and it does leave
+ * out.  Random graphs, and networks of equal layers, in up to 64 micro-batches, under both orders,
+ * in stages, with values recomputed and parameters gathered again; step time to the bit and memory
+ * to the byte are those of an evaluator that does not fold and of a fresh lowering and simulation.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "../../simulator/evaluate/home.h"
 #include "check_main.h"
 #include "ff/simulate.h"
+#include "ff/zoo.h"
 #include "simulator/drawn.h"
 
 #define CASES 400
 #define PROPOSALS 8
+#define LAYERED 20
 
 struct seen {
 	uint32_t deep, folded, stages, recomputed, gpipe, live, limited, fits, misfits, slower,
@@ -59,7 +65,27 @@ static void draw_deep_graph(struct ff_random *r, struct ff_arena *a, struct ff_g
 	} while (ff_graph_micro(&g, 2, a, ret, &err) < 0);
 }
 
-static void open_pair(struct pair *w)
+/* A network of some equal layers. */
+static void draw_layered_graph(struct ff_random *r, struct ff_arena *a, struct ff_graph *ret)
+{
+	static const char *const net[] = {"gpt2", "llama", "bert_large", "vit_b16"};
+	static const char *const size[] = {"width=8", "heads=2", "sequence=4", "vocabulary=12"};
+	static const char *const image[] = {"width=8", "heads=2", "image=32", "classes=4"};
+	uint32_t which = ff_random_below(r, 4);
+	const char *set[6];
+	struct ff_error err = {0};
+	char layers[16];
+
+	snprintf(layers, sizeof(layers), "layers=%u", 8 + ff_random_below(r, 8));
+	memcpy(set, which == 3 ? image : size, sizeof(size));
+	set[4] = layers;
+	set[5] = "key_heads=1";
+	ck_assert_msg(ff_zoo_build(net[which], 32, set, which == 1 ? 6 : 5, a, ret, &err) == FF_OK,
+			"%s", err.text);
+}
+
+static void open_pair(struct pair *w,
+		void (*draw)(struct ff_random *, struct ff_arena *, struct ff_graph *))
 {
 	struct ff_random *r = w->r;
 	uint32_t nodes = 1 + ff_random_below(r, 2), lanes = ff_random_below(r, 4);
@@ -79,8 +105,10 @@ static void open_pair(struct pair *w)
 	w->h.node[nodes - 1].kind = nodes > 1 && ff_random_below(r, 2);
 	w->h.kind[0].memory_bytes = w->h.kind[1].memory_bytes = limit;
 	w->limit = limit;
-	w->bucket = 1 + ff_random_below(r, 3000);
-	draw_deep_graph(r, &w->a, &w->g);
+	w->bucket = draw == draw_deep_graph || ff_random_below(r, 3) == 0
+				    ? 1 + ff_random_below(r, 3000)
+				    : 1; /* each parameter's own, so that layers have equal ones */
+	draw(r, &w->a, &w->g);
 	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, hand_estimate(&w->h), NULL, "c", "g", &w->p,
 				      &w->err) == FF_OK,
 			"%s", w->err.text);
@@ -165,21 +193,27 @@ static void make_pipeline(struct pair *w)
 	}
 }
 
-/* A strategy in several micro-batches. */
-static void set(struct pair *w)
+/* Both evaluate w->s. */
+static void evaluate(struct pair *w)
 {
 	struct ff_evaluation a, b;
 
-	do
-		draw_strategy(w->r, &w->g, w->h.m.n_devices, &w->a, &w->s, &w->micro);
-	while (w->s.micro_batches < 4);
-	if (ff_random_below(w->r, 2))
-		make_pipeline(w);
 	ck_assert_msg(ff_evaluator_set(w->folds, &w->s, &a, &w->err) == FF_OK, "%s", w->err.text);
 	ck_assert_msg(ff_evaluator_set(w->plain, &w->s, &b, &w->err) == FF_OK, "%s", w->err.text);
 	same(a, b);
 	same(a, fresh(w));
 	same_lanes(w);
+}
+
+/* A strategy in several micro-batches. */
+static void set(struct pair *w)
+{
+	do
+		draw_strategy(w->r, &w->g, w->h.m.n_devices, &w->a, &w->s, &w->micro);
+	while (w->s.micro_batches < 4);
+	if (ff_random_below(w->r, 2))
+		make_pipeline(w);
+	evaluate(w);
 }
 
 /* Whether gradients are summed in each micro-batch of a run. */
@@ -215,24 +249,28 @@ static void look(const struct pair *w, struct seen *seen)
 	ck_assert_uint_eq(w->plain->now->fold.n_folded, 0);
 }
 
-/* One operator or parameter elsewhere, now and then with a limit. */
-static void propose(struct pair *w, struct seen *seen)
+static struct ff_change draw_change(struct pair *w)
 {
-	static const double share[] = {0.5, 0.9, 1, 1.1, 2};
-	struct ff_evaluation a, b;
 	struct ff_change change;
-	struct ff_config *c;
-	bool slow_a, slow_b;
-	double limit;
 
 	do
 		change.node = ff_random_below(w->r, w->g.n_nodes);
-	while (ff_node_is_source(&w->g, change.node));
+	while (ff_node_is_source(&w->g, change.node) || ff_node_is_prelude(&w->g, change.node));
 	draw_config(w->r, &w->micro, change.node, w->h.m.n_devices, &w->a, &change.config);
-	c = &w->s.config[change.node];
-	ck_assert_int_eq(ff_evaluator_propose(w->plain, &change, 1, &b, &w->err), FF_OK);
+	return change;
+}
+
+/* Some operators or parameters elsewhere, now and then with a limit. */
+static void propose(struct pair *w, const struct ff_change *change, uint32_t n, struct seen *seen)
+{
+	static const double share[] = {0.5, 0.9, 1, 1.1, 2};
+	struct ff_evaluation a, b;
+	bool slow_a, slow_b;
+	double limit;
+
+	ck_assert_int_eq(ff_evaluator_propose(w->plain, change, n, &b, &w->err), FF_OK);
 	limit = b.step_us * share[ff_random_below(w->r, 5)];
-	ck_assert_int_eq(ff_evaluator_propose_within(w->folds, &change, 1,
+	ck_assert_int_eq(ff_evaluator_propose_within(w->folds, change, n,
 					 (struct ff_most){limit, INT64_MAX}, &slow_a, &a, &w->err),
 			FF_OK);
 	slow_b = b.step_us > limit;
@@ -251,7 +289,8 @@ static void propose(struct pair *w, struct seen *seen)
 		ff_evaluator_drop(w->folds);
 		return;
 	}
-	*c = change.config;
+	for (uint32_t i = 0; i < n; i++)
+		w->s.config[change[i].node] = change[i].config;
 	ff_evaluator_keep(w->plain);
 	ff_evaluator_keep(w->folds);
 	seen->kept++;
@@ -271,10 +310,13 @@ START_TEST(folded_equals_unfolded)
 		struct ff_random r = {seed, i, 0};
 		struct pair w = {.r = &r};
 
-		open_pair(&w);
+		open_pair(&w, draw_deep_graph);
 		set(&w);
-		for (int k = 0; k < PROPOSALS; k++)
-			propose(&w, &seen);
+		for (int k = 0; k < PROPOSALS; k++) {
+			struct ff_change change = draw_change(&w);
+
+			propose(&w, &change, 1, &seen);
+		}
 		set(&w);
 		look(&w, &seen);
 		close_pair(&w);
@@ -288,6 +330,138 @@ START_TEST(folded_equals_unfolded)
 }
 END_TEST
 
+/* ---- layers ---- */
+
+struct seen_layers {
+	uint32_t folded, proposals, live, limited, recomputed, buckets, micro, back, ragged;
+};
+
+/* All layers as the first, on one stage; mostly parameters are where they are read. */
+static void make_regular(struct pair *w)
+{
+	const struct ff_memo *t = w->folds->now->memo;
+	bool follow = ff_random_below(w->r, 4);
+
+	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
+		w->s.stage[i] = 0;
+		w->s.priority[i] = 0;
+		if (follow && ff_node_is_parameter(&w->g, i))
+			w->s.config[i] = (struct ff_config){
+					.n_parts = 0, .flat = w->s.config[i].flat};
+	}
+	for (uint32_t i = t->period_at + t->period; i < w->g.n_nodes; i++)
+		if (t->class[i] == t->class[i - t->period]) {
+			w->s.config[i] = w->s.config[i - t->period];
+			w->s.recompute[i] = w->s.recompute[i - t->period];
+		}
+}
+
+/* Samples over all devices, where there are enough. */
+static void cut_samples(struct pair *w)
+{
+	uint32_t n = w->h.m.n_devices;
+
+	for (uint32_t i = 0; i < w->micro.n_nodes; i++) {
+		const struct ff_node *at = &w->micro.nodes[i];
+		struct ff_config *c = &w->s.config[i];
+		bool cut = false;
+
+		if (!ff_node_needs_config(&w->micro, i))
+			continue;
+		*c = (struct ff_config){.n_parts = 1, .replicas = 1};
+		for (uint32_t d = 0; d < FF_MAX_DIMS; d++) {
+			bool here = d < at->n_dims && !cut && at->dim[d].label == FF_DIM_SAMPLE &&
+				    at->dim[d].extent >= (int32_t)n;
+
+			c->degree[d] = here ? (uint16_t)n : 1;
+			c->stride[d] = here;
+			c->n_parts = (uint16_t)(here ? n : c->n_parts);
+			cut = cut || here;
+		}
+	}
+}
+
+static void set_layers(struct pair *w)
+{
+	draw_strategy(w->r, &w->g, w->h.m.n_devices, &w->a, &w->s, &w->micro);
+	if (w->s.rule != FF_ORDER_GPIPE)
+		w->s.rule = FF_ORDER_1F1B;
+	evaluate(w);
+	if (ff_random_below(w->r, 2))
+		cut_samples(w);
+	make_regular(w);
+	evaluate(w);
+}
+
+/* A change of one operator, in its layer or in all. */
+static void propose_layers(struct pair *w, struct seen *seen)
+{
+	const struct ff_memo *t = w->folds->now->memo;
+	struct ff_change *change = calloc(w->g.n_nodes, sizeof(*change));
+	uint32_t n = 1;
+
+	change[0] = draw_change(w);
+	for (uint32_t i = change[0].node + t->period; i < w->g.n_nodes && ff_random_below(w->r, 9);
+			i += t->period)
+		if (t->class[i] == t->class[change[0].node])
+			change[n++] = (struct ff_change){i, change[0].config};
+	propose(w, change, n, seen);
+	free(change);
+}
+
+static void look_at_layers(const struct pair *w, struct seen_layers *seen, bool proposed)
+{
+	const struct ff_trial *e = w->folds->now;
+	bool folded = e->layers.n_folded > 0;
+
+	seen->folded += folded && !proposed;
+	seen->proposals += folded && proposed;
+	seen->micro += folded && w->s.micro_batches > 1;
+	for (uint32_t i = 0; i < e->order.layers.n_runs && folded; i++) {
+		seen->live += e->order.layers.run[i].n_live > 0;
+		seen->limited += e->order.layers.run[i].limited;
+		seen->back += e->order.layers.run[i].back;
+	}
+	for (uint32_t i = 0; i < w->g.n_nodes && folded; i++)
+		seen->recomputed += w->s.recompute[i];
+	seen->buckets += folded && ff_trial_gathered(e)->synced.n_buckets > 2;
+	seen->ragged += proposed && !folded;
+	ck_assert_uint_eq(w->plain->now->layers.n_folded, 0);
+}
+
+START_TEST(equal_layers)
+{
+	uint64_t seed = ff_test_seed(1);
+	uint32_t rounds = ff_test_rounds(LAYERED);
+	struct seen_layers seen = {0};
+	const uint32_t *count = (const uint32_t *)&seen;
+	const size_t kinds = sizeof(seen) / sizeof(*count);
+	struct seen other = {0};
+
+	for (uint32_t i = 0;
+			i < rounds || (i < 10 * LAYERED && ff_test_unmet(count, kinds) < kinds);
+			i++) {
+		struct ff_random r = {seed, i, 0};
+		struct pair w = {.r = &r};
+
+		open_pair(&w, draw_layered_graph);
+		set_layers(&w);
+		look_at_layers(&w, &seen, false);
+		for (int k = 0; k < PROPOSALS; k++) {
+			w.folds->now->layers.n_folded = 0;
+			propose_layers(&w, &other);
+			look_at_layers(&w, &seen, true);
+		}
+		close_pair(&w);
+	}
+	printf("# of %u networks with equal layers %u were folded, and %u of their proposals\n",
+			rounds, seen.folded, seen.proposals);
+	ck_assert_msg(ff_test_unmet(count, kinds) == kinds,
+			"count %zu of struct seen_layers is zero", ff_test_unmet(count, kinds));
+	ck_assert_uint_gt(4 * seen.folded, rounds);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("fold");
@@ -295,6 +469,10 @@ static Suite *suite(void)
 
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, folded_equals_unfolded);
+	suite_add_tcase(s, c);
+	c = tcase_create("layers");
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, equal_layers);
 	suite_add_tcase(s, c);
 	return s;
 }

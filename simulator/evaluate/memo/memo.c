@@ -42,6 +42,8 @@ int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_ma
 	code = ff_classes_find(g, &t->arena, &t->class, err);
 	if (code == FF_OK)
 		code = part_by_place(t, err);
+	if (code == FF_OK)
+		t->period = ff_memo_period(t, &t->period_at);
 	t->empty = ff_arena_mark(&t->arena);
 	return code;
 }

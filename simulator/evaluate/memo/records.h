@@ -131,6 +131,8 @@ struct ff_memo {
 	const bool *first_use; /* by edge, in the issue order of the moment */
 	bool has_workspace;    /* some kernel needs scratch */
 	uint32_t *class;       /* by node: the first node equal to it */
+	uint32_t period; /* nodes of a layer: as many behind there is an equal one; 0: no layers */
+	uint32_t period_at; /* the first of those that have */
 	struct ff_arena arena, scratch;
 	struct ff_arena_mark empty;
 	struct ff_table shapes, nodes, edges, buckets;

@@ -23,26 +23,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "evaluate/trial.h"
+#include "base.h"
 #include "ff/program_phases.h"
 #include "stretch.h"
 
 int ff_fold_create(struct ff_trial *e, struct ff_error *err)
 {
-	size_t lanes = ff_lane_count(e->m),
-	       limited = FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices;
+	int code = FF_OK;
 
 	e->fold.at = FF_NONE;
-	for (int i = 0; i <= FF_FOLD_BACK; i++) {
-		struct ff_folding_base *b = &e->fold.base[i];
-
-		b->lane = ff_arena_array(&e->arena, lanes, sizeof(*b->lane));
-		b->idle = ff_arena_array(&e->arena, lanes, sizeof(*b->idle));
-		b->limited = ff_arena_array(&e->arena, limited, sizeof(*b->limited));
-		if (!b->lane || !b->idle || !b->limited)
-			return ff_fail_memory(err);
-	}
-	return FF_OK;
+	for (int i = 0; i <= FF_FOLD_BACK && code == FF_OK; i++)
+		code = ff_base_create(e, &e->fold.base[i], err);
+	return code;
 }
 
 /* ---- runs ---- */
@@ -326,40 +318,10 @@ static uint32_t slot_of(uint32_t times)
 /* What stands there when the run begins for the time number `times`. */
 static void keep(struct ff_trial *e, const struct ff_run *r, uint32_t times, uint32_t slot)
 {
-	const struct ff_folding_base *b = &e->fold.base[slot];
-	size_t size = ff_lane_count(e->m) * sizeof(*b->lane);
-
-	memcpy(b->lane, e->times.lane, size);
-	memcpy(b->idle, e->times.idle, size);
-	if (r->limited)
-		memcpy(b->limited, e->times.limited,
-				FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices *
-						sizeof(*b->limited));
+	ff_base_keep(e, &e->fold.base[slot], r->limited);
 	for (uint32_t i = 0; i < r->n_live; i++)
 		memcpy(times_then(e, &r->live[i], slot), times_of(e, &r->live[i], times),
 				r->live[i].node->n * sizeof(double));
-}
-
-/* Whether the limited computes of a device are not the run's, and no move waits for them. */
-static bool limited_rests(const struct ff_trial *e, const struct ff_folding_base *b,
-		uint32_t device, double earliest)
-{
-	const double *now = &e->times.limited[(size_t)FF_PREFETCH_DISTANCE * device];
-
-	return now[0] == b->limited[(size_t)FF_PREFETCH_DISTANCE * device] && now[0] <= earliest;
-}
-
-static bool limited_moved_on(const struct ff_trial *e, const struct ff_folding_base *b, double by,
-		double earliest)
-{
-	bool alike = true;
-
-	for (uint32_t d = 0; d < e->m->n_devices && alike; d++)
-		for (uint32_t k = FF_PREFETCH_DISTANCE * d;
-				k < FF_PREFETCH_DISTANCE * (d + 1) && alike; k++)
-			alike = e->times.limited[k] - b->limited[k] == by ||
-				limited_rests(e, b, d, earliest);
-	return alike;
 }
 
 static bool live_moved_on(const struct ff_trial *e, const struct ff_run *r, uint32_t times,
@@ -381,27 +343,10 @@ static bool live_moved_on(const struct ff_trial *e, const struct ff_run *r, uint
 static bool moved_on(
 		const struct ff_trial *e, const struct ff_run *r, uint32_t times, uint32_t slot)
 {
-	const struct ff_folding_base *b = &e->fold.base[slot];
-	uint32_t lanes = ff_lane_count(e->m);
-	double by = 0, earliest = 0, last = 0;
+	double by;
 
-	for (uint32_t i = 0; i < lanes; i++) {
-		double d = e->times.lane[i] - b->lane[i];
-
-		last = e->times.lane[i] > last ? e->times.lane[i] : last;
-		if (d == 0)
-			continue;
-		if (by > 0 && d != by)
-			return false;
-		if (by == 0 || b->lane[i] < earliest)
-			earliest = b->lane[i];
-		by = d;
-	}
-	if (by == 0 || last + by * r->n >= FF_TIMES_EXACT_US)
-		return false;
-	if (r->limited && e->m->overlap && !limited_moved_on(e, b, by, earliest))
-		return false;
-	return live_moved_on(e, r, times, slot, by);
+	return ff_base_moved_on(e, &e->fold.base[slot], r->limited, r->n, &by) &&
+	       live_moved_on(e, r, times, slot, by);
 }
 
 static bool goes_on(uint32_t n, const double *now, const double *was, const double *a,
@@ -419,7 +364,7 @@ static bool goes_on(uint32_t n, const double *now, const double *was, const doub
 static bool all_go_on(const struct ff_trial *e, const struct ff_run *r, uint32_t times,
 		uint32_t was, uint32_t a, uint32_t b)
 {
-	const struct ff_folding_base *s = e->fold.base;
+	const struct ff_base *s = e->fold.base;
 	bool alike = goes_on(ff_lane_count(e->m), e->times.lane, s[was].lane, s[a].lane, s[b].lane,
 			r->n);
 
@@ -457,17 +402,7 @@ static void skip_live(struct ff_trial *e, const struct ff_saved *v, uint32_t tim
 static void skip(struct ff_trial *e, const struct ff_run *r, uint32_t times, uint32_t slot,
 		uint32_t every, uint32_t n)
 {
-	const struct ff_folding_base *b = &e->fold.base[slot];
-	uint32_t lanes = ff_lane_count(e->m);
-
-	for (uint32_t i = 0; i < lanes; i++) {
-		e->times.lane[i] += n * (e->times.lane[i] - b->lane[i]);
-		e->times.idle[i] += n * (e->times.idle[i] - b->idle[i]);
-		if (i < e->m->n_devices && e->times.idle[i] + e->busy.known[i] > e->busy.most_us)
-			e->busy.too_slow = true;
-	}
-	for (uint32_t k = 0; k < FF_PREFETCH_DISTANCE * e->m->n_devices && r->limited; k++)
-		e->times.limited[k] += n * (e->times.limited[k] - b->limited[k]);
+	ff_base_go_on(e, &e->fold.base[slot], r->limited, n);
 	for (uint32_t i = 0; i < r->n_live; i++)
 		skip_live(e, &r->live[i], times, slot, n * every, n);
 	e->fold.n_folded += (uint64_t)n * every * r->period;
@@ -538,7 +473,7 @@ static void restore(struct ff_trial *e, const struct ff_run *r)
 {
 	const struct ff_fold_trial *t = &e->fold.trial;
 	uint32_t slot = slot_of(t->from);
-	const struct ff_folding_base *b = &e->fold.base[slot];
+	const struct ff_base *b = &e->fold.base[slot];
 	size_t size = ff_lane_count(e->m) * sizeof(*b->lane);
 
 	memcpy(e->times.lane, b->lane, size);
