@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """How far seeds are apart, on networks, batches and machines that are drawn.
 
-usage: bench/seeds.py [--build build] [--cases 40] [--draw 0] [--seeds 3] [--seconds 10] [--hand 60]
-                      [--networks NAME,...] [--json FILE]
+usage: bench/seeds.py [--build build] [--cases 40 | --only N,...] [--draw 0] [--seeds 3]
+                      [--seconds 10 | --proposals N] [--hand 60] [--networks NAME,...] [--json FILE]
 
 Each case is one of ffzoo's networks with a drawn batch, on one to eight nodes of a drawn machine: one that comes
-along, or one of few devices a node behind a slow network.  --draw begins another series.
+along, or one of few devices a node behind a slow network.  --draw begins another series; --only does some of it.
 Searches of more and more proposals tell how many take about --seconds of processor time; all seeds then make that
-many, so that other work on the computer changes no plan.
+many, so that other work on the computer changes no plan.  With --proposals all make that many.
 A line a case, in Markdown: the case, its proposals, the step of each seed (before a simpler plan within 1 % is
 preferred), by how much they differ, the best of the grid by hand where that is found in --hand seconds (marked with "!"
 if a seed is slower), and the longest processor time and most memory of a search.  At the end: how many cases are within
@@ -92,7 +92,7 @@ def measure(args, drawn, folder):
                                      "--report", report], report)
         return found, error, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
-    row["proposals"] = enough(args.seconds, lambda proposals: one(proposals, 0)[2])
+    row["proposals"] = args.proposals or enough(args.seconds, lambda proposals: one(proposals, 0)[2])
     for seed in range(args.seeds):
         found, error, cpu_s, most_bytes = one(row["proposals"], seed)
         row["cpu_s"], row["bytes"] = max(row["cpu_s"], cpu_s), max(row["bytes"], most_bytes)
@@ -128,6 +128,8 @@ def main():
     parser.add_argument("--draw", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--proposals", type=int)
+    parser.add_argument("--only", type=lambda text: [int(n) for n in text.split(",")])
     parser.add_argument("--hand", type=float, default=60)
     parser.add_argument("--networks", type=lambda text: text.split(","), default=list(NETWORKS))
     parser.add_argument("--json")
@@ -137,7 +139,7 @@ def main():
     print("| network, batch | machine | proposals | seeds, ms | apart, % | best by hand, ms | processor, s | GiB |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        for case in range(args.cases):
+        for case in args.only or range(args.cases):
             rows.append(measure(args, random.Random(f"{args.draw}/{case}"), folder))
             show(rows[-1])
     spreads = [apart(row) for row in rows if row["seeds_us"]]
