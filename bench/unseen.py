@@ -75,10 +75,9 @@ is another; 16 bits of lambda's RTX 3080 and 3090, slower than their TF32; DLPer
 again, and of PaddlePaddle's ResNet-50 in 16 bits on several GPUs, which waits for images; bigscience's on V100, of
 which one run took 129 and 217 s (experiments/gpt2.md); U-Net on 8 GPUs, which waits for images from the host (4.7 times
 one GPU); steps of torch.compile, float8 or context parallelism; GPTs from 76 billion parameters on 1,024 A100 on, which
-take minutes to price, as do those of 530 billion that are there: --seconds. Megatron-LM's table of 2021 names no micro-
-batches: they have four samples. Batches of BERT that are put together from more than 16 micro-batches are cut to 16, as
-an update is hardly a part of them. BERT of TensorFlow on several DGX-2 is of DGX-2H, of 450 W. Tables of DLRM have a
-million rows at most.
+take minutes to price. Megatron-LM's table of 2021 names no micro-batches: they have four samples. Batches of BERT that
+are put together from more than 16 micro-batches are cut to 16, as an update is hardly a part of them. BERT of
+TensorFlow on several DGX-2 is of DGX-2H, of 450 W. Tables of DLRM have a million rows at most.
 
 Printed are, by source, machine, type, network and number of devices, the mean absolute and signed errors of steps as
 their frameworks execute them (ffsearch --framework), by the numbers that were fitted to other tables.  OUT/unseen.json
@@ -90,6 +89,7 @@ import argparse
 import csv
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -128,11 +128,12 @@ class Predictor:
         machine = f"{path(row['machine'])}:{nodes}" if nodes > 1 else path(row["machine"])
         command = [f"{self.o.build}/bench/bench-frameworks", self.graph(row), "--machine", machine, "--devices",
                    row["gpus"], "--optimizer", row["optimizer"], "--framework", row["framework"]]
-        try:
-            done = subprocess.run(command, input=how(row["strategy"]), capture_output=True, text=True,
-                                  check=False, timeout=self.o.seconds)
-        except subprocess.TimeoutExpired:
+        limited = ["sh", "-c", 'ulimit -S -t "$0" && exec "$@"', str(self.o.seconds), *command]  # of processor time
+        done = subprocess.run(limited, input=how(row["strategy"]), capture_output=True, text=True, check=False)
+        if done.returncode == -signal.SIGXCPU:
             return f"takes more than {self.o.seconds} s"
+        if done.returncode == 1:  # no memory for it
+            return done.stderr.strip()
         if done.returncode:
             sys.exit(f"{' '.join(command)}\n{done.stderr}")
         return json.loads(done.stdout)[1] if done.stdout.startswith("[") else done.stdout.strip()
@@ -197,7 +198,7 @@ def main():
     p.add_argument("--rows", default=HERE / "unseen.csv", metavar="FILE", help="what was published")
     p.add_argument("--source", action="append", metavar="NAME", help="rows whose source has that in its name")
     p.add_argument("--jobs", type=int, default=1, help="rows at once (preset 1)")
-    p.add_argument("--seconds", type=int, default=300, help="most that a row may take (preset 300)")
+    p.add_argument("--seconds", type=int, default=300, help="most processor time a row may take (preset 300)")
     p.add_argument("--verbose", action="store_true", help="print each row, too")
     p.add_argument("--svg", metavar="FILE", help="write a scatter plot there")
     o = p.parse_args()
