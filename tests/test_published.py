@@ -97,12 +97,12 @@ def test_other_tables():
     assert abs(rows[-1]["measured"] - (64e6 / 900 + 64e6 / 1100) / 2) < 1
 
 
-def unseen(*rows):
+def unseen(*rows, seconds=60):
     with open(SOURCE + "/bench/unseen.csv", encoding="utf-8", newline="") as f:
         head = next(csv.reader(f))
     write("rows.csv", head, rows)
-    done = subprocess.run([sys.executable, SOURCE + "/bench/unseen.py", "--rows", "rows.csv", "--build", BUILD],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, SOURCE + "/bench/unseen.py", "--rows", "rows.csv", "--build", BUILD,
+                           "--seconds", str(seconds)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     with open("out/unseen.json", encoding="utf-8") as f:
         return done.stdout, json.load(f)
@@ -116,6 +116,10 @@ def test_unseen():
     text, rows = unseen([*mlp, rate], [*mlp, 2 * rate], none)
     assert len(rows) == 2 and "here, mlp on 2 of dgx-a100-40, megatron:3,1,1,1: megatron: T 3" in text, text
     assert re.search(r"^one node +2 +50.0 % +[+]50.0 % +[+]100.0 %$", text, re.M), text
+    slow = ["here", "megatron", "dgx-a100-80", 280, "gpt2", "layers=105 width=20480 heads=128 sequence=2048", "mixed",
+            "megatron:8,1,35,280,even", "adamw", 280, 5.7]
+    text, rows = unseen([*mlp, rate], slow, seconds=1)
+    assert len(rows) == 1 and "megatron:8,1,35,280,even: takes more than 1 s" in text, text
 
 
 for name, test in sorted(globals().copy().items()):
