@@ -14,7 +14,7 @@ import torch_more as more  # finds tests/torch
 import newest_modules
 import transformers as hf
 from exported import torch
-from torch_libraries import BATCH, Denoised, Given, decoder, encoder, ids, pictures
+from torch_libraries import BATCH, Denoised, Given, decoder, ids, pictures
 from torch_today import Told
 
 
@@ -47,12 +47,8 @@ def mixer():
         torch.randn(BATCH, 16, 2), torch.randn(BATCH, 4, 2)), {}
 
 
-def denoiser(make, *given, names, below=None, **sizes):
-    return lambda: (Denoised(getattr(diffusers, make)(**sizes), *names), given[0](), below or {})
-
-
-def latent(*shape):
-    return pictures(*shape)
+def denoiser(make, given, names, options, **sizes):
+    return lambda: (Denoised(getattr(diffusers, make)(**sizes), *names), given(), options)
 
 
 NEXT = {"num_hidden_layers": 2, "head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 2,
@@ -61,25 +57,18 @@ NEXT = {"num_hidden_layers": 2, "head_dim": 8, "linear_num_key_heads": 2, "linea
         "layer_types": ["linear_attention", "full_attention"]}
 MODELS = {
     **newest_modules.MODELS, **newest_modules.REFUSED,
-    "timm: mixer": seen("mixer_s16_224", img_size=64),
-    "timm: gmlp": seen("gmlp_s16_224", img_size=64),
     "timm: xcit": seen("xcit_nano_12_p16_224", img_size=64, depth=2, embed_dim=32),
     "timm: cait": seen("cait_xxs24_224", img_size=64, depth=2, embed_dim=32, num_heads=4),
     "timm: davit": seen("davit_tiny", depths=(1, 1), embed_dims=(16, 32), num_heads=(2, 4)),
     "timm: coatnet": seen("coatnet_nano_rw_224", img_size=64),
     "timm: hiera": seen("hiera_tiny_224", img_size=(64, 64), embed_dim=16, num_heads=1, stages=(1, 1, 1, 1)),
-    "timm: focalnet": seen("focalnet_tiny_srf", depths=(1, 1), embed_dim=16),
     "timm: nfnet": seen("nf_resnet26"), "timm: resnest": seen("resnest14d"), "timm: res2net": seen("res2net50_26w_4s"),
     "timm: ghostnet v2": seen("ghostnetv2_100"), "timm: mobilenet v4": seen("mobilenetv4_conv_small"),
     "timm: fastvit": seen("fastvit_t8"), "timm: repvit": seen("repvit_m0_9"),
-    "timm: eva02": seen("eva02_tiny_patch14_224", img_size=56, depth=2, embed_dim=32, num_heads=2),
+    "timm: eva02": seen("eva02_tiny_patch14_224", size=56, img_size=56, depth=2, embed_dim=32, num_heads=2),
     "timm: pvt v2": seen("pvt_v2_b0"), "timm: edgenext": seen("edgenext_xx_small"),
-    "timm: volo": seen("volo_d1_224", img_size=64, layers=(1, 1), embed_dims=(16, 32), num_heads=(2, 4)),
-    "timm: convmixer": seen("convmixer_768_32", dim=32, depth=2, patch_size=8),
     "Qwen3-Next": decoder("Qwen3Next", **NEXT),
-    "Llama 4": decoder("Llama4Text", head_dim=8, num_local_experts=4, num_hidden_layers=2, interleave_moe_layer_step=1,
-                       pad_token_id=0) if hasattr(hf, "Llama4TextForCausalLM") else None,
-    "RWKV": decoder("Rwkv", attention_hidden_size=32), "RecurrentGemma": decoder(
+    "RWKV": decoder("Rwkv", attention_hidden_size=32, num_hidden_layers=2), "RecurrentGemma": decoder(
         "RecurrentGemma", num_hidden_layers=3, lru_width=32, attention_window_size=8, head_dim=8),
     "LFM2": decoder("Lfm2", num_hidden_layers=2, layer_types=["conv", "full_attention"]),
     "Jamba": decoder("Jamba", num_hidden_layers=2, attn_layer_period=2, attn_layer_offset=1, num_experts=2,
@@ -87,27 +76,21 @@ MODELS = {
     "xLSTM": decoder("xLSTM", num_heads=2),
     "XLNet": lambda: (Given(hf.XLNetLMHeadModel(hf.XLNetConfig(
         vocab_size=60, d_model=32, n_layer=1, n_head=4, d_inner=64, dropout=0)), "input_ids"), (ids(), ids()), {}),
-    "Funnel": encoder("Funnel", block_sizes=[1, 1], d_model=32, n_head=4, d_head=8, d_inner=64, hidden_dropout=0,
-                      attention_dropout=0, activation_dropout=0),
-    "Switch": lambda: (Given(hf.SwitchTransformersForConditionalGeneration(hf.SwitchTransformersConfig(
-        vocab_size=60, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_decoder_layers=2, num_sparse_encoder_layers=1,
-        num_sparse_decoder_layers=1, num_heads=4, num_experts=4, dropout_rate=0, router_jitter_noise=0,
-        decoder_start_token_id=0)), "input_ids", "decoder_input_ids", use_cache=False), (ids(), ids(7), ids(7)), {}),
     "SegFormer, pixels": depth, "CLIP, its own loss": clip, "PatchTSMixer": mixer,
     "PixArt": denoiser("PixArtTransformer2DModel", lambda: (
-        latent(4, 8, 8), pictures(5, 16), torch.randint(1000, (BATCH,)), pictures(4, 8, 8)),
-        names=("hidden_states", "encoder_hidden_states", "timestep"), below={"below": {"inputs_2": 1000}},
+        pictures(4, 8, 8), pictures(5, 16), torch.randint(1000, (BATCH,)), pictures(4, 8, 8)),
+        names=("hidden_states", "encoder_hidden_states", "timestep"), options={"below": {"inputs_2": 1000}},
         num_attention_heads=4, attention_head_dim=8, in_channels=4, out_channels=4, num_layers=1, sample_size=8,
         patch_size=2, cross_attention_dim=32, caption_channels=16, use_additional_conditions=False),
     "Sana": denoiser("SanaTransformer2DModel", lambda: (
-        latent(4, 8, 8), pictures(5, 16), torch.randint(1000, (BATCH,)), pictures(4, 8, 8)),
-        names=("hidden_states", "encoder_hidden_states", "timestep"), below={"below": {"inputs_2": 1000}},
+        pictures(4, 8, 8), pictures(5, 16), torch.randint(1000, (BATCH,)), pictures(4, 8, 8)),
+        names=("hidden_states", "encoder_hidden_states", "timestep"), options={"below": {"inputs_2": 1000}},
         num_attention_heads=4, attention_head_dim=8, in_channels=4, out_channels=4, num_layers=1, sample_size=8,
         patch_size=1, num_cross_attention_heads=4, cross_attention_head_dim=8, cross_attention_dim=32,
         caption_channels=16),
     "Wan": denoiser("WanTransformer3DModel", lambda: (
-        latent(4, 2, 8, 8), torch.randint(1000, (BATCH,)), pictures(5, 16), pictures(4, 2, 8, 8)),
-        names=("hidden_states", "timestep", "encoder_hidden_states"), below={"below": {"inputs_1": 1000}},
+        pictures(4, 2, 8, 8), torch.randint(1000, (BATCH,)), pictures(5, 16), pictures(4, 2, 8, 8)),
+        names=("hidden_states", "timestep", "encoder_hidden_states"), options={"below": {"inputs_1": 1000}},
         num_attention_heads=2, attention_head_dim=12, in_channels=4, out_channels=4, num_layers=1, text_dim=16,
         freq_dim=16, ffn_dim=32, patch_size=(1, 2, 2), rope_max_seq_len=32),
     "autoencoder, DC": lambda: (Denoised(diffusers.AutoencoderDC(
@@ -115,7 +98,6 @@ MODELS = {
         encoder_block_out_channels=(8, 8), decoder_block_out_channels=(8, 8), encoder_layers_per_block=(1, 1),
         decoder_layers_per_block=(1, 1), encoder_qkv_multiscales=((), ()), decoder_qkv_multiscales=((), ()),
         decoder_norm_types="rms_norm", decoder_act_fns="silu"), "sample"), (pictures(3, 8, 8), pictures(3, 8, 8)), {})}
-MODELS = {name: make for name, make in MODELS.items() if make}
 
 
 def main():

@@ -96,7 +96,7 @@ def flux():
 
 SPOTS = {**VIT, "image_size": 32, "patch_size": 8}
 MODELS = {
-    **today_modules.MODELS, **today_modules.REFUSED,
+    **today_modules.MODELS,
     "feature pyramid": lambda: (Pyramid(), (pictures(3, 64, 64), torch.rand(BATCH, 5, 16, 16).round()), {}),
     "swin_v2": more.vision("swin_transformer.SwinTransformer", 3, 32, 32, patch_size=[2, 2], embed_dim=16,
                            depths=[2, 2], num_heads=[2, 4], window_size=[4, 4], stochastic_depth_prob=0.0,

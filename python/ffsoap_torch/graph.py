@@ -17,6 +17,7 @@ class Builder:
         self.module, self.source, self.hint = "", None, None
         self.made, self.params = {}, {}
         self.sizes, self.lengths = {}, {}  # of a split's parts; of the axes that a reduction sums
+        self.pairs, self.tables = {}, {}  # products of samples by samples; constants of each sample its own
         self.alike = set()  # functions of two values of which neither is broadcast
 
     # ---- names ----

@@ -67,6 +67,11 @@ def spread(x):
 
 def constant(t, x, dims=None):
     """A node of numbers that are not trained, the same for every sample; it lacks axes along which all are alike."""
+    if dims is not None:
+        from .rows.pairs import known_pairs
+        found = known_pairs(t, x, dims)
+        if found is not None:
+            return found
     shared = dims is not None and for_samples(t, x, dims)
     x = x[:1] if shared else without_samples(t, x, dims)
     shape, x = list(x.shape), spread(x)
@@ -300,6 +305,8 @@ def layout_for(a, b, dims):
 
 def binary(t, op, a, b):
     """A function of two elements of values."""
+    from .rows.pairs import beside
+    a, b = beside(t, a, b)
     a, b, dims = joined(t, a, b)
     groups = layout_for(a, b, dims)
     a, b = t.graph.arranged(a, groups), t.graph.arranged(b, groups)

@@ -64,7 +64,7 @@ static struct ff_region one_sample(const struct ff_work *w)
 
 int64_t ff_constant_sample(const struct ff_work *w)
 {
-	struct ff_region r = one_sample(w);
+	struct ff_region r = ff_constant_each(w) ? w->out[0] : one_sample(w);
 
 	return ff_region_volume(&r);
 }
@@ -84,7 +84,7 @@ void ff_constant_fill(const struct ff_work *w, void *ret)
 {
 	const struct ff_operand *o = &w->node->out_map[0];
 	const double *run = w->node->attrs.constant.runs.at;
-	struct ff_region r = one_sample(w);
+	struct ff_region r = ff_constant_each(w) ? w->out[0] : one_sample(w);
 	int32_t at[FF_MAX_DIMS];
 	int64_t end = (int64_t)run[0];
 
@@ -92,7 +92,7 @@ void ff_constant_fill(const struct ff_work *w, void *ret)
 	do {
 		int64_t place = ff_region_offset(o->order, &r, at), index = 0;
 
-		for (uint32_t i = 1; i < o->rank; i++)
+		for (uint32_t i = ff_constant_each(w) ? 0 : 1; i < o->rank; i++)
 			index = index * o->shape[i] + at[i];
 		for (; index >= end; end += (int64_t)run[0])
 			run += 2;

@@ -36,8 +36,14 @@ void ff_padding_fill(const struct ff_work *w, struct ff_padding *ret);
 /* `p` must outlive it. */
 struct ff_copy ff_padding_copy(const struct ff_padding *p, const struct ff_kernel_io *io);
 
-/* What a part of a constant has of one sample, as it lies, of the type it computes in; how many
- * elements. */
+/* Whether each sample has numbers of its own: their axis is no dim of samples then. */
+static inline bool ff_constant_each(const struct ff_work *w)
+{
+	return w->node->dim[0].label != FF_DIM_SAMPLE;
+}
+
+/* What a part of a constant has of one sample, or of all if each has its own, as it lies, of the
+ * type it computes in; how many elements. */
 int64_t ff_constant_sample(const struct ff_work *w);
 void ff_constant_fill(const struct ff_work *w, void *ret);
 

@@ -206,13 +206,17 @@ START_TEST(matmul)
 
 	for (int round = 0; round < ROUNDS; round++) {
 		union ff_attrs a = ff_attrs_preset(FF_OP_MATMUL);
-		struct shape in[2] = {draw_any_shape(&r, 3)}, *x = &in[0], *y = &in[1];
+		struct shape in[2] = {draw_any_shape(&r, 2)}, *x = &in[0], *y = &in[1];
 		int32_t rows = draw(&r, 1, 4), inner = draw(&r, 1, 4), columns = draw(&r, 1, 4);
 		int32_t last = x->rank - 1;
 		struct probe p;
 
 		*y = *x;
-		a.matmul = (struct ff_matmul_attrs){draw(&r, 0, 1), draw(&r, 0, 1)};
+		a.matmul = (struct ff_matmul_attrs){draw(&r, 0, 1) && last > 1, draw(&r, 0, 1)};
+		if (last == 1 && a.matmul.transpose_b) /* both rows are samples */
+			columns = rows;
+		else if (last == 1)
+			inner = rows;
 		for (int32_t i = 1; i + 2 < x->rank; i++)
 			if (!draw(&r, 0, 2))
 				in[draw(&r, 0, 1)].size[i] = 1;
@@ -225,6 +229,8 @@ START_TEST(matmul)
 		check_node(&p);
 		ck_assert_int_eq(out_of(&p)->shape[last - 1], rows);
 		ck_assert_int_eq(out_of(&p)->shape[last], columns);
+		ck_assert_int_eq(p.node->dim[last - 1].label,
+				last == 1 ? FF_DIM_SAMPLE : FF_DIM_ATTRIBUTE);
 		ck_assert_int_eq(p.node->dim[last].label, FF_DIM_PARAMETER);
 		ck_assert_int_eq(p.node->dim[last + 1].label, FF_DIM_REDUCTION);
 		check_regions(&r, &p, touch_matmul);
@@ -362,6 +368,9 @@ START_TEST(errors)
 	a.matmul = (struct ff_matmul_attrs){0, 0};
 	probe_open(&p, FF_OP_MATMUL, &a, (struct shape[]){in, in}, 2);
 	refused(&p, "[2, 6, 4] times [2, 6, 4] is no product");
+	a.matmul = (struct ff_matmul_attrs){1, 0};
+	probe_open(&p, FF_OP_MATMUL, &a, (struct shape[]){{2, {3, 3}}, {2, {3, 3}}}, 2);
+	refused(&p, "of two axes the first operand's rows are samples");
 	a.softmax.axis = 3;
 	probe_open(&p, FF_OP_SOFTMAX, &a, &in, 1);
 	refused(&p, "expected 4 to 6 axes");

@@ -93,7 +93,8 @@ class Gated(Words):
         super().__init__(width)
         self.inner, self.conv = nn.Linear(width, 2 * width), nn.Conv1d(width, width, 3, groups=width, padding=2)
         self.tells, self.steps = nn.Linear(width, 2 * state), nn.Linear(width, width)
-        self.a, self.d = nn.Parameter(torch.arange(1.0, state + 1).log().repeat(width, 1)), nn.Parameter(torch.ones(width))
+        self.a = nn.Parameter(torch.arange(1.0, state + 1).log().repeat(width, 1))
+        self.d = nn.Parameter(torch.ones(width))
 
     def mix(self, x):
         x, gate = self.inner(x).chunk(2, -1)
@@ -158,14 +159,13 @@ class Ahead(Words):
         super().__init__(width)
         self.mix, self.joins = nn.Linear(width, width), nn.Linear(2 * width, width)
 
-    def forward(self, x, labels):
+    def forward(self, x, labels, further):
         x = self.words(x)
         h = x + self.mix(self.norm(x))
         logits = self.head(h)
-        loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
-        loss = loss + 1e-3 * logits.logsumexp(-1).pow(2).mean()
+        loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten()) + 1e-3 * logits.logsumexp(-1).pow(2).mean()
         h = self.joins(torch.cat([self.norm(h[:, :-1]), self.norm(x[:, 1:])], -1))
-        return loss + 0.3 * F.cross_entropy(self.head(h)[:, :-1].flatten(0, 1), labels[:, 2:].flatten())
+        return loss + 0.3 * F.cross_entropy(self.head(h).flatten(0, 1), further[:, 1:].flatten())
 
 
 class Spline(nn.Module):
@@ -240,7 +240,8 @@ class Flowing(nn.Module):
         self.time, self.tells = nn.Linear(width, width), nn.Linear(width, 6 * width)
         self.qkv, self.out, self.norm = nn.Linear(width, 3 * width), nn.Linear(width, width), nn.LayerNorm(
             width, elementwise_affine=False)
-        self.mlp, self.last = nn.Sequential(nn.Linear(width, 32), nn.GELU("tanh"), nn.Linear(32, width)), nn.Linear(width, 16)
+        self.mlp = nn.Sequential(nn.Linear(width, 32), nn.GELU("tanh"), nn.Linear(32, width))
+        self.last = nn.Linear(width, 16)
 
     def forward(self, x, noise, t):
         at = t.view(-1, 1, 1, 1)
@@ -261,7 +262,8 @@ class Twins(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.net = nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+                                 nn.Flatten())
         self.tells = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
         self.other = nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.other.requires_grad_(False)
@@ -311,9 +313,61 @@ class Hardest(nn.Module):
         self.net = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 8))
 
     def forward(self, x, labels):
+        z = self.net(x)
+        length, same = z.pow(2).sum(1), labels[:, None] == labels
+        apart = (length[:, None] + length - 2 * z @ z.T).clamp(min=1e-12).sqrt()
+        return F.relu(apart.masked_fill(~same, 0).amax(1) - apart.masked_fill(same, 99).amin(1) + 0.2).mean()
+
+
+class Towers(nn.Module):
+    """Two networks, and every sample of the one beside all of the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(12, 6), nn.Linear(10, 6)
+        self.scale, self.shift = nn.Parameter(torch.tensor(2.0)), nn.Parameter(torch.tensor([-3.0]))
+
+    def forward(self, x, y):
+        return self.loss(F.normalize(self.a(x), dim=-1), F.normalize(self.b(y), dim=-1))
+
+
+class Nearest(Towers):
+    """InfoNCE."""
+
+    def loss(self, x, y):
+        return F.cross_entropy(x @ y.T / 0.1, torch.arange(len(x)), label_smoothing=0.1)
+
+
+class Both(Towers):
+    """CLIP's, both ways."""
+
+    def loss(self, x, y):
+        logits, at = self.scale.exp() * x @ y.t() + self.shift, torch.arange(len(x))
+        return (F.cross_entropy(logits, at) + F.cross_entropy(logits.t(), at)) / 2
+
+
+class Signs(Towers):
+    """SigLIP's."""
+
+    def loss(self, x, y):
+        logits = x @ y.t() * self.scale.exp() + self.shift
+        return -F.logsigmoid((2 * torch.eye(len(x), dtype=x.dtype) - 1) * logits).sum() / len(x)
+
+
+class Alike(nn.Module):
+    """Contrast with all that have the same label (Khosla et al.), but not with itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(10, 8)
+
+    def forward(self, x, labels):
         z = F.normalize(self.net(x), dim=-1)
-        apart, same = 2 - 2 * z @ z.T, labels[:, None] == labels
-        return F.relu(apart.masked_fill(~same, 0).amax(1) - apart.masked_fill(same, 9).amin(1) + 0.2).mean()
+        other = ~torch.eye(len(x), dtype=torch.bool)
+        logits = (z @ z.mT / 0.2).masked_fill(~other, float("-inf"))
+        same = (labels.view(-1, 1) == labels.view(1, -1)).to(x.dtype) * other
+        shares = torch.log_softmax(logits, 1).masked_fill(~other, 0.0)
+        return -((same * shares).sum(1) / same.sum(1).clamp(min=1)).mean()
 
 
 class Halves(nn.Module):
@@ -357,8 +411,9 @@ def lm(make):
 
 
 MODELS = {
-    "RetNet": lm(Retained), "minGRU": lm(Scanned), "DeltaNet": lm(Delta), "S6, a loop": lm(Gated), "LoRA, DoRA": lm(Adapted),
-    "GPT, capped": lm(Capped), "tokens ahead": lm(Ahead),
+    "RetNet": lm(Retained), "minGRU": lm(Scanned), "DeltaNet": lm(Delta), "S6, a loop": lm(Gated),
+    "LoRA, DoRA": lm(Adapted),
+    "GPT, capped": lm(Capped), "tokens ahead": lambda: (Ahead(), (ids(10), ids(10), ids(10)), {}),
     "KAN": lambda: (Spline(), (reals(4), ids(below=5)), {}),
     "SIREN": lambda: (Sines(), (reals(2), reals(3)), {}),
     "diffusion, v": lambda: (Guided(), (reals(3, 8, 8), reals(3, 8, 8), ids(below=50), ids(below=5),
@@ -369,5 +424,11 @@ MODELS = {
     "DINO": lambda: (Views(), (reals(10), reals(10)), {}),
     "U-Net, autocast": lambda: (Halves(), (reals(3, 8, 8), ids(8, 8, below=4)), {}),
     "PixelCNN": lambda: (Pixels(), (torch.rand(BATCH, 1, 8, 8),), {})}
-REFUSED = {"SimCLR": lambda: (Contrast(), (reals(10), reals(10)), {}),
-           "triplets of a batch": lambda: (Hardest(), (reals(10), ids(below=3)), {})}
+BATCHES = {
+    "InfoNCE": lambda: (Nearest(), (reals(12), reals(10)), {}),
+    "CLIP's loss": lambda: (Both(), (reals(12), reals(10)), {}),
+    "SigLIP's loss": lambda: (Signs(), (reals(12), reals(10)), {}),
+    "contrast by labels": lambda: (Alike(), (reals(10), ids(below=3)), {"below": {"labels": 3}}),
+    "triplets of a batch": lambda: (Hardest(), (reals(10), ids(below=3)), {"below": {"labels": 3}})}
+MODELS.update(BATCHES)
+REFUSED = {"SimCLR": lambda: (Contrast(), (reals(10), reals(10)), {})}

@@ -166,6 +166,22 @@ class Dropping(nn.Module):
         return F.cross_entropy(self.out(self.drop(y)).transpose(1, 2), labels)
 
 
+class Nearest(nn.Module):
+    """InfoNCE: every sample beside all others of the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(12, 8), nn.Linear(12, 8)
+
+    def forward(self, x, y):
+        return F.cross_entropy(self.a(x) @ self.b(y).T, torch.arange(len(x)))
+
+
+def nearest():
+    torch.manual_seed(1)
+    return Nearest(), (torch.randn(BATCH, 12), torch.randn(BATCH, 12))
+
+
 def ids(*shape, classes=WORDS):
     return torch.randint(classes, shape)
 
@@ -215,4 +231,4 @@ def dropping():
     return Dropping(), (ids(BATCH, PLACES), ids(BATCH, PLACES))
 
 
-MODELS = {f.__name__: f for f in (gpt, gpt_head, turned, bert, lstm, resnet18, convolutions, norms, dropping)}
+MODELS = {f.__name__: f for f in (gpt, gpt_head, turned, bert, lstm, resnet18, convolutions, norms, dropping, nearest)}

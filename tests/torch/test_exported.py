@@ -142,12 +142,12 @@ def test_language():
 
 def test_others():
     test_today(today_modules.OTHERS, ["rare classes", "frames"])
-    said = refusal(*today_modules.REFUSED["CLIP of a batch"]()[:2])
-    tap.say("multiplies along the axis of samples" in said, "images beside all texts of the batch", [said])
 
 
 def test_newest():
-    test_today(newest_modules.MODELS, ["DeltaNet"])
+    test_today(newest_modules.MODELS, ["DeltaNet", *newest_modules.BATCHES])
+    said = refusal(*newest_modules.REFUSED["SimCLR"]()[:2])
+    tap.say("joins tensors along the axis of samples" in said, "two views of all samples behind each other", [said])
 
 
 def test_large():

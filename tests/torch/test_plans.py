@@ -138,7 +138,7 @@ def refused(name, plan, want, module="convolutions", maps=None, **options):
 
 def test_refused(folder):
     maps, plans = {}, {}
-    for name in ("gpt", "lstm", "convolutions", "dropping"):
+    for name in ("gpt", "lstm", "convolutions", "dropping", "nearest"):
         model = planned.Model(name, folder)
         maps[name], plans[name] = read_map(model), by_samples(model)
     plan = plans["convolutions"]
@@ -167,6 +167,8 @@ def test_refused(folder):
     ]
     for name, case, want in cases:
         refused(name, case, want, maps=maps)
+    refused("samples beside each other in micro-batches", {**plans["nearest"], "micro_batches": 2},
+            "of which micro-batches do not see all", "nearest", maps)
     for model, what, dims in (("gpt", "a causal attention", ("query", "key")),
                               ("dropping", "attention that drops", ("query",))):
         attention = next(e["name"] for e in plans[model]["operators"] if "dot_product" in e["name"])
@@ -329,7 +331,7 @@ def test_errors(folder):
 
 def test_modules_refused(folder):
     maps, plans = {}, {}
-    for name in ("gpt", "gpt_head", "convolutions"):
+    for name in ("gpt", "gpt_head", "convolutions", "nearest"):
         model = planned.Model(name, folder)
         maps[name], plans[name] = read_map(model), by_samples(model)
     gpt = plans["gpt_head"]
@@ -356,6 +358,7 @@ def test_modules_refused(folder):
         ("convolutions", "a convolution cut by channels", changed(changed(plans["convolutions"], "first", degrees={
             "out_channel": 4}), "out", degrees={"out_feature": 4}), "gives wrong numbers as a DTensor"),
         ("convolutions", "norms of a process's samples", plans["convolutions"], "SyncBatchNorm"),
+        ("nearest", "samples beside each other", plans["nearest"], "of which a process does not see all"),
         ("gpt_head", "an operator that is recomputed alone", changed(gpt, "blocks.0.gelu", recompute=True),
          "blocks.0.gelu: is recomputed, and no module of which all is"),
         ("gpt_head", "parts that do not fit", changed(gpt, "blocks.0.up", degrees={"out_feature": 3},

@@ -556,5 +556,5 @@ OTHERS = {
     "NeRF": lambda: (Field(), (reals(6, 3), reals(6), torch.rand(BATCH, 3)), {}),
     "densities": lambda: (Mixed(), (reals(4), reals()), {}),
     "neural ODE": lambda: (Solved(), (reals(2), reals(2)), {})}
+OTHERS["CLIP of a batch"] = lambda: (Pairs(), (reals(12), reals(10)), {})
 MODELS = {**LANGUAGE, **OTHERS}
-REFUSED = {"CLIP of a batch": lambda: (Pairs(), (reals(12), reals(10)), {})}

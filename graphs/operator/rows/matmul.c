@@ -1,5 +1,7 @@
 /* Products of matrices, which are the last two axes; those before are batches, of which an operand
- * has as many as the other or one for all.  SPDX-License-Identifier: Apache-2.0 */
+ * has as many as the other or one for all.  Of two axes the rows are samples, and every sample
+ * meets those of the second operand: so losses are made that compare samples of a batch.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/kernel_shape.h"
 #include "operator/derive.h"
 
@@ -52,12 +54,16 @@ static int join(struct ff_derive *d, const struct ff_value *a, const struct ff_v
 				"agree or are 1, and as many columns as rows",
 				ff_shape_text(a->rank, a->shape).text,
 				ff_shape_text(b->rank, b->shape).text);
+	if (a->rank == 2 && s.row != 0)
+		return ff_derive_fail(d, err,
+				"of two axes the first operand's rows are samples: expected "
+				"\"transpose_a\" false");
 	shape[a->rank - 2] = a->shape[s.row];
 	shape[a->rank - 1] = b->shape[s.column];
 	return FF_OK;
 }
 
-/* Dims: the batches, row, column, inner. */
+/* Dims: the batches, row (of two axes the sample), column, inner. */
 static void map_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape, int32_t inner)
 {
 	struct ff_operand *a = ff_derive_map(d, 0), *b = ff_derive_map(d, 1);
@@ -74,7 +80,8 @@ static void map_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape, i
 		if (b->shape[i] == shape[i])
 			ff_axis_plain(b, i, dim);
 	}
-	row = ff_derive_dim(d, FF_DIM_ATTRIBUTE, "row", shape[rank - 2]);
+	row = rank == 2 ? ff_derive_dim(d, FF_DIM_SAMPLE, "sample", shape[0])
+			: ff_derive_dim(d, FF_DIM_ATTRIBUTE, "row", shape[rank - 2]);
 	column = ff_derive_dim(d, FF_DIM_PARAMETER, "column", shape[rank - 1]);
 	inner = ff_derive_dim(d, FF_DIM_REDUCTION, "inner", inner);
 	ff_axis_plain(d->node->out_map, rank - 2, row);
@@ -90,10 +97,10 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	const struct ff_value *a, *b;
 	int32_t shape[FF_MAX_RANK], inner;
 	int64_t flops;
-	int code = ff_derive_input(d, 0, d->graph->dtype, 3, FF_MAX_RANK, &a, err);
+	int code = ff_derive_input(d, 0, d->graph->dtype, 2, FF_MAX_RANK, &a, err);
 
 	if (code == FF_OK)
-		code = ff_derive_input(d, 1, d->graph->dtype, 3, FF_MAX_RANK, &b, err);
+		code = ff_derive_input(d, 1, d->graph->dtype, 2, FF_MAX_RANK, &b, err);
 	if (code == FF_OK)
 		code = join(d, a, b, shape, err);
 	if (code == FF_OK)

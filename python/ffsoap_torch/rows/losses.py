@@ -90,6 +90,8 @@ def matched(t, x, target):
 def cross_entropy(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100, label_smoothing=0.0):
     x = whole(t, as_value(t, x))
     classes = 1 if len(x.dims) > 1 else 0
+    if isinstance(labels, torch.Tensor) and not labels.is_floating_point():
+        return of_known_labels(t, x, classes, labels, weight, reduction, ignore_index, label_smoothing)
     if isinstance(labels, torch.Tensor) or not labels.whole and len(labels.dims) == len(x.dims):
         return of_probabilities(t, x, classes, labels, weight, reduction, label_smoothing)
     labels = target_of(t, labels)
@@ -141,6 +143,16 @@ def of_labels(t, x, classes, labels, weight, ignore_index, smoothing=0.0):
     if weight is not None:
         ones = two(t, "mul", ones, weight)
     return scale(t, reduce(t, "reduce_sum", two(t, "mul", x, ones), [last]), -1.0)
+
+
+def of_known_labels(t, x, classes, labels, weight, reduction, ignore_index, smoothing):
+    """As of every sample beside all of the batch, of which it is itself the label."""
+    from .pairs import ones_of_labels
+    if len(x.dims) != 2 or weight is not None:
+        raise Refused("compares with labels that are known of parts of a sample")
+    ones, count = ones_of_labels(t, labels, x.shape[classes], ignore_index)
+    each = of_probabilities(t, x, classes, ones, None, NONE, smoothing)
+    return by_reduction(each.times(len(labels) / count) if reduction == MEAN else each, reduction)
 
 
 def of_probabilities(t, x, classes, labels, weight, reduction, smoothing):

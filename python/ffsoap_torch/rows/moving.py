@@ -9,6 +9,7 @@ from ..layout import Value, flat, fresh, size_of
 from ..operands import alone, as_value, joined, moved, picked, whole
 from ..values import Choice, Loss, Mask, Param, Places, Rows
 from .masks import by_ids
+from .pairs import turned
 
 
 def of_parameter(function):
@@ -49,9 +50,7 @@ def reshape(t, x, *_):
 @of_parameter
 def permute(t, x, order):
     x = turned_rows(t, x, [i % len(x.shape) for i in order])
-    if isinstance(x, Rows):
-        return x
-    return x.like(dims=[x.dims[i] for i in order])
+    return x if isinstance(x, Rows) else turned(t, x.like(dims=[x.dims[i] for i in order]))
 
 
 @row("transpose", "swapaxes", "t", "mT", "movedim", "numpy_T")
@@ -71,7 +70,7 @@ def transpose(t, x, *args):
     else:
         order = list(range(rank))[::-1]
     x = turned_rows(t, x, order)
-    return x if isinstance(x, Rows) else x.like(dims=[x.dims[i] for i in order])
+    return x if isinstance(x, Rows) else turned(t, x.like(dims=[x.dims[i] for i in order]))
 
 
 def turned_rows(t, x, order):

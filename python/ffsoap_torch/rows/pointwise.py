@@ -260,7 +260,10 @@ def fresh_dims(p):
 
 def reduced(t, x, other):
     """A number where a constant has but one."""
-    x = without_samples(t, x, other.dims)
+    try:
+        x = without_samples(t, x, other.dims)
+    except Refused:  # of each sample its own
+        return x
     if x.numel() > 1 and x.dim() <= len(other.dims) and bool((x == x.reshape(-1)[0]).all()) and all(
             n in (1, m) for n, m in zip(list(x.shape)[::-1], other.shape[::-1])):
         return x.reshape(-1)[0]
@@ -361,7 +364,8 @@ def drawn(t, noise, x, kind):
 def extreme(t, a, b):
     """Of two that are alike each has half of the gradient, where a clip has all of it."""
     kind = "max" if t.node.target._opname == "maximum" else "min"
-    a, b = (reduced(t, x, y) if isinstance(x, torch.Tensor) and isinstance(y, Value) else x for x, y in ((a, b), (b, a)))
+    a, b = (reduced(t, x, y) if isinstance(x, torch.Tensor) and isinstance(y, Value) else x
+            for x, y in ((a, b), (b, a)))
     return two(t, kind, *(constant(t, torch.full([1], number(x))) if is_number(x) else x for x in (a, b)))
 
 

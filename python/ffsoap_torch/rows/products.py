@@ -203,6 +203,10 @@ def transposed(v):
 
 def product(t, a, b):
     """a [..., M, K] by b [..., K, P], both of every sample."""
+    from .pairs import over_samples
+    found = over_samples(t, a, b)
+    if found is not None:
+        return found
     if any(x.samples for x in a.dims[-2]) and not any(x.samples for x in flat(b.dims)):
         # rows of samples by one matrix: each by itself
         y = product(t, a.like(dims=[*a.dims[:-1], [], a.dims[-1]]), b.like(dims=[*b.dims[:-2], [], *b.dims[-2:]]))

@@ -60,6 +60,16 @@ static void draw_axes(struct trial *t, int32_t rank, struct ff_reduce_attrs *a)
 		a->axis[a->n_axes++] = draw(t, 1, rank - 1);
 }
 
+/* Two of two axes: every row of the one meets the rows of the other, or has a number for each. */
+static void draw_samples(struct trial *t, int32_t *shape, int32_t *other, struct ff_matmul_attrs *a)
+{
+	shape[0] = other[0] = draw(t, 1, 9);
+	*a = (struct ff_matmul_attrs){.transpose_b = draw(t, 0, 1)};
+	other[1] = a->transpose_b ? shape[1] : draw(t, 1, 9);
+	if (!a->transpose_b)
+		shape[1] = shape[0];
+}
+
 /* Two that make products, of batches that agree or of which one is for all. */
 static void draw_matrices(struct trial *t, int32_t rank, int32_t *shape, int32_t *other,
 		struct ff_matmul_attrs *a)
@@ -142,6 +152,8 @@ static void draw_constant(
 	memcpy(a->shape, shape, (size_t)rank * sizeof(*shape));
 	for (int32_t i = 1; i < rank; i++)
 		left *= shape[i];
+	if (shape[0] < 10 && draw(t, 0, 1)) /* of each sample its own */
+		left *= shape[0];
 	a->runs.at = runs = draw_numbers(t, 2 * left);
 	while (left) {
 		int64_t n = draw(t, 1, left < 20 ? (int32_t)left : 20);
@@ -161,7 +173,8 @@ void points_attrs(struct trial *t, enum ff_op op, int32_t rank, int32_t *shape, 
 	if (points_binary(op))
 		draw_operands(t, rank, shape, other, &a->binary);
 	if (op == FF_OP_MATMUL)
-		draw_matrices(t, rank, shape, other, &a->matmul);
+		rank == 2 ? draw_samples(t, shape, other, &a->matmul)
+			  : draw_matrices(t, rank, shape, other, &a->matmul);
 	if (op == FF_OP_SLICE) {
 		a->slice.axis = axis;
 		a->slice.start = draw(t, 0, shape[axis] - 1);
@@ -297,7 +310,11 @@ static void define_constant(struct trial *t, const int32_t *at)
 {
 	const struct ff_operand *o = &t->node->out_map[0];
 	const double *run = t->node->attrs.constant.runs.at;
-	int64_t k = index_of(o, at), sample = volume(o) / o->shape[0], left = k % sample;
+	int64_t k = index_of(o, at), sample = volume(o) / o->shape[0], have = 0, left;
+
+	for (int64_t i = 0; i < t->node->attrs.constant.runs.n; i += 2)
+		have += (int64_t)run[i];
+	left = have > sample ? k : k % sample;
 
 	for (; left >= (int64_t)run[0]; run += 2)
 		left -= (int64_t)run[0];

@@ -70,7 +70,7 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 			[FF_OP_REDUCE_SUM] = 2,
 			[FF_OP_REDUCE_MEAN] = 2,
 			[FF_OP_REDUCE_MAX] = 2,
-			[FF_OP_MATMUL] = 3,
+			[FF_OP_MATMUL] = 2,
 			[FF_OP_ROPE] = 3,
 			[FF_OP_DISPATCH] = 3,
 			[FF_OP_COMBINE] = 3};

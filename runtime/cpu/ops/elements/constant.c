@@ -29,7 +29,7 @@ int ff_cpu_constant_prepare(struct ff_kernel *k, const struct ff_work *w, struct
 
 	if (!c)
 		return FF_E_NOMEM;
-	c->samples = ff_region_size(&w->out[0], 0);
+	c->samples = ff_constant_each(w) ? 1 : ff_region_size(&w->out[0], 0);
 	c->bytes = bytes;
 	ff_constant_fill(w, c->sample);
 	k->run = w->pass == FF_FORWARD ? run_forward : ff_kernel_run_nothing;

@@ -47,7 +47,7 @@ int ff_cuda_constant_prepare(struct ff_kernel *k, const struct ff_work *w, struc
 	k->run = w->pass == FF_FORWARD ? run_forward : ff_kernel_run_nothing;
 	c->type = ff_work_type(w);
 	c->copy = (struct ff_strided){.rank = 2,
-			.n = {ff_region_size(&w->out[0], 0), n},
+			.n = {ff_constant_each(w) ? 1 : ff_region_size(&w->out[0], 0), n},
 			.source = {0, 1},
 			.sink = {n, 1}};
 	bytes = (size_t)(n * ff_dtype_bytes(c->type));
