@@ -59,7 +59,8 @@ def stop_at_work(command, kept, limit_s, stop):
     """What has stopped ranks of a training that has kept something says, with the limit of patience. It is longer
     where ranks were so late on their own, as the machine has other work, that one had ended before."""
     for times in 1, 4, 16:
-        p = start(*command, "--steps", FOREVER, "--checkpoint", kept, "--every", "3", "--timeout", f"{limit_s * times}s")
+        p = start(*command, "--steps", FOREVER, "--checkpoint", kept, "--every", "3", "--timeout",
+                  f"{limit_s * times}s")
         try:
             wait_for("a checkpoint", lambda: os.path.exists(kept + "/checkpoint.safetensors"), p)
             break
