@@ -35,6 +35,11 @@ static inline bool sink_overlaps(const struct ff_lowering *l)
 	return l->m->overlap;
 }
 
+static inline bool sink_passes(const struct ff_lowering *l)
+{
+	return l->m->message_lane;
+}
+
 static inline struct ff_edge_ends sink_ends(const struct ff_lowering *l, uint32_t edge)
 {
 	return ff_edge_ends(l->g, edge);

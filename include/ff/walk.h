@@ -21,6 +21,7 @@
 static inline const struct ff_graph *sink_graph(const FF_WALK *w);
 static inline const struct ff_program *sink_program(const FF_WALK *w);
 static inline bool sink_overlaps(const FF_WALK *w); /* moves run beside what is computed */
+static inline bool sink_passes(const FF_WALK *w);   /* messages run beside other moves */
 static inline struct ff_edge_ends sink_ends(const FF_WALK *w, uint32_t edge);
 static inline const struct ff_node_block *sink_block(const FF_WALK *w, uint32_t node);
 /* Each device updates by its own gradients, and none are summed. */
@@ -85,7 +86,8 @@ static inline void sink_arrive(FF_WALK *w, FF_WALK_DONE done, enum ff_phase phas
 /* The update of a parameter, of its parts those that the move takes from. */
 static inline void sink_leave(
 		FF_WALK *w, FF_WALK_DONE done, uint32_t param, const FF_WALK_MOVE *mv);
-/* Backward of a prelude, which replaces in place the gradient that the move at `edge` takes. */
+/* Backward of `prelude`, which makes the value at the edge of `s`, and whatever is added to that
+ * value's gradient in place where the move takes it. */
 static inline void sink_replace(FF_WALK *w, FF_WALK_DONE done, const struct ff_step *s,
 		uint32_t prelude, const FF_WALK_MOVE *mv);
 /* What `phase` computes of the node that reads weights over `edge`, of its parts those that read

@@ -57,6 +57,11 @@ static inline bool sink_overlaps(const struct ff_trial *e)
 	return e->m->overlap;
 }
 
+static inline bool sink_passes(const struct ff_trial *e)
+{
+	return e->m->message_lane;
+}
+
 static inline struct ff_edge_ends sink_ends(const struct ff_trial *e, uint32_t edge)
 {
 	return e->ends[edge];

@@ -365,6 +365,21 @@ START_TEST(schedules_are_sound)
 }
 END_TEST
 
+/* In each of these a message takes a gradient from where another use's is added to it in place. */
+START_TEST(messages_are_sent_before_more_is_added)
+{
+	static const uint64_t seeds[] = {2016, 3011, 3025};
+	uint32_t seen[4] = {0};
+
+	for (uint32_t k = 0; k < sizeof(seeds) / sizeof(*seeds); k++) {
+		struct ff_random state = {.seed = seeds[k]};
+
+		for (int i = 0; i < 300; i++)
+			check_schedule(&state, i & 1, i & 2, seen);
+	}
+}
+END_TEST
+
 START_TEST(priority_changes_the_order)
 {
 	struct ff_arena a;
@@ -462,6 +477,7 @@ static Suite *suite(void)
 
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, schedules_are_sound);
+	tcase_add_test(c, messages_are_sent_before_more_is_added);
 	tcase_add_test(c, priority_changes_the_order);
 	tcase_add_test(c, inputs_are_brought_ahead);
 	suite_add_tcase(s, c);
