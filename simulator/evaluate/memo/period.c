@@ -27,5 +27,5 @@ uint32_t ff_memo_period(const struct ff_memo *t, uint32_t *at)
 			*at = first;
 		}
 	}
-	return found;
+	return 2 * (length + found) >= n ? found : 0; /* else there is not much to leave out */
 }
