@@ -21,6 +21,14 @@ def kinks(zero, x):
         zero, torch.zeros_like(zero)) * x - torch.minimum(torch.tensor(0.0).to(x.dtype), zero) + F.elu(zero)
 
 
+def pairs_turned(x):
+    """As rotary places are written."""
+    y = torch.empty_like(x)
+    y[..., 0::2] = x[..., 0::2] * 0.6 - x[..., 1::2] * 0.8
+    y[..., 1::2] = x[..., 0::2] * 0.8 + x[..., 1::2] * 0.6
+    return y
+
+
 FUNCTIONS = {
     "conditions": lambda x: F.hardshrink(x) + torch.where(x > 0, x.clamp(min=1e-6).log(), -x) + (x >= 0.1) * (x != 0),
     "a condition that saves": lambda x: torch.where(x > 0.01, x.log(), 2 * x),
@@ -37,6 +45,7 @@ FUNCTIONS = {
         x.view(-1, 4, 3), x.view(-1, 4, 3) + 1).sum(2).repeat(1, 3),
     "a state that begins with zeros": lambda x: torch.einsum("bi,bij->bj", x, x.new_zeros(
         len(x), 12, 12) + torch.einsum("bi,bj->bij", x, x)),
+    "every second element": lambda x: pairs_turned(x.view(-1, 2, 6)).flatten(1),
     "prelu's sum": lambda x: F.hardsigmoid(x) * F.leaky_relu(x, 0.2) + F.relu6(x),
     "norms by hand": lambda x: (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt(),
     "normalize": lambda x: F.normalize(x.view(-1, 3, 4), dim=-1).reshape(-1, 12),

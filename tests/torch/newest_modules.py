@@ -424,6 +424,18 @@ MODELS = {
     "DINO": lambda: (Views(), (reals(10), reals(10)), {}),
     "U-Net, autocast": lambda: (Halves(), (reals(3, 8, 8), ids(8, 8, below=4)), {}),
     "PixelCNN": lambda: (Pixels(), (torch.rand(BATCH, 1, 8, 8),), {})}
+class Ended(Words):
+    """CLIP's text: what is where the largest id is, the text's end."""
+
+    def __init__(self, width=16):
+        super().__init__(width)
+        self.mix = nn.Linear(width, width)
+
+    def forward(self, x, y):
+        z = self.mix(self.words(x)).tanh()
+        return F.mse_loss(z[torch.arange(len(z)), x.to(torch.int).argmax(-1)], y)
+
+
 BATCHES = {
     "InfoNCE": lambda: (Nearest(), (reals(12), reals(10)), {}),
     "CLIP's loss": lambda: (Both(), (reals(12), reals(10)), {}),
@@ -431,4 +443,5 @@ BATCHES = {
     "contrast by labels": lambda: (Alike(), (reals(10), ids(below=3)), {"below": {"labels": 3}}),
     "triplets of a batch": lambda: (Hardest(), (reals(10), ids(below=3)), {"below": {"labels": 3}})}
 MODELS.update(BATCHES)
+MODELS["the text's end"] = lambda: (Ended(), (ids(10), reals(16)), {})
 REFUSED = {"SimCLR": lambda: (Contrast(), (reals(10), reals(10)), {})}

@@ -42,6 +42,13 @@ def taken(t, x, dim, choice):
     return reduce(t, "reduce_sum", two(t, "mul", ones_of(choice), apart), [len(choice.dims)])
 
 
+def place_of_each(t, x, choice):
+    """Of each sample what is at the place that it chose."""
+    ones = ones_of(choice)
+    ones = ones.like(dims=[*ones.dims, *[[]] * (len(x.dims) - 2)])
+    return reduce(t, "reduce_sum", two(t, "mul", x, ones), [1])
+
+
 @row("topk")
 def topk(t, x, count, dim=-1, largest=True, sorted=True):  # noqa: A002
     choice = chosen_of(t, x if largest else scale(t, as_value(t, x), -1.0), dim, count)
@@ -52,6 +59,9 @@ def topk(t, x, count, dim=-1, largest=True, sorted=True):  # noqa: A002
 def argmax(t, x, dim=None, keep=False):
     if dim is None:
         raise Refused("chooses among all elements")
+    if isinstance(x, Value) and x.whole:  # as the last of a text's ids is the largest
+        from .masks import numbers
+        x = numbers(t, x)
     x = as_value(t, x)
     choice = chosen_of(t, x if t.node.target._opname == "argmax" else scale(t, x, -1.0), dim, 1)
     return choice if keep else without(choice, dim)

@@ -412,6 +412,10 @@ def index(t, x, indices):
         return by_ids(t, x, indices[0])
     if one_of_each(t, x, indices, used):
         return moved(t, at_ids(t, x, 1, indices[1].like(dims=[*indices[1].dims, []])), t.shape())
+    if used == [0, 1] and isinstance(indices[1], Choice) and len(indices[1].dims) == 1 and isinstance(
+            indices[0], torch.Tensor) and each_sample(t, x, 0, indices[:1]):
+        from .choices import place_of_each
+        return place_of_each(t, x, indices[1])
     if any(not isinstance(indices[i], torch.Tensor) for i in used):
         raise Refused("takes elements at places that are computed")
     if used != list(range(used[0], used[-1] + 1)):
@@ -557,11 +561,13 @@ def scatter(t, x, source, dim=0, start=None, end=None, step=1):
         x = along(t, x, [d if i != dim else [] for i, d in enumerate(source.dims)], dim)
     x = as_value(t, x)
     indices = list(range(n))[slice(start, None if end is None else min(end, n), step)]
-    if step != 1:
-        raise Refused("writes every %d elements" % step)
     if len(indices) == n:
         return source
     others = [d if i != dim else [] for i, d in enumerate(x.dims)]
+    if step != 1:
+        at = dict(zip(indices, range(n, n + len(indices))))
+        joined = concat(t, [x, along(t, source, others, dim)], dim)
+        return picked(t, joined, dim, [at.get(i, i) for i in range(n)])
     pieces = [picked(t, x, dim, list(range(indices[0])))] if indices[0] else []
     pieces.append(along(t, source, others, dim))
     pieces += [picked(t, x, dim, list(range(indices[-1] + 1, n)))] if indices[-1] + 1 < n else []
