@@ -49,8 +49,11 @@ static int look_without(struct ff_job *j, const struct ff_strategy *found, struc
 {
 	struct ff_evaluation at;
 	struct ff_strategy *kept;
-	int code = ff_evaluator_set(j->tools.evaluator, found, &at, err);
+	int code;
 
+	if (ff_price_framework(j->tools.pricer)) /* whose hosts an evaluation does not know */
+		return FF_OK;
+	code = ff_evaluator_set(j->tools.evaluator, found, &at, err);
 	if (code < 0 || !at.fits || at.step_us >= b->us)
 		return code == FF_E_INPUT ? FF_OK : code;
 	kept = ff_arena_copy(&j->arena, found, 1, sizeof(*found));

@@ -47,6 +47,20 @@ def gpt(name, **values):
     make(name, "gpt2", "--batch", "8", *(a for k, v in dict(preset, **values).items() for a in ("--set", f"{k}={v}")))
 
 
+def test_questions_are_of_the_framework_too():
+    """What is found with more of something is not taken without the framework's hosts."""
+    with tempfile.TemporaryDirectory() as folder:
+        net, report = os.path.join(folder, "net.json"), os.path.join(folder, "report.json")
+        subprocess.run([FFZOO, "mlp", "--set", "hidden=4096", "--set", "layers=3", "--batch", "64", "-o", net],
+                       check=True)
+        subprocess.run([FFSEARCH, net, "--machine", "dgx-a100-40:1", "--costs", "analytic", "--framework", "pytorch",
+                        "--simulate", "zero-3", "--explain", "--report", report], check=True, capture_output=True)
+        with open(report, encoding="utf-8") as f:
+            why = json.load(f)["explain"]
+        more = why["memory_1_gib"]
+        assert why["nothing"]["searched_us"] >= .9 * min(more["searched_us"], more["carried_us"]), why
+
+
 def test_host():
     """One device's host issues each kernel of a pass and an update of each bucket; what is left of the step behind
     the last is short beside it."""
