@@ -281,10 +281,10 @@ void ff_proposer_find_forks(struct ff_proposer *p)
 /* Puts `node` on the stack, behind the `n` that are there, unless it is, or lies from `end` on. */
 static uint32_t push(struct ff_proposer *p, uint32_t node, uint32_t end, uint32_t n)
 {
-	if (node >= end || p->on_stack[node] == p->stamp)
+	if (node >= end || p->stack.seen[node] == p->stack.stamp)
 		return n;
-	p->on_stack[node] = p->stamp;
-	p->stack[n] = node;
+	p->stack.seen[node] = p->stack.stamp;
+	p->stack.node[n] = node;
 	return n + 1;
 }
 
@@ -295,7 +295,7 @@ static uint32_t collect(struct ff_proposer *p, uint32_t node, uint32_t end, uint
 	uint32_t i = n;
 
 	for (n = push(p, node, end, n); i < n; i++) {
-		const struct ff_node *at = &g->nodes[p->stack[i]];
+		const struct ff_node *at = &g->nodes[p->stack.node[i]];
 
 		for (uint32_t k = at->out; k < at->out + ff_node_outputs(at); k++)
 			for (uint32_t u = 0; u < g->values[k].n_uses; u++)
@@ -341,7 +341,7 @@ static void place_branch(
 	struct ff_config config;
 
 	for (uint32_t i = first; i < end; i++) {
-		uint32_t node = p->stack[i];
+		uint32_t node = p->stack.node[i];
 
 		if (!has_choice(p, node))
 			continue;
@@ -361,7 +361,7 @@ static void place_branches(
 	uint32_t end = p->join[fork], branch = turn, count = 0;
 	bool by_sample = draw(p, 2);
 
-	p->stamp++;
+	p->stack.stamp++;
 	for (uint32_t k = at->out; k < at->out + ff_node_outputs(at) && end != FF_NONE; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 			uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node,

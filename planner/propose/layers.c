@@ -69,10 +69,10 @@ int ff_proposer_find_layers(struct ff_proposer *p, struct ff_arena *a, struct ff
 		needed += ff_node_needs_config(p->graph, i);
 	}
 	if (repeats.n_blocks > 1)
-		list_blocks(p->graph, &repeats, p->stack, &n);
+		list_blocks(p->graph, &repeats, p->stack.node, &n);
 	p->n_layers = 2 * n * repeats.n_blocks >= needed ? repeats.n_blocks : 0;
 	for (uint32_t i = 0; n && i < n * p->n_layers; i++)
-		link(p, p->stack[i], p->stack[(i + n) % (n * p->n_layers)]);
+		link(p, p->stack.node[i], p->stack.node[(i + n) % (n * p->n_layers)]);
 	p->n_layers = n ? p->n_layers : 0;
 	return FF_OK;
 }

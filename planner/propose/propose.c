@@ -4,13 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "at_once.h"
 #include "blocks.h"
 #include "degrees.h"
 #include "extras.h"
 #include "ff/node_class.h"
 #include "layers.h"
 #include "space/limits.h"
-#include "whole.h"
 
 #define MOST_ORDERS 0.35 /* for each proposal of another kind */
 #define MOST_WHOLE 0.02  /* likewise, of a kind that changes all operators */
@@ -24,12 +24,12 @@ static void link_classes(struct ff_proposer *p)
 	for (uint32_t i = p->graph->n_nodes; i-- > 0;)
 		p->next_like[i] = FF_NONE;
 	for (uint32_t i = 0; i < p->graph->n_nodes; i++)
-		p->stack[i] = i;
+		p->stack.node[i] = i;
 	/* stack: by class, its last node so far */
 	for (uint32_t i = 0; i < p->graph->n_nodes; i++)
 		if (p->class[i] != i) {
-			p->next_like[p->stack[p->class[i]]] = i;
-			p->stack[p->class[i]] = i;
+			p->next_like[p->stack.node[p->class[i]]] = i;
+			p->stack.node[p->class[i]] = i;
 		}
 }
 
@@ -47,9 +47,9 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 	p.fork = ff_arena_array(a, g->n_nodes, sizeof(*p.fork));
 	p.join = ff_arena_array(a, g->n_nodes, sizeof(*p.join));
 	p.next_like = ff_arena_array(a, g->n_nodes, sizeof(*p.next_like));
-	p.stack = ff_arena_array(a, g->n_nodes, sizeof(*p.stack));
-	p.on_stack = ff_arena_array(a, g->n_nodes, sizeof(*p.on_stack));
-	if (!p.all || !p.fork || !p.join || !p.next_like || !p.stack || !p.on_stack)
+	p.stack.node = ff_arena_array(a, g->n_nodes, sizeof(*p.stack.node));
+	p.stack.seen = ff_arena_array(a, g->n_nodes, sizeof(*p.stack.seen));
+	if (!p.all || !p.fork || !p.join || !p.next_like || !p.stack.node || !p.stack.seen)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_space_count(s, i) > 1)
@@ -262,7 +262,7 @@ bool ff_proposer_shares(struct ff_proposer *p, uint32_t i, const struct ff_strat
 	p->t = ret;
 	p->base = current;
 	ff_transaction_clear(ret);
-	if (!ff_proposer_whole(p, i))
+	if (!ff_proposer_at_once(p, i))
 		return false;
 	drop_idle(p);
 	return true;

@@ -51,9 +51,11 @@ struct ff_proposer {
 				      * FF_NONE: nothing; NULL: there are no chains */
 	uint32_t *reader, n_readers; /* those with parameters */
 	int64_t *reader_bytes;       /* by reader: of its parameters */
-	uint32_t *stack;             /* scratch: n_nodes; */
-	uint32_t *on_stack, stamp;   /* by node: the stamp of when it was put there */
-	struct ff_transaction *t;    /* the one in the making */
+	struct ff_proposer_stack {
+		uint32_t *node;        /* scratch: n_nodes; */
+		uint32_t *seen, stamp; /* by node: the stamp of when it was put there */
+	} stack;
+	struct ff_transaction *t;       /* the one in the making */
 	const struct ff_strategy *base; /* what it changes */
 	struct ff_kind_record record[FF_PROPOSAL_KINDS];
 	struct ff_kind_record reached[FF_REACHES];

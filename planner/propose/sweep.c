@@ -2,10 +2,10 @@
  */
 #include "sweep.h"
 
+#include "at_once.h"
 #include "blocks.h"
 #include "extras.h"
 #include "layers.h"
-#include "whole.h"
 
 /* Whether `node` is in the first of the blocks that are repeated, or in none. */
 static bool is_first(const struct ff_proposer *p, uint32_t node)
@@ -109,7 +109,7 @@ static bool make(struct ff_proposer *p, uint32_t node, uint32_t i)
 static bool make_of(struct ff_proposer *p, uint32_t number, uint32_t i)
 {
 	if (number == 0)
-		return ff_proposer_whole(p, i);
+		return ff_proposer_at_once(p, i);
 	return is_first(p, p->all[number - 1]) && make(p, p->all[number - 1], i);
 }
 

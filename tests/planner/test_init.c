@@ -333,8 +333,8 @@ static struct ff_strategy start_branches(const struct ff_graph *g, const struct 
 	struct ff_strategy s;
 
 	CHECK_OK(ff_pricer_create(g, m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &p, &err));
-	CHECK_OK(ff_start_branches(g, m, p, &(struct ff_branches){0, devices, groups}, &arena, &s,
-			us, &err));
+	CHECK_OK(ff_start_branches(
+			g, m, p, &(struct ff_branches){0, devices, groups}, &arena, &s, us, &err));
 	ff_pricer_destroy(p);
 	CHECK_OK(ff_strategy_check(g, &s, m->n_devices, &err));
 	return s;

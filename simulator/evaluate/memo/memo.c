@@ -8,6 +8,7 @@
 
 #include "ff/grow.h"
 #include "ff/node_class.h"
+#include "period.h"
 
 /* ---- the memo ---- */
 
@@ -43,7 +44,7 @@ int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_ma
 	if (code == FF_OK)
 		code = part_by_place(t, err);
 	if (code == FF_OK)
-		t->period = ff_memo_period(t, &t->period_at);
+		t->period = ff_layer_period(t->class, g->n_nodes, &t->period_at);
 	t->empty = ff_arena_mark(&t->arena);
 	return code;
 }

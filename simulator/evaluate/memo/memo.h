@@ -20,8 +20,6 @@ struct ff_memo_wish {
 	struct ff_memo_key key;
 	uint64_t hash;
 };
-/* period.c: see struct ff_memo. */
-uint32_t ff_memo_period(const struct ff_memo *t, uint32_t *at);
 /* `c` has parts. */
 void ff_memo_wish(const struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_wish *ret);

@@ -1,5 +1,5 @@
 /* Changes of all operators at once.  SPDX-License-Identifier: Apache-2.0 */
-#include "whole.h"
+#include "at_once.h"
 
 #include "degrees.h"
 #include "extras.h"
@@ -67,7 +67,7 @@ static void change_all(struct ff_proposer *p, enum width how, uint32_t by)
 			ff_transaction_set(p->t, p->node[k], &config);
 }
 
-bool ff_proposer_whole(struct ff_proposer *p, uint32_t i)
+bool ff_proposer_at_once(struct ff_proposer *p, uint32_t i)
 {
 	uint32_t updates = p->space->what & FF_SPACE_UPDATES ? FF_PROPOSAL_UPDATES : 0;
 	uint32_t widths = WIDTHS * (p->space->n_divisors - 1);

@@ -1,7 +1,7 @@
 /* Changes of all operators at once.  Between two regular strategies lie others that move data to
  * and fro, and no walk of small changes crosses.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PLANNER_WHOLE_H
-#define FF_PLANNER_WHOLE_H
+#ifndef FF_PLANNER_AT_ONCE_H
+#define FF_PLANNER_AT_ONCE_H
 
 #include "proposer.h"
 
@@ -12,6 +12,6 @@
  * - all that are split by sample, or not at all, are on a divisor of the devices times as many, or
  *   on as small a part of theirs: who was apart stays apart, or groups of neighbours meet, or all
  *   are as far apart as can be. */
-bool ff_proposer_whole(struct ff_proposer *p, uint32_t i);
+bool ff_proposer_at_once(struct ff_proposer *p, uint32_t i);
 
 #endif
