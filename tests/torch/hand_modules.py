@@ -156,8 +156,8 @@ class Tasks(nn.Module):
         self.classes, self.number, self.share = nn.Linear(32, 5), nn.Linear(32, 1), 0.3
 
     def forward(self, x, label, y):
-        x = self.body(x)
-        return F.cross_entropy(self.classes(x), label, weight=torch.tensor([1.0, 2.0, 1.0, 0.5, 1.0])) + \
+        x, weight = self.body(x), torch.tensor([1.0, 2.0, 1.0, 0.5, 1.0], dtype=x.dtype)
+        return F.cross_entropy(self.classes(x), label, weight=weight) + \
             self.share * F.mse_loss(self.number(x).squeeze(-1), y)
 
 
