@@ -192,22 +192,23 @@ MODELS = {
     **hand_modules.MODELS}
 
 
-def main():
-    if len(sys.argv) < 2 or set(sys.argv[2:]) - set(MODELS):
-        sys.exit(f"usage: torch_more.py FFRUN [NAME...], where NAME is one of {', '.join(MODELS)}")
+def main(models):
+    """The table of the program that was started."""
+    if len(sys.argv) < 2 or set(sys.argv[2:]) - set(models):
+        sys.exit(f"usage: {os.path.basename(sys.argv[0])} FFRUN [NAME...], where NAME is one of {', '.join(models)}")
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     print("| model | one step as PyTorch's |\n|---|---|", flush=True)
     good = 0
-    for name in sys.argv[2:] or MODELS:
+    for name in sys.argv[2:] or models:
         try:
-            said = of.row(os.path.abspath(sys.argv[1]), name, MODELS)
+            said = of.row(os.path.abspath(sys.argv[1]), name, models)
         except Exception as why:  # the table goes on
             said = f"no: {type(why).__name__}: {str(why)[:300]}"
         good += said.startswith("yes")
         print(f"| {name} | {said} |", flush=True)
-    print(f"\n{good} of {len(sys.argv[2:] or MODELS)}: loss and gradients as PyTorch's {torch.__version__}")
+    print(f"\n{good} of {len(sys.argv[2:] or models)}: loss and gradients as PyTorch's {torch.__version__}")
 
 
 if __name__ == "__main__":
-    main()
+    main(MODELS)

@@ -6,8 +6,6 @@ usage: bench/torch_newest.py FFRUN [NAME...]    prints a table in Markdown
 
 Needs PyTorch 2.11 or newer, torchvision, timm, transformers and diffusers.  SPDX-License-Identifier: Apache-2.0
 """
-import sys
-
 import diffusers
 import timm
 import torch_more as more  # finds tests/torch
@@ -100,12 +98,5 @@ MODELS = {
         decoder_norm_types="rms_norm", decoder_act_fns="silu"), "sample"), (pictures(3, 8, 8), pictures(3, 8, 8)), {})}
 
 
-def main():
-    more.MODELS = MODELS
-    if len(sys.argv) < 2 or set(sys.argv[2:]) - set(MODELS):
-        sys.exit(f"usage: torch_newest.py FFRUN [NAME...], where NAME is one of {', '.join(MODELS)}")
-    more.main()
-
-
 if __name__ == "__main__":
-    main()
+    more.main(MODELS)

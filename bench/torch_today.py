@@ -6,8 +6,6 @@ usage: bench/torch_today.py FFRUN [NAME...]    prints a table in Markdown
 
 Needs PyTorch 2.11 or newer, torchvision, transformers and diffusers.  SPDX-License-Identifier: Apache-2.0
 """
-import sys
-
 import diffusers
 import torch_more as more  # finds tests/torch
 import today_modules
@@ -133,12 +131,5 @@ MODELS = {
     "Flux": flux}
 
 
-def main():
-    more.MODELS = MODELS
-    if len(sys.argv) < 2 or set(sys.argv[2:]) - set(MODELS):
-        sys.exit(f"usage: torch_today.py FFRUN [NAME...], where NAME is one of {', '.join(MODELS)}")
-    more.main()
-
-
 if __name__ == "__main__":
-    main()
+    more.main(MODELS)
