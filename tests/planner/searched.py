@@ -13,6 +13,16 @@ FOLDER = tempfile.TemporaryDirectory()
 os.chdir(FOLDER.name)
 
 
+with open(FFSEARCH, "rb") as program:
+    SANITIZED = b"__asan_init" in program.read()
+
+
+def of_plans(test):
+    """A test of how good plans are, which tells sanitizers nothing that others do not: left out for them."""
+    test.left_out = SANITIZED
+    return test
+
+
 def run(*args, status=0):
     p = subprocess.run([FFSEARCH, *args], capture_output=True, text=True, timeout=600)
     assert p.returncode == status, "status %d, not %d: %s" % (p.returncode, status, p.stderr)
@@ -126,7 +136,7 @@ def main(names):
     zoo("inception_v3", "--batch", "2048", "--set", "norm=none", "-o", "inception.json")
     zoo("lenet", "--batch", "64", "-o", "lenet.json")
     zoo("mlp", "--batch", "65536", "--set", "hidden=16", "-o", "light.json")
-    tests = [(n, f) for n, f in names.items() if n.startswith("test_")]
+    tests = [(n, f) for n, f in names.items() if n.startswith("test_") and not getattr(f, "left_out", False)]
     failed = 0
     print("1..%d" % len(tests))
     for i, (name, test) in enumerate(tests, 1):

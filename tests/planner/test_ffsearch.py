@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 
-from searched import BASE, FFSEARCH, LARGE, MACHINE, SHARE, conforms, main, read, refuse, run, write, write_costs, zoo
+from searched import (BASE, FFSEARCH, LARGE, MACHINE, SANITIZED, SHARE, conforms, main, of_plans, read, refuse, run,
+                      write, write_costs, zoo)
 
 
 def assert_classes_are_those_of(trace, classes):
@@ -443,6 +444,7 @@ def test_plans_are_gone_on_from():
     refuse(2, "format", "alexnet.json", *BASE, "--proposals", "1", "--init", "alexnet.json", "-o", "x.json")
 
 
+@of_plans
 def test_one_node_is_looked_at():
     """Over a network of 1 Gbit/s nothing is as fast as one node by itself, and no walk leads there in so few steps."""
     zoo("gpt2", "--batch", "32", "--set", "layers=2", "--set", "sequence=128", "-o", "net.json")
@@ -471,6 +473,7 @@ def make_mixed():
                                           "kinds": kinds, "nodes": nodes}))
 
 
+@of_plans
 def test_the_fastest_node_is_looked_at():
     """Wherever it stands: no plan is slower than data parallelism on it alone."""
     zoo("gpt2", "--batch", "30", "--set", "layers=2", "--set", "sequence=128", "-o", "net.json")
@@ -483,6 +486,7 @@ def test_the_fastest_node_is_looked_at():
     assert plan["predicted_us"] <= one["predicted_us"], (plan["predicted_us"], one["predicted_us"])
 
 
+@of_plans
 def test_branches_are_tried_on_the_fastest_node():
     """Wherever it stands: a search finds what it finds on that node alone."""
     zoo("branchnet", "--batch", "48", "-o", "net.json")
@@ -495,6 +499,7 @@ def test_branches_are_tried_on_the_fastest_node():
     assert found[1] <= found[0], found
 
 
+@of_plans
 def test_updates_cut_within_nodes_are_looked_at():
     """Where memory is plenty, too: over a network of 25 Gbit/s they are the fastest that is easily said."""
     zoo("rnnlm", "--batch", "1024", "-o", "lm.json")
@@ -512,6 +517,7 @@ def test_updates_cut_within_nodes_are_looked_at():
         assert json.loads(read("plan.json"))["predicted_us"] <= hybrid, starts
 
 
+@of_plans
 def test_starts_on_fewer_devices():
     """A batch that is mostly launches and messages: one of three nodes is faster than all, if its devices share
     products, and a search that has time for few proposals begins there."""
@@ -543,6 +549,7 @@ def write_a100(path, nodes, devices, inside, network):
                             "nodes": [node] * nodes}))
 
 
+@of_plans
 def test_starts_on_two_nodes():
     """Over a slow network a sum among two nodes costs less than among four, and one node alone computes too long."""
     zoo("gpt2", "--batch", "256", "--set", "dtype=bfloat16", "-o", "slow.json")
@@ -573,6 +580,7 @@ def test_pipelines_of_any_divisor():
     assert json.loads(read("plan.json"))["predicted_us"] <= steps[3], steps
 
 
+@of_plans
 def test_grid_of_twelve():
     """Of 12 devices only a third share a batch of 64: strategies by hand begin with three stages or more."""
     zoo("moe", "--batch", "64", "--set", "layers=3", "--set", "dtype=bfloat16", "--set", "sequence=512", "-o", "moe.json")
@@ -585,6 +593,7 @@ def test_grid_of_twelve():
     assert json.loads(read("plan.json"))["predicted_us"] <= by_hand, by_hand
 
 
+@of_plans
 def test_what_is_found_can_be_written():
     """Memory is so tight that parameters are gathered again, those too that a search would leave where they are read:
     no file says that, and what it does say does not fit, so that the search had nothing in the end."""
@@ -598,6 +607,7 @@ def test_what_is_found_can_be_written():
         assert json.loads(read("plan.json"))["predicted_us"] <= by_hand, (seed, by_hand)
 
 
+@of_plans
 def test_elimination_is_seen_at_its_best():
     """Its buckets are tuned, as those of other starts are: else another one is taken for better."""
     zoo("alexnet", "--batch", "128", "--set", "image=96", "-o", "a.json")
@@ -628,6 +638,7 @@ def test_top():
     refuse(2, "--top", "alexnet.json", *BASE, "--proposals", "9", "--top", "17", "-o", "x.json")
 
 
+@of_plans
 def test_best_by_hand():
     """A search is no worse than the best of the grid, which --simulate finds, names and writes, also one that has no
     time for all of the grid."""
@@ -707,9 +718,8 @@ def test_a_reader_that_leaves():
 
 def test_more_tasks_than_memory_are_refused():
     """In a sentence, before they are made."""
-    with open(FFSEARCH, "rb") as f:
-        if b"__asan_init" in f.read():
-            return  # sanitizers take more address space than any limit
+    if SANITIZED:
+        return  # sanitizers take more address space than any limit
     zoo("gpt2", "--batch", "32768", "--set", "layers=2", "-o", "lots.json")
     limit = 350 << 20
     p = subprocess.run([FFSEARCH, "lots.json", "--machine", "a100x256", "--costs", "peak", "--simulate",

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from searched import BASE, SHARE, conforms, main, read, refuse, run, write, write_costs, zoo
+from searched import BASE, SHARE, conforms, main, of_plans, read, refuse, run, write, write_costs, zoo
 
 
 def test_phases_are_searched():
@@ -40,6 +40,7 @@ def test_phases_are_searched():
                "-o", "x.json", "--init", *start)
 
 
+@of_plans
 def test_tables_begin_a_search():
     """Tables that fit no device: a search is no worse, however short, than the best number of columns, any seed."""
     zoo("dlrm_terabyte", "--batch", "16384", "-o", "tables.json")
@@ -73,6 +74,7 @@ def test_tables_begin_a_search():
     run("alexnet.json", *BASE, "--proposals", "1", "--init", "tables", "-o", "plan.json")
 
 
+@of_plans
 def test_zero_1_costs_what_data_parallelism_does():
     """The same bytes, in as many messages, and updates as many times shorter as there are devices."""
     zoo("gpt2", "--batch", "64", "--set", "layers=4", "--set", "dtype=bfloat16", "-o", "gpt.json")
@@ -88,6 +90,7 @@ def test_zero_1_costs_what_data_parallelism_does():
         conforms("r.json", "search-report")
 
 
+@of_plans
 def test_zero_3_costs_one_half_more():
     """Weights are gathered twice, in as few messages; and no device has more of them than a few buckets."""
     zoo("gpt2", "--batch", "64", "--set", "layers=8", "--set", "width=512", "--set", "heads=8", "--set", "sequence=128",
@@ -107,6 +110,7 @@ def test_zero_3_costs_one_half_more():
     assert max(three["memory_bytes"]) < max(one["memory_bytes"]) < max(data["memory_bytes"])
 
 
+@of_plans
 def test_no_plain_start_is_better():
     """However short the search: each is looked at with buckets of its own before any is walked."""
     zoo("gpt2", "--batch", "64", "--set", "layers=2", "--set", "dtype=bfloat16", "-o", "gpt.json")
@@ -141,6 +145,7 @@ def test_buckets_are_tuned():
     assert preset["data_parallel_us"] == tuned["predicted_us"]
 
 
+@of_plans
 def test_sizes_of_buckets_that_are_no_better_do_not_end_the_tuning():
     """On 256 devices buckets of 50 MiB are no better than of 25, of 200 they are; of zero-1 on 64 neither of 100 nor
     200 than of 50, of 400 they are."""
