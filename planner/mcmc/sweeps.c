@@ -80,12 +80,23 @@ static int take_share(struct ff_chain *c, uint32_t i, bool *found, bool *kept, s
 	return ff_chain_try(c, SHARES_BEHIND, kept, err);
 }
 
-/* Changes of all operators at once: how many devices they lead to, and what they take. */
+/* Changes of all operators at once: on how many devices most operators are then and on how many
+ * what has most parameters, and what they take. */
 struct shares {
-	uint32_t n, parts[MOST_SHARES];
-	double us[MOST_SHARES];               /* INFINITY: it is too slow, or was swept from */
-	uint32_t n_swept[FF_MAX_DEVICES + 1]; /* by devices */
+	uint32_t n, parts[MOST_SHARES], heavy[MOST_SHARES];
+	double us[MOST_SHARES]; /* INFINITY: it is too slow, or was swept from */
+	bool swept[MOST_SHARES];
 };
+
+static uint32_t heavy_parts(const struct ff_chain *c)
+{
+	const struct ff_proposer *p = &c->frame->proposer;
+	uint32_t most = 0;
+
+	for (uint32_t i = 1; i < p->n_readers; i++)
+		most = p->reader_bytes[i] > p->reader_bytes[most] ? i : most;
+	return p->n_readers ? c->current.config[p->reader[most]].n_parts : 0;
+}
 
 static int look_at_shares(struct ff_chain *c, struct shares *ret, struct ff_error *err)
 {
@@ -102,23 +113,35 @@ static int look_at_shares(struct ff_chain *c, struct shares *ret, struct ff_erro
 			return code;
 		ret->us[i] = kept ? c->at.step_us : INFINITY;
 		ret->parts[i] = ff_proposer_usual_parts(&c->frame->proposer, &c->current);
+		ret->heavy[i] = heavy_parts(c);
 		ret->n = i + 1;
 	}
 	return code;
 }
 
+/* How many sweeps there were from such devices. */
+static uint32_t count_swept(const struct shares *s, uint32_t i)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < s->n; k++)
+		n += s->swept[k] && s->parts[k] == s->parts[i] && s->heavy[k] == s->heavy[i];
+	return n;
+}
+
 /* The fastest, on devices from which there were the fewest sweeps; `s->n`: there is none left. */
 static uint32_t next_share(const struct shares *s)
 {
-	uint32_t best = s->n;
+	uint32_t best = s->n, least = UINT32_MAX;
 
 	for (uint32_t i = 0; i < s->n; i++) {
-		uint32_t swept = s->n_swept[s->parts[i]];
-		uint32_t least = best < s->n ? s->n_swept[s->parts[best]] : UINT32_MAX;
+		uint32_t swept = count_swept(s, i);
 
 		if (isfinite(s->us[i]) &&
-				(swept < least || (swept == least && s->us[i] < s->us[best])))
+				(swept < least || (swept == least && s->us[i] < s->us[best]))) {
 			best = i;
+			least = swept;
+		}
 	}
 	return best;
 }
@@ -139,7 +162,7 @@ static int sweep_shares(struct ff_chain *c, struct ff_error *err)
 
 		if (i == shares.n)
 			break;
-		shares.n_swept[shares.parts[i]]++;
+		shares.swept[i] = true;
 		shares.us[i] = INFINITY;
 		code = ff_chain_return(c, err);
 		if (code == FF_OK)

@@ -3,6 +3,7 @@
 
 #include "degrees.h"
 #include "extras.h"
+#include "heavy.h"
 #include "space/carry_config.h"
 
 /* Where those are that had a share of the devices. */
@@ -81,5 +82,5 @@ bool ff_proposer_at_once(struct ff_proposer *p, uint32_t i)
 	i -= updates;
 	if (i < widths)
 		change_all(p, (enum width)(i % WIDTHS), p->space->divisor[1 + i / WIDTHS]);
-	return i < widths;
+	return i < widths || ff_proposer_shrink(p, i - widths);
 }

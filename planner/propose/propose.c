@@ -9,6 +9,7 @@
 #include "degrees.h"
 #include "extras.h"
 #include "ff/node_class.h"
+#include "heavy.h"
 #include "layers.h"
 #include "space/limits.h"
 
@@ -62,6 +63,8 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 		code = ff_proposer_find_readers(&p, a, err);
 	if (code == FF_OK)
 		code = ff_proposer_find_chains(&p, a, err);
+	if (code == FF_OK)
+		code = ff_proposer_find_heavy(&p, a, err);
 	if (code == FF_OK)
 		*ret = p;
 	return code;

@@ -1,0 +1,85 @@
+/* Short searches whose seeds come to the same.  SPDX-License-Identifier: Apache-2.0 */
+#include "../check_main.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "ff/bucketing.h"
+#include "ff/zoo.h"
+#include "fixture.h"
+
+#define SEEDS 3
+
+static struct ff_arena arena;
+
+static void setup(void)
+{
+	ff_arena_init(&arena);
+}
+
+static void teardown(void)
+{
+	ff_arena_finish(&arena);
+}
+
+/* The steps of some seeds; *least and *most of them. */
+static void search(const char *net, uint64_t batch, const struct fixture_machine *on,
+		uint64_t proposals, double *least, double *most)
+{
+	struct ff_machine m = fixture_machine(on, &arena);
+	struct ff_search_result found;
+	struct ff_error err = {0};
+	struct ff_pricer *pricer;
+	struct ff_evaluator *e;
+	struct ff_space *space;
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build(net, batch, NULL, 0, &arena, &g, &err));
+	CHECK_OK(ff_pricer_create(&g, &m, FF_ESTIMATE_PEAK, NULL, NULL, net, &pricer, &err));
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	ff_space_allow(space, FF_SPACE_ALL);
+	*least = INFINITY;
+	*most = 0;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct ff_search_options opt = {.seed = seed,
+				.proposals = proposals,
+				.pricer = pricer,
+				.bucket_bytes = ff_bucket_bytes(&g, &m)};
+
+		CHECK_OK(ff_evaluator_create(&g, &m, pricer, 0, opt.bucket_bytes, &e, &err));
+		CHECK_OK(ff_search_mcmc(space, e, &g, &m, &opt, &arena, &found, &err));
+		*least = fmin(*least, found.evaluation.step_us);
+		*most = fmax(*most, found.evaluation.step_us);
+		ff_evaluator_destroy(e);
+	}
+	ff_space_destroy(space);
+	ff_pricer_destroy(pricer);
+}
+
+/* Over a slow network fully connected layers are on one node, convolutions on all. */
+START_TEST(test_heavy_layers)
+{
+	static const struct fixture_machine slow = {2, 3, true, (int64_t)1 << 36, 50e3, 2.5e3};
+	double least, most;
+
+	search("alexnet", 500, &slow, 30000, &least, &most);
+	ck_assert_double_lt(most, 1.02 * least);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("seeds");
+	TCase *c = tcase_create("seeds");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, test_heavy_layers);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
