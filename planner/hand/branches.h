@@ -9,6 +9,7 @@
  * one group to another stays in a node. */
 struct ff_branches {
 	uint32_t first, devices, groups;
+	bool together; /* what nothing runs beside may be on all of them */
 };
 
 /* Every operator by sample on one of the groups.  Operators are placed one after another where they

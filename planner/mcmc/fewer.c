@@ -279,10 +279,12 @@ static int look_at_branches_on(struct ff_chain *c, uint32_t first, uint32_t n, u
 	double most_us = INFINITY;
 	int code = FF_OK;
 
-	for (uint32_t k = 1; k <= MOST_GROUPS && code == FF_OK && !ff_chain_in_hurry(c); k++)
-		if (n % k == 0 && node % k == 0)
-			code = look_at_groups(
-					c, &(struct ff_branches){first, n, k}, &most_us, a, err);
+	for (uint32_t i = 0; i < 2 * MOST_GROUPS && code == FF_OK && !ff_chain_in_hurry(c); i++) {
+		struct ff_branches on = {first, n, 1 + i / 2, i % 2};
+
+		if (n % on.groups == 0 && node % on.groups == 0 && i != 1)
+			code = look_at_groups(c, &on, &most_us, a, err);
+	}
 	return code;
 }
 

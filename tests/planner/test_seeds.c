@@ -23,10 +23,9 @@ static void teardown(void)
 }
 
 /* The steps of some seeds; *least and *most of them. */
-static void search(const char *net, uint64_t batch, const struct fixture_machine *on,
-		uint64_t proposals, double *least, double *most)
+static void search(const char *net, uint64_t batch, const struct ff_machine *m, uint64_t proposals,
+		double *least, double *most)
 {
-	struct ff_machine m = fixture_machine(on, &arena);
 	struct ff_search_result found;
 	struct ff_error err = {0};
 	struct ff_pricer *pricer;
@@ -35,8 +34,8 @@ static void search(const char *net, uint64_t batch, const struct fixture_machine
 	struct ff_graph g;
 
 	CHECK_OK(ff_zoo_build(net, batch, NULL, 0, &arena, &g, &err));
-	CHECK_OK(ff_pricer_create(&g, &m, FF_ESTIMATE_PEAK, NULL, NULL, net, &pricer, &err));
-	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	CHECK_OK(ff_pricer_create(&g, m, FF_ESTIMATE_MODEL, NULL, NULL, net, &pricer, &err));
+	CHECK_OK(ff_space_create(&g, m, &space, &err));
 	ff_space_allow(space, FF_SPACE_ALL);
 	*least = INFINITY;
 	*most = 0;
@@ -44,10 +43,10 @@ static void search(const char *net, uint64_t batch, const struct fixture_machine
 		struct ff_search_options opt = {.seed = seed,
 				.proposals = proposals,
 				.pricer = pricer,
-				.bucket_bytes = ff_bucket_bytes(&g, &m)};
+				.bucket_bytes = ff_bucket_bytes(&g, m)};
 
-		CHECK_OK(ff_evaluator_create(&g, &m, pricer, 0, opt.bucket_bytes, &e, &err));
-		CHECK_OK(ff_search_mcmc(space, e, &g, &m, &opt, &arena, &found, &err));
+		CHECK_OK(ff_evaluator_create(&g, m, pricer, 0, opt.bucket_bytes, &e, &err));
+		CHECK_OK(ff_search_mcmc(space, e, &g, m, &opt, &arena, &found, &err));
 		*least = fmin(*least, found.evaluation.step_us);
 		*most = fmax(*most, found.evaluation.step_us);
 		ff_evaluator_destroy(e);
@@ -60,9 +59,23 @@ static void search(const char *net, uint64_t batch, const struct fixture_machine
 START_TEST(test_heavy_layers)
 {
 	static const struct fixture_machine slow = {2, 3, true, (int64_t)1 << 36, 50e3, 2.5e3};
+	struct ff_machine m = fixture_machine(&slow, &arena);
 	double least, most;
 
-	search("alexnet", 500, &slow, 30000, &least, &most);
+	search("alexnet", 500, &m, 30000, &least, &most);
+	ck_assert_double_lt(most, 1.02 * least);
+}
+END_TEST
+
+/* A small batch: branches side by side on halves of the devices, what comes before them on all. */
+START_TEST(test_trunk_and_branches)
+{
+	struct ff_error err = {0};
+	struct ff_machine m;
+	double least, most;
+
+	CHECK_OK(ff_machine_load("dgx-h100", &arena, &m, &err));
+	search("googlenet", 48, &m, 2000, &least, &most);
 	ck_assert_double_lt(most, 1.02 * least);
 }
 END_TEST
@@ -75,6 +88,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_heavy_layers);
+	tcase_add_test(c, test_trunk_and_branches);
 	suite_add_tcase(s, c);
 	return s;
 }
