@@ -188,18 +188,21 @@ static int predict_data_parallel(struct ff_job *j, const struct ff_strategy *s,
 	return code;
 }
 
-/* A look for data parallelism that fits, which began at `from_s`. */
+/* A look for data parallelism that fits, which began at `from_s`, and from `fits_s` on has one. */
 struct look {
 	struct ff_job *job;
-	double from_s;
+	double from_s, fits_s;
 };
 
-/* It may take as long as the prediction before it did, as there is little else to go on from. */
+/* It may take as long as the prediction before it did, as there is little else to go on from; and
+ * once as long as the first that fits, whose layout may have taken all of the time: most that are
+ * tried behind it are not laid out. */
 static bool baseline_ends(void *ctx, double part)
 {
 	const struct look *l = ctx;
 	struct ff_job *j = l->job;
-	double least_s = fmin(l->from_s + j->predict_s, j->from + BASELINE_MOST * j->opt.seconds);
+	double least_s = fmin(l->from_s + fmax(j->predict_s, 2 * (l->fits_s - l->from_s)),
+			j->from + BASELINE_MOST * j->opt.seconds);
 	double end_s = j->from + BASELINE_SHARE * j->opt.seconds;
 
 	end_s = fmax(end_s, least_s);
@@ -209,15 +212,17 @@ static bool baseline_ends(void *ctx, double part)
 
 static void baseline_begins(void *ctx)
 {
-	const struct look *l = ctx;
+	struct look *l = ctx;
 
-	l->job->baseline_s = ff_job_now_s() - l->job->from;
+	l->fits_s = ff_job_now_s();
+	l->job->baseline_s = l->fits_s - l->job->from;
 }
 
 /* What data parallelism comes to where it does not fit, if anything of that does. */
 static int find_sharded(struct ff_job *j, struct ff_error *err)
 {
-	struct look look = {j, ff_job_now_s()};
+	double now_s = ff_job_now_s();
+	struct look look = {j, now_s, now_s};
 	const struct ff_grid grid = {.evaluator = j->tools.evaluator,
 			.space = j->tools.space,
 			.graph = &j->in.graph,
