@@ -29,6 +29,8 @@ struct ff_framework {
 	bool causal;    /* what lies between is one kernel, which does not read masked scores */
 	bool copies;    /* what attention's products read and make is brought in order for them */
 	bool sums;      /* a gradient of a bias is a kernel of its own */
+	bool biases;    /* a bias is added to what a convolution made by a kernel of its own */
+	bool taps;      /* groups of one channel: gradients of filters read images for each tap */
 	bool hands_on;  /* of a sum of equal shapes, each gradient is the sum's, not a copy */
 	bool adds;      /* products add gradients of weights to those of earlier micro-batches */
 	bool beside;    /* gathers and scatters inside a node go chunk by chunk beside products */

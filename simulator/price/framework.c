@@ -88,6 +88,28 @@ static uint32_t sums(const struct ff_work *w, struct ff_kernel_shape *ret)
 	return 1;
 }
 
+/* What a convolution has made is read and written once more, unless what reads it adds the bias. */
+static uint32_t biases(
+		const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	if (w->pass == FF_BACKWARD || w->node->n_in <= w->node->n_data + 1 ||
+			f->fuses[ff_work_type(w) != FF_F32])
+		return 0;
+	ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
+			.type = ff_work_type(w),
+			.bytes = 2 * (double)(ff_region_volume(&w->out[0]) *
+						     ff_dtype_bytes(ff_work_type(w)))};
+	return 1;
+}
+
+/* Both images of a filter whose groups have a channel each are read once for each tap. */
+static void tap(const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *k)
+{
+	if (f->taps && w->node->op == FF_OP_CONV2D && k->class == FF_KERNEL_POOL &&
+			k->pass == FF_CONV_FILTER)
+		k->bytes *= k->taps;
+}
+
 /* Parameters that are multiplied by, and their gradients, between float32 and 16 bits. */
 static uint32_t casts(const struct ff_work *w, struct ff_kernel_shape *ret)
 {
@@ -365,8 +387,11 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 		n += f->sums ? sums(w, ret + n) : 0;
 		n += f->casts ? casts(w, ret + n) : 0;
 	}
+	if (n_own > 0 && own[0].class == FF_KERNEL_CONVOLUTION && f->biases)
+		n += biases(f, w, ret + n);
 	for (uint32_t i = 0; i < n; i++) {
 		pad(f, w, &ret[i]);
+		tap(f, w, &ret[i]);
 		widen(f, w, &ret[i]);
 		lay_out(f, w, &ret[i]);
 	}

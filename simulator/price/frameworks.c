@@ -18,11 +18,13 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
 /* clang-format off */
 #define PYTORCH                                                                                    \
 	.hosts.operator_us = 59, .hosts.calls = true, .products = true, .copies = true,            \
-	.sums = true, .hands_on = true, .gelus = true, .tf32_convolutions = true,                  \
+	.sums = true, .biases = true, .taps = true, .hands_on = true, .gelus = true,               \
+	.tf32_convolutions = true,                                                                 \
 	.passes = 4, .written.rms_norm = {36, 80}, .written.rope = {20, 20}
 #define EXAMPLES                                                                                   \
 	.hosts.operator_us = 59, .hosts.calls = true, .times = 1.13, .products = true,             \
-	.copies = true, .sums = true, .hands_on = true, .interacts = true, .pads = true,           \
+	.copies = true, .sums = true, .biases = true, .hands_on = true, .interacts = true,         \
+	.pads = true,                                                                              \
 	.tf32_convolutions = true, .tf32_products = true, .casts = true, .gradient_passes = 5,     \
 	.passes = 4
 /* clang-format on */
@@ -49,12 +51,18 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
  * squares, takes the mean, multiplies by the root, casts back and multiplies by the weight, and a
  * rotation casts, multiplies complex numbers and casts back (meta-llama/llama @ 8fac8be,
  * llama/model.py: RMSNorm, apply_rotary_emb).
+ * It adds a convolution's bias by a call of its own (cudnn_convolution_add_bias_,
+ * aten/src/ATen/native/cudnn/Conv.cpp), as TensorFlow does (BiasAdd); XLA fuses that.  Of groups of
+ * one channel a block of threads sums up one tap of a filter's gradient
+ * (conv_depthwise2d_grad_weight_kernel, aten/src/ATen/native/cuda/DepthwiseConv2d.cu).
  * OneFlow runs a graph that was compiled before, whose loss is one operator
  * (sparse_softmax_cross_entropy, Oneflow-Inc/libai, libai/layers/cross_entropy.py); else its layers
  * are fused as Megatron-LM's.  It, too, recomputes all of a block (Oneflow-Inc/oneflow @ 03b7b8a,
- * oneflow/core/job_rewriter/checkpointing_pass.cpp).  Flash-attention's code fuses the loss, norms
- * with sums and what is dropped, and biases' gradients with products (Dao-AILab/flash-attention @
- * 0b037c2, training/README.md); its kernel of attention is of Ampere's instructions, as Triton's.
+ * oneflow/core/job_rewriter/checkpointing_pass.cpp); its batch norms of 16 bits add and cut
+ * off (fuse_bn_add_relu, Oneflow-Inc/OneFlow-Benchmark, Classification/cnns).  Flash-attention's
+ * code fuses the loss, norms with sums and what is dropped, and biases' gradients with products
+ * (Dao-AILab/flash-attention @ 0b037c2, training/README.md); its kernel of attention is of Ampere's
+ * instructions, as Triton's.
  */
 static const struct ff_framework rows[] = {
 		{.name = "pytorch",
@@ -77,6 +85,7 @@ static const struct ff_framework rows[] = {
 				.products = true,
 				.copies = true,
 				.sums = true,
+				.biases = true,
 				.hands_on = true,
 				.blocks = true,
 				.channels_first = {true, true},
@@ -123,7 +132,8 @@ static const struct ff_framework rows[] = {
 				.causal = true,
 				.sums = true,
 				.hands_on = true,
-				.drops = true},
+				.drops = true,
+				.fuses = {false, true}},
 		{.name = "flash-attention",
 				.summary = "its training code",
 				.hosts.operator_us = 59, /* as it is eager PyTorch */

@@ -1,6 +1,7 @@
 /* Prices by measured rates, of copies, loads and codecs, against hand numbers; and of rows that
  * libraries read fast or not.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/framework.h"
+#include "ff/graph_file.h"
 #include "ff/zoo.h"
 
 #include "priced.h"
@@ -276,6 +277,59 @@ START_TEST(examples_pad_what_layers_read)
 }
 END_TEST
 
+/* Bytes of the kernels of a pass of a convolution of 3 x 3 taps, eight images of 16 channels, in
+ * float32, beside those of the first `but`. */
+static double bytes_beside(const char *framework, int groups, enum ff_pass pass, uint32_t but)
+{
+	struct ff_kernel_shape s[FF_FRAMEWORK_KERNELS];
+	struct ff_framework f;
+	struct ff_error err;
+	struct ff_arena a;
+	struct ff_graph g;
+	struct ff_work work;
+	char text[600];
+	double bytes = 0;
+
+	snprintf(text, sizeof(text),
+			"{\"format\": \"ffsoap-graph\", \"version\": 2, \"name\": \"g\", "
+			"\"nodes\": "
+			"[{\"name\": \"x\", \"op\": \"input\", \"shape\": [8, 16, 10, 10]}, "
+			"{\"name\": \"t\", \"op\": \"input\", \"shape\": [8, 16, 10, 10]}, "
+			"{\"name\": \"y\", \"op\": \"conv2d\", \"in\": [\"x\"], \"kernel\": 3, "
+			"\"pad\": 1, "
+			"\"out_channels\": 16, \"groups\": %d}, "
+			"{\"name\": \"loss\", \"op\": \"mse\", \"in\": [\"y\", \"t\"]}]}",
+			groups);
+	ff_arena_init(&a);
+	ck_assert_msg(ff_graph_parse("g.json", text, strlen(text), &a, &g, &err) == FF_OK, "%s",
+			err.text);
+	ck_assert_int_eq(ff_framework_find(framework, &f, &err), FF_OK);
+	work = part_of(&g, "y", 1, 0, pass);
+	for (uint32_t i = but, n = ff_framework_kernels(&f, &work, s); i < n; i++)
+		bytes += s[i].bytes;
+	ff_arena_finish(&a);
+	return bytes;
+}
+
+/* Nobody asks for the gradient of an input. */
+START_TEST(convolutions_of_frameworks)
+{
+	const double image = 4. * 8 * 16 * 10 * 10, filter = 4. * 16 * 9;
+
+	ck_assert_double_eq(bytes_beside("pytorch", 1, FF_FORWARD, 1), 2 * image);
+	ck_assert_double_eq(bytes_beside("examples-xla", 1, FF_FORWARD, 1), 0);
+	ck_assert_double_eq(bytes_beside("pytorch", 1, FF_BACKWARD, 0) -
+					    bytes_beside("pytorch", 1, FF_BACKWARD, 1),
+			2 * image + filter * 16);
+	ck_assert_double_eq(bytes_beside("pytorch", 16, FF_BACKWARD, 0) -
+					    bytes_beside("pytorch", 16, FF_BACKWARD, 1),
+			9 * (2 * image + filter));
+	ck_assert_double_eq(bytes_beside("oneflow", 16, FF_BACKWARD, 0) -
+					    bytes_beside("oneflow", 16, FF_BACKWARD, 1),
+			2 * image + filter);
+}
+END_TEST
+
 /* The largest of n numbers that are normal, as tables of order statistics have it (Harter, 1961).
  */
 START_TEST(steps_wait_for_the_slowest_device)
@@ -327,6 +381,7 @@ static Suite *suite(void)
 	tcase_add_test(t, short_runs_take_longer);
 	tcase_add_test(t, uneven_words_are_slow_where_they_are_rows);
 	tcase_add_test(t, examples_pad_what_layers_read);
+	tcase_add_test(t, convolutions_of_frameworks);
 	tcase_add_test(t, steps_wait_for_the_slowest_device);
 	tcase_add_test(t, kernels_of_frameworks_wait_for_the_slowest_device);
 	suite_add_tcase(s, t);
