@@ -158,47 +158,77 @@ static uint32_t first_device(const struct ff_node *n, const struct ff_config *c)
 	return least;
 }
 
-/* The stage that most operators of block `b` are in. */
-static uint16_t main_stage(const struct regular *r, uint32_t b)
+struct stage {
+	uint32_t base; /* the first device of its operators */
+	uint32_t n;    /* of a block's operators */
+};
+
+/* The stage that most of a block's operators are in, of several the first: `head`, then `next`. */
+static uint16_t main_stage(
+		const struct regular *r, uint32_t head, const uint32_t *next, struct stage *stages)
 {
+	const uint16_t *stage = r->kept.stage;
 	uint32_t most = 0;
-	uint16_t stage = 0;
+	uint16_t ret = 0;
 
-	for (uint32_t i = 0; i < r->g->n_nodes; i++) {
-		uint32_t n = 0;
-
-		if (!ff_node_needs_config(r->g, i) || r->repeats.block[i] != b)
+	for (uint32_t i = head; i != FF_NONE; i = next[i])
+		stages[stage[i]].n++;
+	for (uint32_t i = head; i != FF_NONE; i = next[i]) {
+		if (stages[stage[i]].n <= most)
 			continue;
-		for (uint32_t k = 0; k < r->g->n_nodes; k++)
-			n += ff_node_needs_config(r->g, k) && r->repeats.block[k] == b &&
-			     r->kept.stage[k] == r->kept.stage[i];
-		if (n > most) {
-			most = n;
-			stage = r->kept.stage[i];
-		}
+		most = stages[stage[i]].n;
+		ret = stage[i];
 	}
-	return stage;
+	for (uint32_t i = head; i != FF_NONE; i = next[i])
+		stages[stage[i]].n = 0;
+	return ret;
+}
+
+/* Begins the stages, and by block the list of its operators: `head`, then `next`. */
+static int open_places(struct regular *r, uint32_t *head, uint32_t *next, struct stage **stages)
+{
+	const struct ff_graph *g = r->g;
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		n = r->kept.stage[i] >= n ? r->kept.stage[i] + 1U : n;
+	*stages = ff_arena_array(r->a, n, sizeof(**stages));
+	if (!*stages)
+		return FF_E_NOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		(*stages)[i].base = UINT32_MAX;
+	for (uint32_t b = 0; b < r->repeats.n_blocks; b++)
+		head[b] = FF_NONE;
+	for (uint32_t i = g->n_nodes; i-- > 0;) {
+		struct stage *in = *stages + r->kept.stage[i];
+		uint32_t first, b = r->repeats.block[i];
+
+		if (!ff_node_needs_config(g, i))
+			continue;
+		first = first_device(&g->nodes[i], &r->kept.config[i]);
+		in->base = first < in->base ? first : in->base;
+		if (!r->repeats.n_blocks || b == FF_NONE)
+			continue;
+		next[i] = head[b];
+		head[b] = i;
+	}
+	return FF_OK;
 }
 
 static int find_places(struct regular *r, struct ff_error *err)
 {
 	uint32_t n = r->repeats.n_blocks + 1;
-	uint32_t *first = ff_arena_array(r->a, r->g->n_nodes, sizeof(*first));
+	uint32_t *head = ff_arena_array(r->a, n, sizeof(*head));
+	uint32_t *next = ff_arena_array(r->a, r->g->n_nodes, sizeof(*next));
+	struct stage *stages;
 
 	r->stage = ff_arena_array(r->a, n, sizeof(*r->stage));
 	r->base = ff_arena_array(r->a, n, sizeof(*r->base));
-	if (!r->stage || !r->base || !first)
+	if (!r->stage || !r->base || !head || !next || open_places(r, head, next, &stages) < 0)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < r->g->n_nodes; i++)
-		if (ff_node_needs_config(r->g, i))
-			first[i] = first_device(&r->g->nodes[i], &r->kept.config[i]);
 	for (uint32_t b = 0; b < r->repeats.n_blocks; b++) {
-		r->stage[b] = main_stage(r, b);
-		r->base[b] = UINT32_MAX;
-		for (uint32_t i = 0; i < r->g->n_nodes; i++)
-			if (ff_node_needs_config(r->g, i) && r->kept.stage[i] == r->stage[b] &&
-					first[i] < r->base[b])
-				r->base[b] = first[i];
+		r->stage[b] = main_stage(r, head[b], next, stages);
+		r->base[b] = stages[r->stage[b]].base;
 	}
 	return FF_OK;
 }
@@ -303,10 +333,10 @@ static uint32_t find_models(const struct regular *r, const struct group *x, uint
 		uint32_t same = 0, at;
 		bool first = true;
 
-		for (uint32_t k = 0; k < n; k++) {
+		for (uint32_t k = 0; k < n && first; k++) {
 			bool alike = x ? is_like(r, x, k, i, &r->kept) : blocks_alike(r, k, i);
 
-			first = first && (k >= i || !alike);
+			first = k >= i || !alike;
 			same += alike;
 		}
 		if (!first || (found == MOST_MODELS && same <= many[MOST_MODELS - 1]))

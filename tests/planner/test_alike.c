@@ -1,6 +1,9 @@
 /* Regular plans.  SPDX-License-Identifier: Apache-2.0 */
 #include "../../planner/hand/alike.h"
 
+#include <math.h>
+#include <time.h>
+
 #include "../../planner/propose/extras.h"
 #include "../check_main.h"
 #include "ff/zoo.h"
@@ -216,6 +219,37 @@ START_TEST(test_what_it_may_cost)
 }
 END_TEST
 
+/* Processor time to count what is unlike in so many equal layers, the least of three times. */
+static double count_s(const char *layers)
+{
+	const char *const sets[] = {layers, "hidden=8"};
+	struct ff_error err = {0};
+	double best = INFINITY;
+
+	for (int i = 0; i < 3; i++) {
+		struct lab l;
+		clock_t start;
+		double s;
+
+		ff_arena_init(&arena);
+		CHECK_OK(ff_zoo_build("mlp", 8, sets, 2, &arena, &l.g, &err));
+		CHECK_OK(ff_strategy_single(&l.g, 0, &arena, &l.s, &err));
+		start = clock();
+		ck_assert_uint_eq(count(&l), 0);
+		s = (double)(clock() - start) / CLOCKS_PER_SEC;
+		best = s < best ? s : best;
+		ff_arena_finish(&arena);
+	}
+	return best;
+}
+
+/* Four times as many layers take about four times as long, not 16 times. */
+START_TEST(test_many_layers)
+{
+	ck_assert_double_lt(count_s("layers=1000"), 9 * count_s("layers=250"));
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("alike");
@@ -226,6 +260,7 @@ static Suite *suite(void)
 	tcase_add_test(t, test_the_better_way);
 	tcase_add_test(t, test_what_serves_nothing);
 	tcase_add_test(t, test_what_it_may_cost);
+	tcase_add_test(t, test_many_layers);
 	suite_add_tcase(s, t);
 	return s;
 }
