@@ -18,8 +18,8 @@ with open(FFSEARCH, "rb") as program:
 
 
 def of_plans(test):
-    """A test of how good plans are, which tells sanitizers nothing that others do not: left out for them."""
-    test.left_out = SANITIZED
+    """A test of how good plans are: left out with sanitizers, to which others tell as much, and of ./run test."""
+    test.left_out = SANITIZED or SHARE > 1
     return test
 
 
