@@ -4,7 +4,7 @@
 
 #include "ff/program_phases.h"
 
-bool ff_adding_may(const struct ff_trial *e, uint32_t node, uint32_t micro)
+static bool may_add(const struct ff_trial *e, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 
@@ -33,13 +33,24 @@ static bool find_added(
 	return any;
 }
 
-int ff_adding_price(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
+/* It is the same of all micro-batches but the first, and in all of a pass. */
+int ff_adding_find(struct ff_trial *e, const struct ff_step *s, const struct ff_memo_adding **ret,
+		struct ff_error *err)
 {
+	struct ff_timed_adding *known = &e->times.node[s->phase][s->id].adding[s->micro > 0];
 	struct ff_memo_inputs added;
 
-	if (!ff_adding_may(e, s->id, s->micro) || !find_added(e, s, &added))
+	if (known->pass == e->times.pass) {
+		*ret = known->of;
 		return FF_OK;
-	e->times.us = ff_memo_adding(e->memo, e->placed.node[s->id],
-			ff_node_grads(&e->order.program, s->phase, s->id), &added);
-	return e->times.us ? FF_OK : ff_fail_memory(err);
+	}
+	*ret = NULL;
+	if (may_add(e, s->id, s->micro) && find_added(e, s, &added)) {
+		*ret = ff_memo_adding(e->memo, e->placed.node[s->id],
+				ff_node_grads(&e->order.program, s->phase, s->id), &added);
+		if (!*ret)
+			return ff_fail_memory(err);
+	}
+	*known = (struct ff_timed_adding){e->times.pass, *ret};
+	return FF_OK;
 }

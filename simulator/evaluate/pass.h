@@ -8,6 +8,7 @@
 #include "ff/program.h"
 
 struct ff_trial;
+struct ff_memo_adding;
 struct ff_memo_move;
 struct ff_memo_bucket;
 
@@ -25,6 +26,12 @@ struct ff_timed_node {
 		double us;
 		uint32_t in;
 	} * stretched;
+	/* What its backward takes where it adds to gradients, of a first micro-batch and of others:
+	 * as this pass knows (adding.c); NULL: it adds to none. */
+	struct ff_timed_adding {
+		uint64_t pass;
+		const struct ff_memo_adding *of;
+	} adding[2];
 	const uint16_t *device;
 	uint32_t n, cap, cap_micro; /* parts, 0: not in place; room for so many times, and of
 				     * `stretched` */

@@ -91,7 +91,8 @@ void ff_swap_put_node(struct ff_trial *e, uint32_t node, struct ff_memo_node *ne
 		t->uniform = new->uniform[pass];
 		if (pass == FF_BACKWARD && e->order.program.halved[node]) {
 			t->us = new->rest->half_us[k == FF_PHASE_WEIGHTS];
-			t->uniform = false;
+			t->each_us = t->us[0];
+			t->uniform = new->rest->half_uniform[k == FF_PHASE_WEIGHTS];
 		}
 		t->plain = t->in_line && t->uniform && new->block->turns.n <= 1;
 	}

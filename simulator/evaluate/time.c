@@ -377,8 +377,13 @@ static int64_t run_anywhere(struct ff_trial *e, const struct ff_timed_node *t, c
 /* How long the parts of step `s` take: backward longer by the adding, if it adds to gradients. */
 static inline int price_parts(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
-	e->times.us = e->times.node[s->phase][s->id].us;
-	return ff_phase_pass(s->phase) == FF_BACKWARD ? ff_adding_price(e, s, err) : FF_OK;
+	const struct ff_memo_adding *adding = NULL;
+	int code = FF_OK;
+
+	if (ff_phase_pass(s->phase) == FF_BACKWARD)
+		code = ff_adding_find(e, s, &adding, err);
+	e->times.us = adding ? adding->us : e->times.node[s->phase][s->id].us;
+	return code;
 }
 
 static inline int sink_begin_compute(

@@ -39,6 +39,7 @@ struct ff_times {
 	double *each;        /* by device: scratch */
 	const double *us;    /* of the parts of what is computed */
 	uint32_t n_arrivals; /* of this pass: ff_order.arrival */
+	uint64_t pass;       /* its number */
 	struct ff_updates updates;
 	struct ff_stretches stretches;
 };

@@ -427,39 +427,62 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 }
 
 static int price_half(struct ff_memo *t, uint32_t node, const struct ff_memo_node *e,
-		enum ff_grads grads, double *us, struct ff_error *err)
+		enum ff_grads grads, uint32_t p, double *us, struct ff_error *err)
 {
-	const struct ff_config *c = &e->rest->config;
-	int code = FF_OK;
+	struct ff_region box;
+	struct ff_work w;
 
+	ff_config_box(&t->g->nodes[node], &e->rest->config, p, &box);
+	ff_work_fill(t->g, node, &box, FF_BACKWARD, &w);
+	ff_work_keep(&w, grads);
+	return ff_price_part(t->p, &w, node, e->n_parts, e->device[p], us, NULL, err);
+}
+
+/* Parts that cost alike are priced once, where devices are of one kind. */
+static int price_halves(struct ff_memo *t, uint32_t node, const struct ff_memo_node *e,
+		double *const us[2], struct ff_error *err)
+{
+	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
+	uint32_t cells = ff_config_cells(&e->rest->config);
+	uint16_t *like_in = ff_arena_array(&t->scratch, cells, sizeof(*like_in));
+	uint16_t *first = ff_arena_array(&t->scratch, cells, sizeof(*first));
+	int code = like_in && first ? FF_OK : ff_fail_memory(err);
+
+	if (code == FF_OK)
+		ff_config_alike(&t->g->nodes[node], &e->rest->config, like_in, first);
 	for (uint32_t p = 0; p < e->n_parts && code == FF_OK; p++) {
-		struct ff_region box;
-		struct ff_work w;
+		uint32_t like = p < cells ? first[p] : p - cells;
 
-		ff_config_box(&t->g->nodes[node], c, p, &box);
-		ff_work_fill(t->g, node, &box, FF_BACKWARD, &w);
-		ff_work_keep(&w, grads);
-		code = ff_price_part(t->p, &w, node, c->n_parts, e->device[p], &us[p], NULL, err);
+		like = t->m->n_kinds > 1 ? p : like;
+		for (int half = 0; half < 2 && code == FF_OK; half++)
+			if (like == p)
+				code = price_half(t, node, e,
+						half ? FF_GRADS_PARAMS : FF_GRADS_DATA, p,
+						&us[half][p], err);
+			else
+				us[half][p] = us[half][like];
 	}
+	ff_arena_rewind(&t->scratch, mark);
 	return code;
 }
 
 int ff_memo_halves(struct ff_memo *t, uint32_t node, struct ff_memo_node *e, struct ff_error *err)
 {
 	double *us[2];
-	int code = FF_OK;
+	int code;
 
 	if (e->rest->half_us[0])
 		return FF_OK;
-	for (int half = 0; half < 2 && code == FF_OK; half++) {
+	for (int half = 0; half < 2; half++) {
 		us[half] = ff_arena_array(&t->arena, e->n_parts, sizeof(**us));
 		if (!us[half])
 			return ff_fail_memory(err);
-		code = price_half(
-				t, node, e, half ? FF_GRADS_PARAMS : FF_GRADS_DATA, us[half], err);
 	}
-	for (int half = 0; half < 2 && code == FF_OK; half++)
+	code = price_halves(t, node, e, us, err);
+	for (int half = 0; half < 2 && code == FF_OK; half++) {
 		e->rest->half_us[half] = us[half];
+		e->rest->half_uniform[half] = is_uniform(us[half], e->n_parts);
+	}
 	return code;
 }
 
@@ -490,22 +513,23 @@ static const double *price_adding(struct ff_memo *t, const struct ff_memo_node *
 	return us;
 }
 
-const double *ff_memo_adding(struct ff_memo *t, const struct ff_memo_node *e, enum ff_grads grads,
-		const struct ff_memo_inputs *added)
+const struct ff_memo_adding *ff_memo_adding(struct ff_memo *t, const struct ff_memo_node *e,
+		enum ff_grads grads, const struct ff_memo_inputs *added)
 {
 	struct ff_memo_adding *a = e->rest->adding;
 
 	while (a && (a->grads != grads || memcmp(&a->added, added, sizeof(*added)) != 0))
 		a = a->next;
 	if (a)
-		return a->us;
+		return a;
 	a = ff_arena_alloc(&t->arena, sizeof(*a));
 	if (!a)
 		return NULL;
 	*a = (struct ff_memo_adding){
-			e->rest->adding, grads, *added, price_adding(t, e, grads, added)};
+			e->rest->adding, grads, *added, price_adding(t, e, grads, added), false};
 	if (!a->us)
 		return NULL;
+	a->uniform = is_uniform(a->us, e->n_parts);
 	e->rest->adding = a;
-	return a->us;
+	return a;
 }

@@ -34,8 +34,8 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 int ff_memo_halves(struct ff_memo *t, uint32_t node, struct ff_memo_node *e, struct ff_error *err);
 /* How long parts of backward take that makes `grads` and adds those of the inputs `added`; of
  * halves these must be known.  NULL: there is no memory. */
-const double *ff_memo_adding(struct ff_memo *t, const struct ff_memo_node *e, enum ff_grads grads,
-		const struct ff_memo_inputs *added);
+const struct ff_memo_adding *ff_memo_adding(struct ff_memo *t, const struct ff_memo_node *e,
+		enum ff_grads grads, const struct ff_memo_inputs *added);
 
 static inline uint64_t ff_memo_ends(const struct ff_memo_node *from, const struct ff_memo_node *to)
 {

@@ -55,6 +55,7 @@ struct ff_memo_adding {
 	enum ff_grads grads;
 	struct ff_memo_inputs added;
 	const double *us; /* by part */
+	bool uniform;     /* all take equally long */
 };
 
 /* What is asked for seldom. */
@@ -64,6 +65,7 @@ struct ff_memo_rest {
 	const struct ff_memo_shape *shape;
 	/* backward computed in two: of data, of parameters; NULL until someone asks */
 	const double *half_us[2];
+	bool half_uniform[2];          /* all parts take equally long */
 	struct ff_memo_adding *adding; /* what was asked for so far */
 	/* of a parameter: shards that lie on one device each */
 	struct ff_memo_cell {

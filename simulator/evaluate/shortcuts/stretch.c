@@ -18,6 +18,7 @@ void ff_stretch_begin(struct ff_trial *e)
 
 	x->n = x->n_times = 0;
 	x->off = false;
+	e->times.pass++;
 }
 
 void ff_stretch_finish(struct ff_stretches *x)
@@ -38,10 +39,11 @@ void ff_stretch_tell(const struct ff_trial *e, const struct ff_timed_node *t, ui
 	s->in = FF_NONE;
 }
 
-/* What step `i` computes, if it belongs to a stretch. */
-static const struct ff_timed_node *plain_at(const struct ff_trial *e, uint32_t i)
+/* What step `i` computes, if it belongs to a stretch, and how long. */
+static const struct ff_timed_node *plain_at(struct ff_trial *e, uint32_t i, double *us)
 {
 	const struct ff_step *s = &e->order.program.step[i];
+	const struct ff_memo_adding *adding = NULL;
 	const struct ff_timed_node *t;
 
 	if (s->kind != FF_STEP_COMPUTE || s->limited)
@@ -50,8 +52,11 @@ static const struct ff_timed_node *plain_at(const struct ff_trial *e, uint32_t i
 	if (!t->plain || t->arrived[s->micro])
 		return NULL;
 	if (ff_phase_pass(s->phase) == FF_BACKWARD &&
-			(!ff_trial_gathered(e)->holds_synced || ff_adding_may(e, s->id, s->micro)))
+			(!ff_trial_gathered(e)->holds_synced ||
+					ff_adding_find(e, s, &adding, NULL) < 0 ||
+					(adding && !adding->uniform)))
 		return NULL;
+	*us = adding ? adding->us[0] : t->each_us;
 	return t;
 }
 
@@ -70,18 +75,18 @@ static bool begin(struct ff_stretches *x, uint32_t n, const double *lane)
 uint32_t ff_stretch_compute(struct ff_trial *e, uint32_t i, uint32_t end)
 {
 	struct ff_stretches *x = &e->times.stretches;
-	const struct ff_timed_node *t = i < end && !x->off ? plain_at(e, i) : NULL;
+	double us = 0, each_us;
+	const struct ff_timed_node *t = i < end && !x->off ? plain_at(e, i, &each_us) : NULL;
 	uint32_t at = i, first = t ? t->first : 0, n = t ? t->n : 0;
-	double us = 0,
-	       *lane = e->times.lane + first; /* compute lanes are numbered as devices are */
+	double *lane = e->times.lane + first; /* compute lanes are numbered as devices are */
 
 	if (!t || !begin(x, n, lane))
 		return i;
 	while (t && t->first == first && t->n == n) {
-		us += t->each_us;
+		us += each_us;
 		t->stretched[e->order.program.step[at].micro] = (struct ff_stretched){us, x->n};
 		at = ff_active_from(&e->order, at + 1);
-		t = at < end && at < e->order.program.n ? plain_at(e, at) : NULL;
+		t = at < end && at < e->order.program.n ? plain_at(e, at, &each_us) : NULL;
 	}
 	x->off = latest(n, lane, 0) + us >= FF_TIMES_EXACT_US;
 	if (x->off)
