@@ -14,6 +14,11 @@
 #define MOST_FEWER 16   /* of so many that lack memory, */
 #define MOST_TRIES 64   /* each so often at most: doubled, then halved, 32 bits are */
 
+/* Where one has no layout, those with less left than it had and such a share of memory more have
+ * none either, mostly; */
+#define MORE_SPARE (1.0 / 64)
+#define LEAST_LAYOUTS 2 /* so many are tried even where the time is up */
+
 #define SURE 2 /* times what is guessed: a place that has room for it fits */
 
 /* A place that is to be tried; of several the one of least `key`, a step that is guessed, and of
@@ -29,8 +34,9 @@ struct due {
  * lacks some, and fits if blocks are recomputed. */
 struct waiting {
 	struct ff_place place;
-	uint32_t blocks; /* of a stage that are recomputed whole; 0: as the place says */
-	double key;      /* step in us */
+	uint32_t blocks;     /* of a stage that are recomputed whole; 0: as the place says */
+	double key;          /* step in us */
+	int64_t spare_bytes; /* that the fullest device has left, before it is laid out */
 };
 
 struct list {
@@ -359,15 +365,16 @@ static struct ff_place take_due(struct walk *x)
 
 /* ---- the walk ---- */
 
-static void add(struct list *l, const struct ff_place *p, uint32_t blocks, double key)
+static void add(struct list *l, struct waiting w)
 {
-	l->at[l->n++] = (struct waiting){*p, blocks, key};
+	l->at[l->n++] = w;
 }
 
-static void wait(struct walk *x, const struct ff_place *p, uint32_t blocks, double step_us)
+static void wait(struct walk *x, const struct ff_place *p, uint32_t blocks,
+		const struct ff_evaluation *at)
 {
-	add(&x->waiting, p, blocks, step_us);
-	x->promised_us = fmin(x->promised_us, step_us);
+	add(&x->waiting, (struct waiting){*p, blocks, at->step_us, at->spare_bytes});
+	x->promised_us = fmin(x->promised_us, at->step_us);
 }
 
 /* False: there is none. */
@@ -407,28 +414,34 @@ static int try_place(struct walk *x, const struct ff_place *p, struct ff_error *
 	if (code < 0 || !(at.step_us > 0))
 		return code;
 	if (late)
-		wait(x, p, 0, at.step_us);
+		wait(x, p, 0, &at);
 	if (at.over_bytes > 0 && p->at[FF_PLACE_AGAIN] != FF_PLACE_WHOLE)
-		add(&x->lacking, p, 0, ff_guess_filled(&x->guesser, p, &at));
+		add(&x->lacking, (struct waiting){*p, 0, ff_guess_filled(&x->guesser, p, &at), 0});
 	if (!x->grid->whole)
 		make_neighbours_due(x, p, &at);
 	return FF_OK;
 }
 
-/* Lays out what waits, the fastest first, until one fits or none is faster than the best; the
- * fastest of all even where the time is up. */
+/* Lays out what waits, the fastest first, until one fits or none is faster than the best; where the
+ * time is up the fastest alone, and if that has no layout the next that has more left. */
 static int try_waiting(struct walk *x, struct ff_error *err)
 {
+	int64_t least_bytes = 0;
+	uint32_t n_tried = 0;
 	struct waiting next;
 	int code = FF_OK;
 
-	for (bool first = true; code == FF_OK && take_fastest(&x->waiting, &next); first = false) {
+	while (code == FF_OK && take_fastest(&x->waiting, &next)) {
 		char name[FF_GRID_NAME];
 
-		if (next.key >= limit_us(x) || (!first && time_is_up(x, 1)))
+		if (next.key >= limit_us(x) || (n_tried >= LEAST_LAYOUTS && time_is_up(x, 1)))
 			break;
+		if (next.spare_bytes < least_bytes && time_is_up(x, 1))
+			continue;
 		name_waiting(x, &next, name);
 		code = try_now(x, name, err);
+		n_tried++;
+		least_bytes = next.spare_bytes + (int64_t)(MORE_SPARE * x->guesser.memory_bytes);
 	}
 	x->promised_us = INFINITY;
 	return code;
@@ -449,7 +462,7 @@ static int try_blocks(
 	name_waiting(x, w, name);
 	code = try(x, name, true, &at, &late, err);
 	if (code == FF_OK && late)
-		wait(x, &w->place, w->blocks, at.step_us);
+		wait(x, &w->place, w->blocks, &at);
 	*fits = at.fits;
 	*slower = !(at.step_us > 0 && at.step_us <= fmin(limit_us(x), x->promised_us));
 	return code;

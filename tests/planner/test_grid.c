@@ -443,6 +443,76 @@ START_TEST(test_lays_out_late)
 }
 END_TEST
 
+/* How often it was asked whether the time is up, also before anything was laid out; and what was.
+ */
+struct asked {
+	uint32_t n, before, layouts, most;
+};
+
+static bool asks(void *ctx, double share)
+{
+	struct asked *a = ctx;
+
+	(void)share;
+	return ++a->n > a->most;
+}
+
+static bool lays_out(void *ctx, const struct ff_strategy *s)
+{
+	struct asked *a = ctx;
+
+	(void)s;
+	if (!a->layouts++)
+		a->before = a->n;
+	return true;
+}
+
+/* Whether all of the grid was tried and the fastest has no layout; *before is how often the time
+ * was asked for until then. */
+static bool fastest_has_none(struct looking *l, struct ff_grid grid, uint32_t *before)
+{
+	struct asked asked = {.most = UINT32_MAX};
+
+	grid.ctx = &asked;
+	look(l, grid);
+	*before = asked.before;
+	return asked.layouts > 1;
+}
+
+/* Where the time is up when all was tried, and the fastest has no layout, one with more memory left
+ * is laid out. */
+START_TEST(test_lays_out_another)
+{
+	static const char *const sets[] = {
+			"layers=8", "width=64", "heads=4", "sequence=64", "vocabulary=101"};
+	struct ff_machine m = fixture_devices(2, &arena);
+	struct ff_grid grid = {.fill = true,
+			.whole = true,
+			.known_us = 1e12,
+			.stop = asks,
+			.may_lay_out = lays_out};
+	struct ff_error err = {0};
+	struct ff_graph g;
+	uint32_t n = 0;
+	int64_t memory;
+
+	CHECK_OK(ff_zoo_build("gpt2", 4, sets, 5, &arena, &g, &err));
+	memory = 2 * least_bytes(&g, &m, "megatron:1,2,1,1");
+	for (uint32_t i = 0; i < 24; i++, memory -= memory / 12) {
+		struct looking l = open_looking(&g, &m, memory);
+		struct asked asked = {.n = 0};
+
+		if (fastest_has_none(&l, grid, &asked.most)) {
+			grid.ctx = &asked;
+			ck_assert(look(&l, grid).found);
+			n += asked.layouts == 2;
+		}
+		close_looking(&l);
+	}
+	ck_assert_msg(n, "the fastest always had a layout");
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("grid");
@@ -460,6 +530,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_wants_faster);
 	tcase_add_test(c, test_in_a_hurry);
 	tcase_add_test(c, test_lays_out_late);
+	tcase_add_test(c, test_lays_out_another);
 	suite_add_tcase(s, c);
 	return s;
 }
