@@ -48,8 +48,9 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
                             lays images channels last (tensorflow/tensorflow #55761)
   dlperf-*-bert             of MxNet (gluon-nlp, whose trainer sums gradients behind backward: fp16_utils.py),
                             PaddlePaddle 1.8 and OneFlow 0.2, the same: of all words a few are told
-  dlperf-oneflow-*          DLPerf, OneFlow: reports of October 2020 (0.2), priced as MxNet's examples, and of GPT of
-                            May 2021, all recomputed; where models are parallel gradients go at once, as in libai-*
+  dlperf-oneflow-*          DLPerf, OneFlow: reports of October 2020 (0.2), whose BERT is priced as NVIDIA's examples, and
+                            of GPT of May 2021, all recomputed; where models are parallel gradients go at once, as in
+                            libai-*
   internlm-7b               InternLM/InternLM @ 20fe5ac, doc/en/train_performance.md, configs/7B_sft.py: 8 to 1,024
                             A100, states of the optimizer over all of them or those of a node (Apache-2.0)
   dgxc-nemotron-*           NVIDIA/dgxc-benchmarking @ 0b71cfd, 35a9aec, nemotron: 16 to 1,024 H100; here a llama whose
@@ -66,6 +67,13 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
   lambda-flash-attention    LambdaLabsML/examples @ 1884943, flash-attention-2/README.md: the largest, of 1,024 places
   mlperf-resnet50           mlcommons/training_results_v0.6 @ e045ad7, _v1.0 @ 8200377, NVIDIA/results: ResNet-50 in
                             MxNet on 8 and 16 V100, 8 and 64 A100, images a second behind the start (Apache-2.0)
+  aisensiy-gpu-benchmark    aisensiy/pytorch-gpu-benchmark @ 2e0d4be, 74765ce, 4141f71: PyTorch of 2020 on V100 and T4,
+                            12 images, float16 throughout, without an update; of some 30 steps the median
+  oneflow-benchmark-*       Oneflow-Inc/OneFlow-Benchmark @ 0ef4712, reports: OneFlow 0.1.8, August 2020, DLPerf's nodes
+  tensorpack                tensorpack/benchmarks @ 0620efd, ResNet-MultiGPU/README.md: TensorFlow 1.13 on 8 V100
+  nanogpt                   karpathy/nanoGPT, README.md, December 2022: GPT-2 without torch.compile (MIT)
+  tinyllama                 jzhang38/TinyLlama @ 026587c, README.md, pretrain/tinyllama.py: 1.1 billion on 16 A100 by
+                            FSDP, all fused as flash-attention's (Apache-2.0)
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
