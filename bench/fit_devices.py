@@ -175,7 +175,7 @@ def convolution(r, which, bf16=False):
     taps, stride, size = fr * fs, strides[0] * strides[1], 2 if bf16 else 4
     shape = {"forward": (n * oh * ow, k, c * taps), "image": (n * h * w, c, k * taps / stride),
              "filter": (k, c * taps, n * oh * ow)}[which]
-    winograd = fr == fs == 3 and stride == 1
+    winograd = fr == fs and fr in (3, 5) and stride == 1
     return (f"convolution m={shape[0]:.17g} n={shape[1]:.17g} k={shape[2]:.17g} taps={taps:.0f} stride={stride:.0f} "
             f"winograd={int(winograd)} pass={PASSES.index(which)} bfloat16={int(bf16)} "
             f"bytes={size * (n * c * h * w + n * k * oh * ow + k * c * taps):.0f}")

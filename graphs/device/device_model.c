@@ -201,14 +201,17 @@ static double convolution_us(
 	struct ff_kernel_shape w = *s;
 
 	if (s->winograd && factor[FF_CONV_WINOGRAD] > 0) {
-		/* 16 products of tiles of 4 x 4, 36 multiplications become 16 */
-		w.count = 16;
+		/* 2 x 2 places at once: 36 multiplications become 16, of 5 x 5 taps 100 become 36
+		 * (cuDNN's developer guide: WINOGRAD_NONFUSED takes both) */
+		double side = s->taps > 9 ? 6 : 4;
+
+		w.count = side * side;
 		if (s->pass == FF_CONV_FILTER) {
-			w.n = s->n / 9;
+			w.n = s->n / s->taps;
 			w.k = s->k / 4;
 		} else {
 			w.m = s->m / 4;
-			w.k = s->k / 9;
+			w.k = s->k / s->taps;
 		}
 		us = least_of(us, product_us(m, v, &w, factor[FF_CONV_WINOGRAD]));
 	}

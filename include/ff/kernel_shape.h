@@ -44,7 +44,7 @@ struct ff_kernel_shape {
 	bool tf32;           /* products, convolutions: of float32, in TF32 where a device can */
 	bool brief;          /* product: timed alone, before the device clocks down */
 	bool channels_first; /* convolution: operands lie so, tensor cores take channels last */
-	bool winograd;       /* convolution: windows of 3 x 3 side by side, one group */
+	bool winograd;       /* convolution: 3 x 3 or 5 x 5 windows side by side, one group */
 	bool a_transposed;   /* product: the first factor lies k x m, as for weights' gradients */
 	double bytes;        /* read and written, each operand once */
 	double m, n, k;      /* of a product; of attention as above */

@@ -530,43 +530,6 @@ START_TEST(groups_of_one_tap)
 }
 END_TEST
 
-/* 32 groups of four channels lie beside each other: they take what four of 32 do, at most. */
-START_TEST(groups_of_few_channels)
-{
-	struct ff_arena a;
-
-	ff_arena_init(&a);
-	for (int pass = FF_CONV_FORWARD; pass <= FF_CONV_FILTER; pass++) {
-		bool filter = pass == FF_CONV_FILTER;
-		struct ff_kernel_shape few = {.class = FF_KERNEL_CONVOLUTION,
-				.type = FF_BF16,
-				.pass = (enum ff_conv_pass)pass,
-				.count = 32,
-				.m = filter ? 4 : 1e6,
-				.n = filter ? 36 : 4,
-				.k = filter ? 1e6 : 36,
-				.taps = 9,
-				.stride = 1,
-				.bytes = 512e6};
-		struct ff_kernel_shape many = few, wide;
-
-		many.count = 4;
-		many.n *= 8;
-		*(filter ? &many.m : &many.k) *= 8;
-		wide = many;
-		wide.type = FF_F32;
-		for (size_t i = 0; i < N_KINDS; i++) {
-			const struct ff_device_model *m = model_of(kinds[i], &a);
-			double us = ff_device_model_us(m, &many, NULL);
-
-			if (us < ff_device_model_us(m, &wide, NULL)) /* by tensor cores */
-				ck_assert_double_le(ff_device_model_us(m, &few, NULL), us);
-		}
-	}
-	ff_arena_finish(&a);
-}
-END_TEST
-
 /* What backward of a part of convolution `name` multiplies for images, or for its filter. */
 static double multiplied(const struct ff_graph *g, const char *name, const struct ff_region *box,
 		enum ff_conv_pass pass)
@@ -624,7 +587,6 @@ int main(void)
 	tcase_add_test(t, rows_that_are_no_whole_vectors);
 	tcase_add_test(t, steps_of_recurrences);
 	tcase_add_test(t, groups_of_one_tap);
-	tcase_add_test(t, groups_of_few_channels);
 	tcase_add_test(t, parts_of_convolutions);
 	tcase_add_test(t, which_model);
 	tcase_add_test(t, bad_files);

@@ -127,7 +127,8 @@ static void window_of(const struct ff_work *w, struct sides *s)
 	for (uint32_t i = 0; i < axes; i++) {
 		s->taps *= a->kernel[i];
 		s->stride *= a->stride[i];
-		s->winograd = s->winograd && a->kernel[i] == 3 && a->stride[i] == 1 &&
+		s->winograd = s->winograd && (a->kernel[i] == 3 || a->kernel[i] == 5) &&
+			      a->kernel[i] == a->kernel[0] && a->stride[i] == 1 &&
 			      a->dilation[i] == 1;
 	}
 }
