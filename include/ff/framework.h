@@ -29,8 +29,6 @@ struct ff_framework {
 	bool causal;    /* what lies between is one kernel, which does not read masked scores */
 	bool copies;    /* what attention's products read and make is brought in order for them */
 	bool sums;      /* a gradient of a bias is a kernel of its own */
-	bool biases;    /* a bias is added to what a convolution made by a kernel of its own */
-	bool taps;      /* groups of one channel: gradients of filters read images for each tap */
 	bool hands_on;  /* of a sum of equal shapes, each gradient is the sum's, not a copy */
 	bool adds;      /* products add gradients of weights to those of earlier micro-batches */
 	bool beside;    /* gathers and scatters inside a node go chunk by chunk beside products */
@@ -40,8 +38,14 @@ struct ff_framework {
 	bool fuses[2];  /* in float32, in 16 bits: batch norms add and cut off what they made */
 	bool interacts; /* products of each sample's vectors, and picking of them, are one kernel */
 	bool pads;      /* features that a linear layer reads are padded to a multiple of eight */
-	bool tf32_convolutions, tf32_products; /* of float32, where a device can */
-	bool channels_first[2];                /* operands of convolutions in float32, in 16 bits */
+	bool tf32_products; /* of float32, where a device can */
+	struct ff_framework_convolutions {
+		bool tf32;   /* of float32, where a device can */
+		bool biases; /* a bias is added to what one made by a kernel of its own */
+		bool taps;   /* groups of one channel: gradients of filters read images for each tap
+			      */
+		bool channels_first[2]; /* operands in float32, in 16 bits */
+	} convolutions;
 	/* Of 16 bits, parameters are kept in float32: cast for each pass, as gradients are back. */
 	bool casts;
 	/* So often all gradients are then read or written in float32 before an update: they are

@@ -63,11 +63,11 @@ static void group(struct ff_proposer *p, const struct weighed *w, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		bool same = w[i].ratio > least;
 
-		if (!same && p->n_heavy < MOST_GROUPS) {
+		if (!same && p->heavy.n < MOST_GROUPS) {
 			least = w[i].ratio / ALIKE;
-			p->n_heavy++;
+			p->heavy.n++;
 		}
-		p->heavy[w[i].node] = p->n_heavy - 1;
+		p->heavy.group[w[i].node] = p->heavy.n - 1;
 	}
 }
 
@@ -79,10 +79,10 @@ static void follow(struct ff_proposer *p)
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
 
-		if (!ff_node_needs_config(g, i) || p->heavy[i] != FF_NONE || !n->n_data)
+		if (!ff_node_needs_config(g, i) || p->heavy.group[i] != FF_NONE || !n->n_data)
 			continue;
 		if (ff_edge_source(g, n->in) < i)
-			p->heavy[i] = p->heavy[ff_edge_source(g, n->in)];
+			p->heavy.group[i] = p->heavy.group[ff_edge_source(g, n->in)];
 	}
 }
 
@@ -93,13 +93,13 @@ int ff_proposer_find_heavy(struct ff_proposer *p, struct ff_arena *a, struct ff_
 	struct weighed *w = ff_arena_array(a, g->n_nodes, sizeof(*w));
 	uint32_t n = 0;
 
-	p->heavy = ff_arena_array(a, g->n_nodes, sizeof(*p->heavy));
-	if (!w || !p->heavy)
+	p->heavy.group = ff_arena_array(a, g->n_nodes, sizeof(*p->heavy.group));
+	if (!w || !p->heavy.group)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		double own = ff_node_needs_config(g, i) ? parameters(&g->nodes[i]) : 0;
 
-		p->heavy[i] = FF_NONE;
+		p->heavy.group[i] = FF_NONE;
 		if (own > hardly)
 			w[n++] = (struct weighed){i, own / flops(g, i)};
 	}
@@ -142,11 +142,11 @@ static void bring_updates(struct ff_proposer *p, uint32_t node)
 
 bool ff_proposer_shrink(struct ff_proposer *p, uint32_t i)
 {
-	uint32_t n = p->n_heavy ? width(p, i / p->n_heavy) : 0;
+	uint32_t n = p->heavy.n ? width(p, i / p->heavy.n) : 0;
 	struct ff_config config;
 
 	for (uint32_t k = 0; n && k < p->graph->n_nodes; k++) {
-		if (p->heavy[k] == FF_NONE || p->heavy[k] > i % p->n_heavy)
+		if (p->heavy.group[k] == FF_NONE || p->heavy.group[k] > i % p->heavy.n)
 			continue;
 		ff_carry_samples(&p->graph->nodes[k], p->alone->first, n, &config);
 		ff_transaction_set(p->t, k, &config);

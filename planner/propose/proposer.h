@@ -51,8 +51,10 @@ struct ff_proposer {
 				      * FF_NONE: nothing; NULL: there are no chains */
 	uint32_t *reader, n_readers; /* those with parameters */
 	int64_t *reader_bytes;       /* by reader: of its parameters */
-	uint32_t *heavy, n_heavy;    /* by node: its group, the most parameters for each operation
-				      * first; FF_NONE: none */
+	struct ff_proposer_heavy {
+		uint32_t *group, n; /* by node: the most parameters for each operation first;
+				     * FF_NONE: none */
+	} heavy;
 	struct ff_proposer_stack {
 		uint32_t *node;        /* scratch: n_nodes; */
 		uint32_t *seen, stamp; /* by node: the stamp of when it was put there */

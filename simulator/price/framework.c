@@ -105,7 +105,7 @@ static uint32_t biases(
 /* Both images of a filter whose groups have a channel each are read once for each tap. */
 static void tap(const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *k)
 {
-	if (f->taps && w->node->op == FF_OP_CONV2D && k->class == FF_KERNEL_POOL &&
+	if (f->convolutions.taps && w->node->op == FF_OP_CONV2D && k->class == FF_KERNEL_POOL &&
 			k->pass == FF_CONV_FILTER)
 		k->bytes *= k->taps;
 }
@@ -336,9 +336,9 @@ static void lay_out(
 	bool convolution = k->class == FF_KERNEL_CONVOLUTION;
 
 	k->steps = FF_STEPS_LIBRARY;
-	k->tf32 = convolution ? f->tf32_convolutions
+	k->tf32 = convolution ? f->convolutions.tf32
 			      : k->class == FF_KERNEL_PRODUCT && f->tf32_products;
-	k->channels_first = convolution && f->channels_first[k->type != FF_F32];
+	k->channels_first = convolution && f->convolutions.channels_first[k->type != FF_F32];
 	k->attention = k->type == FF_BF16 ? f->attention : NULL;
 	if (norm && f->blocks) {
 		k->class = FF_KERNEL_NORM;
@@ -387,7 +387,7 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 		n += f->sums ? sums(w, ret + n) : 0;
 		n += f->casts ? casts(w, ret + n) : 0;
 	}
-	if (n_own > 0 && own[0].class == FF_KERNEL_CONVOLUTION && f->biases)
+	if (n_own > 0 && own[0].class == FF_KERNEL_CONVOLUTION && f->convolutions.biases)
 		n += biases(f, w, ret + n);
 	for (uint32_t i = 0; i < n; i++) {
 		pad(f, w, &ret[i]);

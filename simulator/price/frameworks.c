@@ -18,15 +18,14 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
 /* clang-format off */
 #define PYTORCH                                                                                    \
 	.hosts.operator_us = 59, .hosts.calls = true, .products = true, .copies = true,            \
-	.sums = true, .biases = true, .taps = true, .hands_on = true, .gelus = true,               \
-	.tf32_convolutions = true,                                                                 \
+	.sums = true, .hands_on = true, .gelus = true, .convolutions.tf32 = true,                  \
+	.convolutions.biases = true, .convolutions.taps = true,                                    \
 	.passes = 4, .written.rms_norm = {36, 80}, .written.rope = {20, 20}
 #define EXAMPLES                                                                                   \
 	.hosts.operator_us = 59, .hosts.calls = true, .times = 1.13, .products = true,             \
-	.copies = true, .sums = true, .biases = true, .hands_on = true, .interacts = true,         \
-	.pads = true,                                                                              \
-	.tf32_convolutions = true, .tf32_products = true, .casts = true, .gradient_passes = 5,     \
-	.passes = 4
+	.copies = true, .sums = true, .hands_on = true, .interacts = true, .pads = true,           \
+	.convolutions.tf32 = true, .convolutions.biases = true, .tf32_products = true,             \
+	.casts = true, .gradient_passes = 5, .passes = 4
 /* clang-format on */
 
 /* Of DeepLearningExamples, DLRM's products of every two vectors are an operation of its own
@@ -68,16 +67,16 @@ static const struct ff_framework rows[] = {
 		{.name = "pytorch",
 				.summary = "eager PyTorch",
 				PYTORCH,
-				.channels_first = {true, true}},
+				.convolutions.channels_first = {true, true}},
 		{.name = "pytorch-tf32",
 				.summary = "the same in TF32",
 				PYTORCH,
-				.channels_first = {true, true},
+				.convolutions.channels_first = {true, true},
 				.tf32_products = true},
 		{.name = "pytorch-nhwc",
 				.summary = "channels last in 16 bits",
 				PYTORCH,
-				.channels_first = {true, false}},
+				.convolutions.channels_first = {true, false}},
 		{.name = "tensorflow",
 				.summary = "TensorFlow of 2017",
 				.hosts.operator_us = 59, /* as it is eager PyTorch's */
@@ -85,10 +84,10 @@ static const struct ff_framework rows[] = {
 				.products = true,
 				.copies = true,
 				.sums = true,
-				.biases = true,
+				.convolutions.biases = true,
 				.hands_on = true,
 				.blocks = true,
-				.channels_first = {true, true},
+				.convolutions.channels_first = {true, true},
 				.passes = 4},
 		{.name = "fsdp",
 				.summary = "PyTorch's FSDP with fused attention",
@@ -96,8 +95,8 @@ static const struct ff_framework rows[] = {
 				.hosts.calls = true,
 				.sums = true,
 				.hands_on = true,
-				.tf32_convolutions = true,
-				.channels_first = {true, true},
+				.convolutions.tf32 = true,
+				.convolutions.channels_first = {true, true},
 				.attention = triton,
 				.written.loss = {18, 22},
 				.written.rms_norm = {36, 80},
@@ -145,20 +144,20 @@ static const struct ff_framework rows[] = {
 		{.name = "examples",
 				.summary = "NVIDIA's DeepLearningExamples",
 				EXAMPLES,
-				.channels_first = {true, false}},
+				.convolutions.channels_first = {true, false}},
 		{.name = "examples-nchw",
 				.summary = "channels first",
 				EXAMPLES,
-				.channels_first = {true, true}},
+				.convolutions.channels_first = {true, true}},
 		{.name = "examples-mxnet",
 				.summary = "in MxNet",
 				EXAMPLES,
 				.fuses = {false, true},
-				.channels_first = {true, false}},
+				.convolutions.channels_first = {true, false}},
 		{.name = "examples-tensorflow",
 				.summary = "without XLA",
 				EXAMPLES,
-				.channels_first = {true, false},
+				.convolutions.channels_first = {true, false},
 				.wide = true,
 				.written.layer_norm = {60, 160}},
 		{.name = "examples-xla",
@@ -166,7 +165,7 @@ static const struct ff_framework rows[] = {
 				EXAMPLES,
 				.fuses = {true, true},
 				.wide = true,
-				.channels_first = {true, false}},
+				.convolutions.channels_first = {true, false}},
 };
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
 
