@@ -22,9 +22,9 @@ void ff_space_destroy(struct ff_space *s);
 #define FF_SPACE_RECOMPUTE 8u /* values dropped after forward and made again */
 #define FF_SPACE_ALL 15u
 void ff_space_allow(struct ff_space *s, uint32_t what);
-/* Numbers of micro-batches that the search may use, ascending from 1: powers of two
- * that divide the batch, where operators keep samples apart; fewer on large machines,
- * where each would have millions of parts. */
+/* Numbers of micro-batches that the search may use, ascending from 1: after each the least divisor
+ * of the batch that is twice as many or more, where operators keep samples apart; fewer on large
+ * machines, where each would have millions of parts. */
 #define FF_MOST_MICRO 7
 uint32_t ff_space_micro(const struct ff_space *s, const uint32_t **ret);
 /* Takes one out (say because its kernels were not measured). */

@@ -287,7 +287,7 @@ static void fill_stages(const struct walk *x, struct ff_place *p)
 {
 	p->at[FF_PLACE_MICRO] = 0;
 	while (p->at[FF_PLACE_STAGES] &&
-			1u << p->at[FF_PLACE_MICRO] < 2 * ff_place_stages(&x->places, p))
+			ff_place_micro(&x->places, p) < 2 * ff_place_stages(&x->places, p))
 		p->at[FF_PLACE_MICRO]++;
 	for (; !ff_place_is_there(&x->places, p) && p->at[FF_PLACE_MICRO]; p->at[FF_PLACE_MICRO]--)
 		continue;

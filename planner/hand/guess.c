@@ -150,7 +150,7 @@ struct ff_guess ff_guess(const struct ff_guesser *x, const struct ff_place *p)
 {
 	const struct ff_machine *m = x->places->machine;
 	uint32_t tensor = ff_place_tensor(x->places, p), stages = ff_place_stages(x->places, p);
-	double data = m->n_devices / tensor / stages, micro = 1u << p->at[FF_PLACE_MICRO];
+	double data = m->n_devices / tensor / stages, micro = ff_place_micro(x->places, p);
 	uint8_t again = p->at[FF_PLACE_AGAIN];
 	double busy_s = (x->compute_s + x->again_s[again]) / m->n_devices;
 	double sums = SUMS_FORWARD * (again == FF_PLACE_WHOLE ? 2 : 1) + SUMS_BACKWARD;

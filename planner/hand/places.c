@@ -126,10 +126,10 @@ bool ff_place_is_there(const struct ff_places *x, const struct ff_place *p)
 	if (p->at[FF_PLACE_OVER] == FF_PLACE_NODE && !may_be_hybrid(x, p))
 		return false;
 	if (p->at[FF_PLACE_ORDER] != FF_PLACE_1F1B &&
-			(stages == 1 || 1u << p->at[FF_PLACE_MICRO] < stages))
+			(stages == 1 || ff_place_micro(x, p) < stages))
 		return false;
 	return ff_places_have_micro(
-			x, 1u << p->at[FF_PLACE_MICRO], (uint32_t)x->graph->batch / (n / each));
+			x, ff_place_micro(x, p), (uint32_t)x->graph->batch / (n / each));
 }
 
 bool ff_place_step(const struct ff_places *x, struct ff_place *p, uint32_t axis, bool up)
@@ -143,6 +143,15 @@ bool ff_place_step(const struct ff_places *x, struct ff_place *p, uint32_t axis,
 	else
 		*at = (uint8_t)(up ? *at + 1 : *at - 1);
 	return true;
+}
+
+uint32_t ff_place_micro(const struct ff_places *x, const struct ff_place *p)
+{
+	const uint32_t *micro;
+	uint32_t n = x->samples ? 0 : ff_space_micro(x->space, &micro);
+
+	return p->at[FF_PLACE_MICRO] < n ? micro[p->at[FF_PLACE_MICRO]]
+					 : 1u << p->at[FF_PLACE_MICRO];
 }
 
 uint32_t ff_place_stages(const struct ff_places *x, const struct ff_place *p)
@@ -174,8 +183,7 @@ void ff_place_name(const struct ff_places *x, const struct ff_place *p, char nam
 	else
 		snprintf(order, sizeof(order), "%s", orders[p->at[FF_PLACE_ORDER]]);
 	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s%s", tensor,
-			x->machine->n_devices / tensor / stages, stages,
-			1u << p->at[FF_PLACE_MICRO], splits[p->at[FF_PLACE_SPLIT]],
-			updates[p->at[FF_PLACE_UPDATES]], over[p->at[FF_PLACE_OVER]],
-			recomputed[p->at[FF_PLACE_AGAIN]], order);
+			x->machine->n_devices / tensor / stages, stages, ff_place_micro(x, p),
+			splits[p->at[FF_PLACE_SPLIT]], updates[p->at[FF_PLACE_UPDATES]],
+			over[p->at[FF_PLACE_OVER]], recomputed[p->at[FF_PLACE_AGAIN]], order);
 }

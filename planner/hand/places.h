@@ -8,7 +8,7 @@
 #define FF_GRID_NAME 96
 
 /* Stages and devices that share a product are divisors of the devices, which need not be a power
- * of two: three nodes suggest three stages; micro-batches are powers of two. */
+ * of two: three nodes suggest three stages; micro-batches are as in the space, or powers of two. */
 enum {
 	FF_PLACE_STAGES,
 	FF_PLACE_TENSOR,
@@ -59,6 +59,7 @@ bool ff_place_step(const struct ff_places *x, struct ff_place *p, uint32_t axis,
 uint32_t ff_place_stages(const struct ff_places *x, const struct ff_place *p);
 /* Stages that a device has. */
 uint32_t ff_place_chunks(const struct ff_places *x, const struct ff_place *p);
+uint32_t ff_place_micro(const struct ff_places *x, const struct ff_place *p);
 uint32_t ff_place_tensor(const struct ff_places *x, const struct ff_place *p);
 /* What --simulate calls it. */
 void ff_place_name(const struct ff_places *x, const struct ff_place *p, char name[FF_GRID_NAME]);

@@ -335,13 +335,24 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 	return FF_OK;
 }
 
+/* The least divisor of the batch that is twice `m` or more; 0: there is none. */
+static uint32_t more_micro(const struct ff_space *s, uint32_t m)
+{
+	uint32_t batch = (uint32_t)s->graph->batch;
+
+	for (m *= 2; m <= batch; m++)
+		if (batch % m == 0)
+			return m;
+	return 0;
+}
+
 void ff_space_allow(struct ff_space *s, uint32_t what)
 {
-	uint32_t m = 2, batch = (uint32_t)s->graph->batch;
+	uint32_t m = 1;
 
 	s->what = what;
 	s->n_micro = 1;
-	for (; what & FF_SPACE_MICRO && s->n_micro < FF_MOST_MICRO && batch % m == 0; m *= 2) {
+	while (what & FF_SPACE_MICRO && s->n_micro < FF_MOST_MICRO && (m = more_micro(s, m)) != 0) {
 		struct ff_arena scratch;
 		struct ff_graph micro;
 		struct ff_error why;

@@ -347,6 +347,31 @@ START_TEST(test_micro_batches_of_groups)
 }
 END_TEST
 
+/* A batch that is no power of two has as many: 10 of 100, of which two devices have 50 samples. */
+START_TEST(test_micro_batches_of_any_batch)
+{
+	static const uint32_t expected[] = {1, 2, 4, 10, 20, 50, 100};
+	const uint32_t *micro;
+	struct ff_strategy by_hand;
+	struct ff_space *space;
+	struct ff_machine m;
+	struct ff_error err;
+	struct ff_arena a;
+	struct ff_graph g;
+
+	ff_arena_init(&a);
+	CHECK_OK(ff_zoo_build("gpt2", 100, NULL, 0, &a, &g, &err));
+	m = fixture_devices(4, &a);
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	ff_space_allow(space, FF_SPACE_ALL);
+	ck_assert_uint_eq(ff_space_micro(space, &micro), 7);
+	ck_assert_mem_eq(micro, expected, sizeof(expected));
+	CHECK_OK(ff_init_strategy("megatron:1,2,2,10", space, &g, &m, 0, &a, &by_hand, &err));
+	ff_space_destroy(space);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 /* What a strategy takes to evaluate grows with the parts that it has, not with the devices that
  * there are: a stage of a pipeline has few, so many micro-batches are tried. */
 START_TEST(test_micro_batches_of_pipelines)
@@ -391,6 +416,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_draws_repeat_by_seed);
 	tcase_add_test(c, test_largest_machine);
 	tcase_add_test(c, test_micro_batches_of_groups);
+	tcase_add_test(c, test_micro_batches_of_any_batch);
 	tcase_add_test(c, test_micro_batches_of_pipelines);
 	suite_add_tcase(s, c);
 	return s;
