@@ -5,7 +5,6 @@
 #include "ff/evaluate.h"
 #include "ff/graph_file.h"
 #include "ff/optimizer.h"
-#include "ff/simulate.h"
 #include "hand/buckets.h"
 
 int ff_pricing_load_graph(struct ff_pricing *p, struct ff_error *err)
@@ -42,14 +41,17 @@ static int open_pricer(struct ff_pricing *p, const struct ff_strategy_info *info
 	return ff_pricer_set_optimizer(*ret, info->optimizer, err);
 }
 
-static void fill(const struct ff_pricing *p, const struct ff_schedule *s, double step_us,
-		struct ff_priced *ret)
+static int fill(const struct ff_pricing *p, const struct ff_schedule *s, double step_us,
+		struct ff_priced *ret, struct ff_error *err)
 {
 	*ret = (struct ff_priced){.step_us = step_us,
 			.least_bytes = INT64_MAX,
-			.memory_bytes = s->memory_bytes,
 			.sent_bytes = ff_schedule_sent_bytes(s),
 			.fits = true};
+	ret->memory_bytes = ff_arena_copy(
+			p->a, s->memory_bytes, p->machine.n_devices, sizeof(*s->memory_bytes));
+	if (!ret->memory_bytes)
+		return ff_fail_memory(err);
 	for (uint32_t d = 0; d < p->machine.n_devices; d++) {
 		int64_t bytes = s->memory_bytes[d];
 
@@ -57,6 +59,23 @@ static void fill(const struct ff_pricing *p, const struct ff_schedule *s, double
 		ret->most_bytes = bytes > ret->most_bytes ? bytes : ret->most_bytes;
 		ret->fits = ret->fits && bytes <= ff_device_kind(&p->machine, d)->memory_bytes;
 	}
+	return FF_OK;
+}
+
+/* What a step takes, without its tasks: on 1,024 devices these take gigabytes. */
+static int find_step(struct ff_pricing *p, struct ff_pricer *pricer, const struct ff_strategy *s,
+		double *us, struct ff_error *err)
+{
+	struct ff_evaluator *evaluator;
+	struct ff_evaluation at;
+	int code = ff_evaluator_create(&p->graph, &p->machine, pricer, 0, 0, &evaluator, err);
+
+	if (code < 0)
+		return code;
+	code = ff_evaluator_set(evaluator, s, &at, err);
+	*us = at.step_us;
+	ff_evaluator_destroy(evaluator);
+	return code;
 }
 
 int ff_pricing_do(struct ff_pricing *p, const struct ff_strategy *s,
@@ -65,19 +84,23 @@ int ff_pricing_do(struct ff_pricing *p, const struct ff_strategy *s,
 	struct ff_lower_options opt = {.optimizer = info->optimizer,
 			.clip = info->clip,
 			.travel = info->travel,
-			.workspace = ff_price_workspace};
+			.workspace = ff_price_workspace,
+			.sizes_only = true};
 	struct ff_pricer *pricer = NULL;
 	struct ff_schedule schedule;
-	struct ff_simulation sim;
+	struct ff_arena scratch;
+	double us = 0;
 	int code = open_pricer(p, info, &pricer, err);
 
+	ff_arena_init(&scratch);
 	opt.ctx = pricer;
 	if (code == FF_OK)
-		code = ff_lower(&p->graph, &p->machine, s, &opt, p->a, &schedule, err);
+		code = find_step(p, pricer, s, &us, err);
 	if (code == FF_OK)
-		code = ff_simulate(&schedule, pricer, p->a, &sim, err);
+		code = ff_lower(&p->graph, &p->machine, s, &opt, &scratch, &schedule, err);
 	if (code == FF_OK)
-		fill(p, &schedule, sim.step_us, ret);
+		code = fill(p, &schedule, us, ret, err);
+	ff_arena_finish(&scratch);
 	ff_pricer_destroy(pricer);
 	return code;
 }

@@ -395,6 +395,19 @@ def test_damaged():
             assert re.fullmatch(r"ffplan: [^\n]+\n", text) and words in text, text
 
 
+def test_memory():
+    """Plans for 1,024 devices are priced without their tasks, and one after the other."""
+    make("gpt2", 1024, file="large.json")
+    simulate("large.json", "dgx-a100-40:128", "zero-1", "large-zero.json")
+    with subprocess.Popen([FFPLAN, "diff", "large-zero.json", "large-zero.json", "--graph", "large.json", "--machine",
+                           "dgx-a100-40:128"], stdout=subprocess.DEVNULL) as child:
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0
+    sanitized = b"__asan_init" in open(FFPLAN, "rb").read()
+    assert sanitized or used.ru_maxrss < 180 << 10, f"{used.ru_maxrss >> 10} MiB"
+
+
 make("gpt2", 32, "layers=4", file="g.json")
 DP = simulate("g.json", "dgx-a100-40:2", "data-parallel", "dp.json")
 for name, test in [(n, t) for n, t in globals().items() if n.startswith("test_")]:
