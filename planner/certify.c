@@ -49,8 +49,9 @@ static void tell_unmeasured(const struct ff_job *j, uint32_t least)
 				ff_job_command.name, j->opt.costs_path, least);
 }
 
-/* The least of all numbers of micro-batches, if that takes no longer than `seconds`. */
-static int find_bound(struct ff_job *j, double seconds, struct ff_error *err)
+/* The least of all numbers of micro-batches, `first` first, if that takes no longer than `seconds`.
+ */
+static int find_bound(struct ff_job *j, uint32_t first, double seconds, struct ff_error *err)
 {
 	const uint32_t *micro;
 	uint32_t n = ff_space_micro(j->tools.space, &micro);
@@ -60,11 +61,13 @@ static int find_bound(struct ff_job *j, double seconds, struct ff_error *err)
 
 	j->bound_until = ff_job_now_s() + seconds;
 	j->certificate.n_parts = 0;
-	code = bound_of(j, 1, least, err);
-	for (uint32_t i = n; i-- > 1 && code == FF_OK;) {
+	code = bound_of(j, first, least, err);
+	for (uint32_t i = n; i-- > 0 && code == FF_OK;) {
 		struct ff_error why;
 		uint32_t m = micro[i];
 
+		if (m == first)
+			continue;
 		code = bound_of(j, m, &us, &why);
 		if (j->in.costs && (code == FF_E_INPUT || (code == FF_OK && isnan(us)))) {
 			ff_space_forbid_micro(
@@ -102,7 +105,7 @@ int ff_job_bound(struct ff_job *j, struct ff_error *err)
 	j->summary.lower_bound_us = NAN;
 	if (may_wait(j) && j->predict_s > first)
 		return FF_OK; /* it takes longer than one prediction */
-	return find_bound(j, may_wait(j) ? fmin(seconds, first) : seconds, err);
+	return find_bound(j, 1, may_wait(j) ? fmin(seconds, first) : seconds, err);
 }
 
 double ff_job_bound_seconds(const struct ff_job *j)
@@ -110,28 +113,52 @@ double ff_job_bound_seconds(const struct ff_job *j)
 	return may_wait(j) && isnan(j->summary.lower_bound_us) ? most_s(j) : 0;
 }
 
-int ff_job_bound_later(struct ff_job *j, struct ff_error *err)
+int ff_job_bound_later(struct ff_job *j, const struct ff_strategy *plan, struct ff_error *err)
 {
 	double seconds = ff_job_bound_seconds(j);
+	uint32_t first = j->opt.beside.certificate_path ? plan->micro_batches : 1;
 
-	return seconds > 0 && !ff_job_interrupted(j) ? find_bound(j, seconds, err) : FF_OK;
+	return seconds > 0 && !ff_job_interrupted(j) ? find_bound(j, first, seconds, err) : FF_OK;
+}
+
+/* Where not all numbers of micro-batches had their turn, it is of those that had. */
+static int check_certificate(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_certificate *c = &j->certificate;
+	bool has_plan = false;
+
+	c->us = INFINITY;
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		uint32_t micro = c->part[i].micro_batches;
+
+		c->us = fmin(c->us, c->part[i].us);
+		has_plan = has_plan || micro == j->summary.plan.strategy.micro_batches;
+	}
+	if (!has_plan && isnan(j->summary.lower_bound_us))
+		return ff_fail(err, FF_E_RUN,
+				"there is no certificate, as there was no time for the lower "
+				"bound: it takes half of --budget at most");
+	if (isnan(j->summary.lower_bound_us))
+		fprintf(stderr,
+				"%s: there was no time for the lower bound of all numbers of "
+				"micro-batches: the certificate says nothing of those that it "
+				"does not list\n",
+				ff_job_command.name);
+	return FF_OK;
 }
 
 int ff_job_save_certificate(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_certificate *c = &j->certificate;
 	struct ff_out o;
-	int code;
+	int code = check_certificate(j, err);
 
-	if (isnan(j->summary.lower_bound_us))
-		return ff_fail(err, FF_E_RUN,
-				"there is no certificate, as there was no time for the lower "
-				"bound: it takes half of --budget at most");
+	if (code < 0)
+		return code;
 	c->machine = j->in.machine.name;
 	c->devices = j->in.machine.n_devices;
 	c->costs = j->in.costs ? FF_CERTIFIED_MEASURED : j->opt.costs_path;
 	c->optimizer = j->in.optimizer->name;
-	c->us = j->summary.lower_bound_us;
 	ff_out_init(&o);
 	ff_certificate_write(&j->in.graph, c, &o);
 	code = ff_out_save(&o, j->opt.beside.certificate_path, err);

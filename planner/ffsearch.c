@@ -185,19 +185,16 @@ static int fail_closest(
 	return fail_unfit(j, &j->summary.plan, what, err);
 }
 
-/* Lowers what was found; it must come to what the search took it for.  On large machines blocks
- * that the search has seen take gigabytes, and so does the schedule: they are let go of before. */
+/* Lowers what was found; it must come to what the search took it for. */
 static int confirm(struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
 {
 	const struct ff_plan *d = j->summary.baseline;
 	struct ff_plan *p = &j->summary.plan;
 	double from_s = ff_job_now_s();
 	bool takes = ff_job_may_take(j, d) && d->simulation.step_us <= found->evaluation.step_us;
-	int code = ff_job_open_evaluators(j, err);
+	int code = takes ? ff_job_take(j, d, err)
+			 : ff_job_predict(j, &found->best, &j->arena, p, err);
 
-	if (code == FF_OK)
-		code = takes ? ff_job_take(j, d, err)
-			     : ff_job_predict(j, &found->best, &j->arena, p, err);
 	if (code < 0)
 		return code;
 	j->predict_s = fmax(j->predict_s, ff_job_now_s() - from_s);
@@ -268,8 +265,13 @@ static int find(struct ff_job *j, struct ff_error *err)
 		code = ff_job_take(j, j->summary.baseline, err);
 	if (code == FF_E_NOFIT)
 		return fail_closest(j, &j->found, err);
+	/* on large machines blocks that the search has seen take gigabytes, and so do the bound and
+	 * the schedule: they are let go of before */
+	if (code == FF_OK && found)
+		code = ff_job_open_evaluators(j, err);
 	if (code == FF_OK)
-		code = ff_job_bound_later(j, err);
+		code = ff_job_bound_later(
+				j, found ? &j->found.best : &j->summary.plan.strategy, err);
 	return code < 0 || !found ? code : confirm(j, &j->found, err);
 }
 

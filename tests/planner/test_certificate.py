@@ -150,6 +150,24 @@ def test_communication():
     assert "nothing is known" in check(c, status=1)
 
 
+def test_short_of_time():
+    """Where there is time for some numbers of micro-batches alone, the plan's is among them."""
+    run(FFZOO, "gpt2", "--batch", "256", "-o", "g.json")
+    for seconds in 1, 2, 4, 8, 16, 32, 64:
+        done = subprocess.run([FFSEARCH, "g.json", "--machine", "dgx-a100-40:8", "--costs", "analytic", "--init",
+                               "data-parallel", "--budget", str(seconds), "-o", "p.json", "--certificate", "c.json",
+                               "--report", "r.json"], capture_output=True, text=True, timeout=600, check=False)
+        if done.returncode:
+            assert done.returncode == 1 and "there is no certificate" in done.stderr, done.stderr
+            continue
+        c = read("c.json")
+        assert read("p.json").get("micro_batches", 1) in [part["micro_batches"] for part in c["micro_batches"]]
+        assert "says nothing" in done.stderr or read("r.json")["lower_bound_us"] == c["bound_us"], done.stderr
+        check(c, machine="dgx-a100-40:8")
+        return
+    assert False, "there is never time"
+
+
 def test_inputs():
     c = certify("mlp", 16, "layers=3")
     assert "is for machine" in check(c, status=2, machine="k80x64")

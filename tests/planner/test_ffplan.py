@@ -404,7 +404,8 @@ def test_memory():
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     assert child.returncode == 0
-    sanitized = b"__asan_init" in open(FFPLAN, "rb").read()
+    with open(FFPLAN, "rb") as program:
+        sanitized = b"__asan_init" in program.read()
     assert sanitized or used.ru_maxrss < 180 << 10, f"{used.ru_maxrss >> 10} MiB"
 
 
