@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "explain/text.h"
@@ -177,15 +178,39 @@ static void print_rival(const char *name, const struct ff_rival *r, FILE *to)
 			memory, sent, r->fits ? "yes" : "no");
 }
 
-static void print_rivals(const struct ff_summary *s, FILE *to)
+/* Leaves out `n`, from the last: first those that do not fit.  Data parallelism, the first, and
+ * what the plan is compared with stay. */
+static uint32_t leave_out(const struct ff_summary *s, uint32_t n, bool out[FF_MOST_RIVALS])
+{
+	uint32_t left = 0;
+
+	memset(out, 0, FF_MOST_RIVALS * sizeof(*out));
+	for (int fits = 0; fits < 2; fits++)
+		for (uint32_t i = s->n_rivals; i-- > 1 && left < n;) {
+			const struct ff_rival *r = &s->rivals[i];
+
+			if (out[i] || r->fits != fits || !strcmp(r->name, s->title) ||
+					!strcmp(r->name, s->baseline_name))
+				continue;
+			out[i] = true;
+			left++;
+		}
+	return left;
+}
+
+static void print_rivals(const struct ff_summary *s, uint32_t too_many, FILE *to)
 {
 	const struct ff_rival plan = ff_rival_of(s->title, &s->plan);
+	bool out[FF_MOST_RIVALS];
+	uint32_t left = leave_out(s, too_many, out);
 
 	fprintf(to, "\n%-*s %12s %11s %11s  %s\n", NAME, "", "step", "memory", "sent", "fits");
 	print_rival(s->title, &plan, to);
 	for (uint32_t i = 0; i < s->n_rivals; i++)
-		if (strcmp(s->rivals[i].name, s->title) != 0)
+		if (strcmp(s->rivals[i].name, s->title) != 0 && !out[i])
 			print_rival(s->rivals[i].name, &s->rivals[i], to);
+	if (left)
+		fprintf(to, "%u other%s (--report)\n", left, left > 1 ? "s" : "");
 	fprintf(to, "\n");
 }
 
@@ -423,15 +448,34 @@ static void print_questions(const struct ff_summary *s, FILE *to)
 			to);
 }
 
-void ff_summary_print(const struct ff_summary *s, FILE *to)
+static void print_all(const struct ff_summary *s, uint32_t too_many, FILE *to)
 {
 	print_head(s, to);
 	print_rate(s, to);
-	print_rivals(s, to);
+	print_rivals(s, too_many, to);
 	print_verdict(s, to);
 	print_shape(s, to);
 	print_splits(s, to);
 	print_times(s, to);
 	print_memory(s, to);
 	print_questions(s, to);
+}
+
+#define SCREEN 40 /* lines */
+
+void ff_summary_print(const struct ff_summary *s, FILE *to)
+{
+	char *text = NULL;
+	size_t size = 0;
+	uint32_t lines = 0;
+	FILE *memory = open_memstream(&text, &size);
+
+	if (memory) {
+		print_all(s, 0, memory);
+		fclose(memory);
+	}
+	for (size_t i = 0; i < size; i++)
+		lines += text[i] == '\n';
+	free(text);
+	print_all(s, lines > SCREEN ? lines - SCREEN + 1 : 0, to); /* and one that says so */
 }

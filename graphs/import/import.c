@@ -335,9 +335,14 @@ static int check_inputs(struct ff_import *im, const Onnx__NodeProto *n, bool bro
 	return FF_OK;
 }
 
+static bool is_ours(const Onnx__NodeProto *n)
+{
+	return !n->domain || !n->domain[0] || !strcmp(n->domain, "ai.onnx");
+}
+
 static int walk_node(struct ff_import *im, const Onnx__NodeProto *n, struct missing *missing)
 {
-	bool ours = !n->domain || !n->domain[0] || !strcmp(n->domain, "ai.onnx");
+	bool ours = is_ours(n);
 	const struct ff_onnx_row *row = ours ? ff_onnx_row(n->op_type) : NULL;
 	bool done = false, ready;
 	int code = check_inputs(im, n, missing->n, &ready);
@@ -358,6 +363,24 @@ static int walk_node(struct ff_import *im, const Onnx__NodeProto *n, struct miss
 	return row && ready ? row->emit(im, n) : FF_OK;
 }
 
+/* Where node `i` cannot be imported as it stands, operators behind it that never can are the better
+ * reason: what a Loop or an If reads is often odd. */
+static int fail_node(struct ff_import *im, size_t i, struct missing *missing, int why)
+{
+	int code = FF_OK;
+
+	for (; i < im->graph->n_node && code == FF_OK && why == FF_E_INPUT; i++) {
+		const Onnx__NodeProto *n = im->graph->node[i];
+
+		if (im->wanted[i] && !ff_fold_has(n->op_type) &&
+				!(is_ours(n) && ff_onnx_row(n->op_type)))
+			code = note_missing(im, missing, n);
+	}
+	if (code < 0)
+		return code;
+	return missing->n ? fail_missing(im, missing) : why;
+}
+
 static int walk(struct ff_import *im)
 {
 	struct missing missing = {0};
@@ -370,7 +393,7 @@ static int walk(struct ff_import *im)
 		if (im->wanted[i] && ff_onnx_value(im, n->output[0])->kind == FF_ONNX_NOTHING)
 			code = walk_node(im, n, &missing);
 		if (code < 0)
-			return code;
+			return fail_node(im, i, &missing, code);
 	}
 	return missing.n ? fail_missing(im, &missing) : FF_OK;
 }
