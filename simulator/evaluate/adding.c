@@ -37,7 +37,8 @@ static bool find_added(
 int ff_adding_find(struct ff_trial *e, const struct ff_step *s, const struct ff_memo_adding **ret,
 		struct ff_error *err)
 {
-	struct ff_timed_adding *known = &e->times.node[s->phase][s->id].adding[s->micro > 0];
+	struct ff_timed_node *t = &e->times.node[s->phase][s->id];
+	struct ff_timed_adding *known = &t->adding[s->micro > 0];
 	struct ff_memo_inputs added;
 
 	if (known->pass == e->times.pass) {
@@ -51,6 +52,7 @@ int ff_adding_find(struct ff_trial *e, const struct ff_step *s, const struct ff_
 		if (!*ret)
 			return ff_fail_memory(err);
 	}
-	*known = (struct ff_timed_adding){e->times.pass, *ret};
+	*known = (struct ff_timed_adding){e->times.pass, *ret, *ret ? (*ret)->us[0] : t->each_us,
+			*ret ? (*ret)->uniform : t->uniform};
 	return FF_OK;
 }

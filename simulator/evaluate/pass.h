@@ -31,6 +31,8 @@ struct ff_timed_node {
 	struct ff_timed_adding {
 		uint64_t pass;
 		const struct ff_memo_adding *of;
+		double each_us; /* of every part, adding or not, where they are uniform */
+		bool uniform;
 	} adding[2];
 	const uint16_t *device;
 	uint32_t n, cap, cap_micro; /* parts, 0: not in place; room for so many times, and of

@@ -39,11 +39,25 @@ void ff_stretch_tell(const struct ff_trial *e, const struct ff_timed_node *t, ui
 	s->in = FF_NONE;
 }
 
+/* Whether all parts of step `s` of backward, `t`, take equally long, and how long. */
+static bool is_even(struct ff_trial *e, const struct ff_step *s, const struct ff_timed_node *t,
+		double *us)
+{
+	const struct ff_timed_adding *known = &t->adding[s->micro > 0];
+	const struct ff_memo_adding *adding;
+
+	if (known->pass != e->times.pass &&
+			(!ff_trial_gathered(e)->holds_synced ||
+					ff_adding_find(e, s, &adding, NULL) < 0))
+		return false;
+	*us = known->each_us;
+	return known->uniform;
+}
+
 /* What step `i` computes, if it belongs to a stretch, and how long. */
-static const struct ff_timed_node *plain_at(struct ff_trial *e, uint32_t i, double *us)
+static inline const struct ff_timed_node *plain_at(struct ff_trial *e, uint32_t i, double *us)
 {
 	const struct ff_step *s = &e->order.program.step[i];
-	const struct ff_memo_adding *adding = NULL;
 	const struct ff_timed_node *t;
 
 	if (s->kind != FF_STEP_COMPUTE || s->limited)
@@ -51,13 +65,8 @@ static const struct ff_timed_node *plain_at(struct ff_trial *e, uint32_t i, doub
 	t = &e->times.node[s->phase][s->id];
 	if (!t->plain || t->arrived[s->micro])
 		return NULL;
-	if (ff_phase_pass(s->phase) == FF_BACKWARD &&
-			(!ff_trial_gathered(e)->holds_synced ||
-					ff_adding_find(e, s, &adding, NULL) < 0 ||
-					(adding && !adding->uniform)))
-		return NULL;
-	*us = adding ? adding->us[0] : t->each_us;
-	return t;
+	*us = t->each_us;
+	return ff_phase_pass(s->phase) == FF_FORWARD || is_even(e, s, t, us) ? t : NULL;
 }
 
 /* Notes when `n` devices begin; false: there is no room for it. */
