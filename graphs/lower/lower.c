@@ -105,7 +105,7 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t k = 0; k < g->n_values; k++)
-		ff_sums_find(g, l->position, l->node, k, &l->sums, &l->first_edge[k]);
+		ff_sums_find(g, l->position, l->node, NULL, k, &l->sums, &l->first_edge[k]);
 	for (uint32_t e = 0; e < g->n_edges && code == FF_OK; e++)
 		code = l->param[ff_edge_source(g, e)].synced ? synced_edge(l, e, err)
 							     : build_edge(l, e, err);

@@ -26,13 +26,26 @@ struct ff_sums {
 	bool *first;     /* no other moves of the value's gradient are before it in backward */
 };
 
+/* One use's gradient between who made it and who made the value. */
+struct ff_gradient_way {
+	const struct ff_placement *in, *out;
+	const struct ff_node_block *reader, *producer;
+};
+/* Whether at least as much of a gradient leaves the devices where it is made as stays there; who
+ * has found that before may know it. */
+bool ff_gradient_leaves(const struct ff_gradient_way *w);
+struct ff_leaving {
+	bool (*leaves)(void *ctx, uint32_t edge);
+	void *ctx;
+};
+
 /* Those of all uses of `value`, and its first use (FF_NONE: none has a gradient).  Of uses that
  * read alike, as above, the one that backward comes to first has the sum, to which the others add
  * their own on the device, and the moves of the one that it comes to last take it away.  Not where
  * more of it stays on the devices than leaves them, as adding takes time of theirs, nor where a
- * prelude makes it in the place of another gradient. */
+ * prelude makes it in the place of another gradient.  `known` may be NULL. */
 void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
-		const struct ff_node_block *const *block, uint32_t value, const struct ff_sums *ret,
-		uint32_t *first_edge);
+		const struct ff_node_block *const *block, const struct ff_leaving *known,
+		uint32_t value, const struct ff_sums *ret, uint32_t *first_edge);
 
 #endif

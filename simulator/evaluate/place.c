@@ -146,12 +146,21 @@ static void wish_edges(struct ff_trial *e)
 		}
 }
 
+static bool leaves(void *ctx, uint32_t edge)
+{
+	const struct ff_trial *e = ctx;
+
+	return ff_memo_leaves(e->memo, edge, e->placed.node[e->ends[edge].from],
+			e->placed.node[e->ends[edge].to]);
+}
+
 void ff_place_find_sums(struct ff_trial *e, uint32_t value)
 {
 	struct ff_sums next = e->proposal.sums_next;
+	struct ff_leaving known = {leaves, e};
 
 	next.first = e->order.first_use;
-	ff_sums_find(e->g, e->order.position, e->placed.block, value, &next,
+	ff_sums_find(e->g, e->order.position, e->placed.block, &known, value, &next,
 			&e->order.first_edge[value]);
 }
 

@@ -1,25 +1,18 @@
-/* The evaluator's pass: when every task of a strategy starts and ends.  Which tasks there are, and
- * what waits for what, is the walk's (ff/walk.h); this is its sink of times.  It computes the same
- * maxima and sums as ff_simulate does of ff_lower's tasks, so its figures are the same to the bit.
+/* When every task of a strategy starts and ends.  Which tasks there are, and what waits for what,
+ * is the walk's (ff/walk.h); this is its sink of times.  It computes the same maxima and sums as
+ * ff_simulate does of ff_lower's tasks, so its figures are the same to the bit.
  *
- * A search makes this pass for every proposal, so what it reads lies together: one
- * record for each operator and pass (struct ff_timed_node), made when blocks
- * change; operators whose parts run on devices side by side are added up as
- * vectors.  It begins where the proposal differs from the current strategy
- * (snapshot.c), ends where it is known to be too slow, and goes through equal micro-batches
- * once (fold.c), and through equal layers (layers.c).  SPDX-License-Identifier: Apache-2.0 */
+ * A search makes passes over all steps for every proposal (pass.c), so what they read lies
+ * together: one record for each operator and pass (struct ff_timed_node), made when blocks change;
+ * operators whose parts run on devices side by side are added up as vectors.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "trial.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "adding.h"
 #include "lanes.h"
 #include "place.h"
-#include "shortcuts/busy.h"
-#include "shortcuts/early.h"
-#include "shortcuts/fold.h"
-#include "shortcuts/layers.h"
 #include "shortcuts/stretch.h"
 
 /* A task while the walk tells it: a move, or one of a bucket. */
@@ -342,14 +335,6 @@ static inline void sink_replace(struct ff_trial *e, double done, const struct ff
 						 : done);
 }
 
-static void forget_all(struct ff_trial *e)
-{
-	for (uint32_t i = 0; i < e->times.n_arrivals; i++)
-		if (e->order.arrival[i].node->arrived[e->order.arrival[i].micro])
-			ff_time_forget(e->order.arrival[i].node, e->order.arrival[i].micro);
-	e->times.n_arrivals = 0;
-}
-
 /* ---- compute ---- */
 
 /* A part anywhere; whether its lane will be too late. */
@@ -544,110 +529,7 @@ static inline int sink_update(struct ff_trial *e, const struct ff_step *s, struc
 	return ff_updates_time(e, err);
 }
 
-/* ---- the pass ---- */
-
-static void start(struct ff_trial *e)
+int ff_time_step(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
-	memset(e->times.lane, 0, ff_lane_count(e->m) * sizeof(*e->times.lane));
-	memset(e->times.idle, 0, ff_lane_count(e->m) * sizeof(*e->times.idle));
-	memset(e->times.limited, 0,
-			FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices * sizeof(*e->times.limited));
-}
-
-/* The first step before which the pass looks at something else than that step. */
-static uint32_t looks_at(const struct ff_trial *e, const struct ff_snapshot *s)
-{
-	uint32_t at = e->fold.at < e->early.mark_at ? e->fold.at : e->early.mark_at;
-
-	return s && s->step < at ? s->step : at;
-}
-
-/* Goes on from step `i`, or from where equal steps that begin there end. */
-static uint32_t fold_at(struct ff_trial *e, uint32_t i, const struct ff_snapshot *s)
-{
-	uint32_t from = i;
-
-	while (i >= e->fold.at)
-		i = ff_active_from(&e->order, ff_fold_reach(e, i));
-	if (i != from)
-		ff_layers_seek(e, i);
-	if (i >= e->layers.at)
-		i = ff_active_from(&e->order, ff_layers_reach(e, i, looks_at(e, s)));
-	return i;
-}
-
-static uint32_t stretches_to(const struct ff_trial *e, const struct ff_snapshot *s)
-{
-	uint32_t at = looks_at(e, s);
-
-	return e->layers.at < at ? e->layers.at : at;
-}
-
-int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *step_us,
-		struct ff_error *err)
-{
-	const struct ff_snapshot *s = ff_snapshot_behind(e, last);
-	struct ff_gathered *g;
-	uint32_t i, next;
-	int code = ff_trial_gather(e, false, &g, err);
-
-	if (code < 0)
-		return code;
-	ff_busy_know(e, g);
-	if (ff_is_rejected(e))
-		return FF_OK;
-	ff_stretch_begin(e);
-	i = ff_snapshots_resume(e, first);
-	if (i == 0)
-		start(e);
-	ff_fold_begin(e);
-	ff_early_pass(e);
-	i = ff_active_from(&e->order, i);
-	ff_layers_begin(e);
-	ff_layers_seek(e, i);
-	for (; i < e->order.program.n && code == FF_OK && !ff_is_rejected(e); i = next) {
-		if (s && i >= s->step) {
-			ff_early_check_idle(e, s);
-			s = NULL;
-		}
-		if (i >= e->early.mark_at)
-			ff_early_mark(e, i);
-		next = fold_at(e, i, s);
-		if (next == i)
-			next = ff_stretch_compute(e, i, stretches_to(e, s));
-		if (next != i)
-			continue;
-		code = walk_step(e, &e->order.program.step[i], err);
-		next = ff_active_from(&e->order, i + 1);
-	}
-	forget_all(e);
-	if (code == FF_OK)
-		*step_us = latest(ff_lane_count(e->m), e->times.lane, 0);
-	return code;
-}
-
-int ff_trial_record(struct ff_trial *e, struct ff_error *err)
-{
-	int code = e->snapshots.planned ? FF_OK : ff_snapshots_plan(e, err);
-	uint32_t i;
-
-	if (code < 0)
-		return code;
-	e->busy.most_us = INFINITY;
-	ff_stretch_begin(e);
-	i = ff_snapshots_resume(e, FF_NONE);
-	if (i == 0)
-		start(e);
-	for (i = ff_active_from(&e->order, i); code == FF_OK;
-			i = ff_active_from(&e->order, i + 1)) {
-		while (e->snapshots.n_taken < e->snapshots.n &&
-				i >= e->snapshots.at[e->snapshots.n_taken].step && code == FF_OK)
-			code = ff_snapshot_take(e, &e->snapshots.at[e->snapshots.n_taken], err);
-		if (e->snapshots.n_taken == e->snapshots.n || code < 0)
-			break;
-		code = walk_step(e, &e->order.program.step[i], err);
-	}
-	forget_all(e);
-	e->snapshots.recorded = code == FF_OK;
-	return code;
+	return walk_step(e, s, err);
 }

@@ -58,10 +58,9 @@ uint32_t ff_edge_shared_from(const struct ff_graph *g, const struct ff_program *
 
 /* ---- gradients ---- */
 
-/* One use's gradient between who made it and who made the value. */
+/* What a part gets of others. */
 struct way {
 	const struct ff_placement *in, *out;
-	const struct ff_node_block *reader, *producer;
 	bool ascends[FF_MAX_RANK]; /* by axis: intervals of `in` */
 };
 
@@ -129,31 +128,43 @@ static void meet(const struct way *w, uint32_t sink, uint32_t home, int64_t *all
 	}
 }
 
-/* Whether at least as much of a gradient leaves the devices where it is made as stays there. */
-static bool leaves(struct way *w)
+bool ff_gradient_leaves(const struct ff_gradient_way *g)
 {
-	struct ff_side in = {w->in, w->reader->device, true};
-	struct ff_side out = {w->out, w->producer->device, true};
+	struct way w = {.in = g->in, .out = g->out};
+	struct ff_side in = {g->in, g->reader->device, true};
+	struct ff_side out = {g->out, g->producer->device, true};
 	uint32_t at[FF_MAX_DEVICES];
 	int64_t away = 0, stays = 0;
 
-	if (w->in->n_copies > 1)
+	if (w.in->n_copies > 1)
 		return true; /* no device has two of them */
 	if (ff_side_is_same(&in, &out))
 		return false;
-	for (uint32_t i = 0; i < w->in->rank; i++)
-		w->ascends[i] = is_ascending(&w->in->axis[i]);
+	for (uint32_t i = 0; i < w.in->rank; i++)
+		w.ascends[i] = is_ascending(&w.in->axis[i]);
 	memset(at, 0xff, sizeof(at));
-	for (uint32_t p = 0; p < w->reader->n_parts; p++)
-		at[w->reader->device[p]] = p;
-	for (uint32_t p = 0; p < w->producer->n_parts; p++) {
+	for (uint32_t p = 0; p < g->reader->n_parts; p++)
+		at[g->reader->device[p]] = p;
+	for (uint32_t p = 0; p < g->producer->n_parts; p++) {
 		int64_t all, own;
 
-		meet(w, p, at[w->producer->device[p]], &all, &own);
+		meet(&w, p, at[g->producer->device[p]], &all, &own);
 		away += all - own;
 		stays += own;
 	}
 	return away > 0 && away >= stays;
+}
+
+static bool leaves(
+		const struct ff_graph *g, const struct ff_node_block *const *block, uint32_t edge)
+{
+	const struct ff_edge *x = &g->edges[edge];
+	const struct ff_value *v = &g->values[x->value];
+	const struct ff_node_block *reader = block[x->node], *producer = block[v->producer];
+	struct ff_gradient_way w = {
+			&reader->in[x->slot], &producer->out[v->port], reader, producer};
+
+	return ff_gradient_leaves(&w);
 }
 
 static bool joins(const struct ff_graph *g, uint32_t edge)
@@ -174,15 +185,10 @@ static bool is_visited_before(
 /* The uses that read alike with `edge`, if that is the last of them to be visited: all are sent
  * over its moves. */
 static void join(const struct ff_graph *g, const uint32_t *position,
-		const struct ff_node_block *const *block, uint32_t edge, const struct ff_sums *ret)
+		const struct ff_node_block *const *block, const struct ff_leaving *known,
+		uint32_t edge, const struct ff_sums *ret)
 {
-	const struct ff_edge *x = &g->edges[edge];
-	const struct ff_value *v = &g->values[x->value];
-	const struct ff_node_block *reader = block[x->node], *producer = block[v->producer];
-	struct way w = {.in = &reader->in[x->slot],
-			.out = &producer->out[v->port],
-			.reader = reader,
-			.producer = producer};
+	const struct ff_value *v = &g->values[g->edges[edge].value];
 	uint64_t key = key_of(g, block, edge);
 	uint32_t first = edge;
 	bool alone = true;
@@ -198,7 +204,7 @@ static void join(const struct ff_graph *g, const uint32_t *position,
 		if (is_visited_before(g, position, other, first))
 			first = other;
 	}
-	if (alone || !leaves(&w))
+	if (alone || !(known ? known->leaves(known->ctx, edge) : leaves(g, block, edge)))
 		return;
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t other = g->uses[v->first_use + u];
@@ -211,8 +217,8 @@ static void join(const struct ff_graph *g, const uint32_t *position,
 }
 
 void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
-		const struct ff_node_block *const *block, uint32_t value, const struct ff_sums *ret,
-		uint32_t *first_edge)
+		const struct ff_node_block *const *block, const struct ff_leaving *known,
+		uint32_t value, const struct ff_sums *ret, uint32_t *first_edge)
 {
 	const struct ff_value *v = &g->values[value];
 	const uint32_t *uses = g->uses + v->first_use;
@@ -222,7 +228,7 @@ void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
 		ret->sent[uses[u]] = ret->added[uses[u]] = FF_NONE;
 	for (uint32_t u = 0; u < v->n_uses && v->n_uses > 1; u++)
 		if (v->kind == FF_VALUE_ACTIVATION && joins(g, uses[u]))
-			join(g, position, block, uses[u], ret);
+			join(g, position, block, known, uses[u], ret);
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		ret->first[uses[u]] = false;
 		if (ff_edge_needs_grad(g, uses[u]) && ret->sent[uses[u]] == FF_NONE &&

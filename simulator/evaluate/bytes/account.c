@@ -102,11 +102,35 @@ static void count(const struct counted *c, uint32_t first, uint32_t last)
 	ff_columns_add(c->e, first, last);
 }
 
+/* So many bytes on all devices of a node at once. */
+static void count_row(const struct counted *c, const struct ff_memo_node *on, int64_t bytes,
+		uint32_t from, uint32_t to)
+{
+	if (to != FF_NONE)
+		ff_columns_add_row(c->e, on->first, on->n_parts, c->sign * bytes,
+				from < to ? from : to, from < to ? to : from);
+}
+
+static bool all_equal(const uint32_t *step, uint32_t n)
+{
+	bool equal = true;
+
+	for (uint32_t k = 1; k < n && equal; k++)
+		equal = step[k] == step[0];
+	return equal;
+}
+
 /* Buffers of a node's parts, each from step `from` to `to[part]`, or, where that comes earlier, the
  * other way round; FF_NONE: there is none.  `to` is lost. */
-static void count_parts(const struct counted *c, const struct ff_node_block *b,
+static void count_parts(const struct counted *c, const struct ff_memo_node *mn,
 		const int64_t *bytes, uint32_t from, uint32_t *to)
 {
+	const struct ff_node_block *b = mn->block;
+
+	if (mn->in_line && mn->rest->shape->even && all_equal(to, b->n_parts)) {
+		count_row(c, mn, bytes[0], from, to[0]);
+		return;
+	}
 	for (uint32_t k = 0; k < b->n_parts; k++) {
 		uint32_t other = to[k];
 
@@ -317,7 +341,7 @@ static void count_gradient(
 		if (first)
 			first[k] = made;
 	}
-	count_parts(c, to->block, to->rest->shape->din_bytes[x->slot], made, scratch);
+	count_parts(c, to, to->rest->shape->din_bytes[x->slot], made, scratch);
 	count_stages(c, r, moved);
 	count_residual(c, r);
 }
@@ -345,10 +369,10 @@ static void count_own(const struct counted *c, uint32_t *last, uint32_t *first_g
 	const struct ff_memo_node *mn = c->e->placed.node[v->producer];
 	const int64_t *bytes = mn->rest->shape->out_bytes[v->port];
 
-	count_parts(c, mn->block, bytes,
+	count_parts(c, mn, bytes,
 			ff_program_compute(&c->e->order.program, made_in(c), c->micro, v->producer),
 			last);
-	count_parts(c, mn->block, bytes, last_gradient(c), first_gradient);
+	count_parts(c, mn, bytes, last_gradient(c), first_gradient);
 }
 
 /* One instance: shards, what was moved of them, and, with the one of forward, the
@@ -410,17 +434,6 @@ static bool is_alike(const struct ff_trial *e, uint32_t value)
 	return alike;
 }
 
-/* So many bytes on all devices at once. */
-static void count_row(const struct counted *c, int64_t bytes, uint32_t from, uint32_t to)
-{
-	uint32_t producer = c->e->g->values[c->value].producer;
-	const struct ff_memo_node *mn = c->e->placed.node[producer];
-
-	if (to != FF_NONE)
-		ff_columns_add_row(c->e, mn->first, mn->n_parts, c->sign * bytes,
-				from < to ? from : to, from < to ? to : from);
-}
-
 /* count_gradient likewise.  The step in which the producer's gradient begins; `first`: of the edges
  * before. */
 static uint32_t count_gradient_alike(const struct counted *c, uint32_t edge, uint32_t first)
@@ -429,14 +442,15 @@ static uint32_t count_gradient_alike(const struct counted *c, uint32_t edge, uin
 	const struct ff_program *p = &e->order.program;
 	const struct ff_edge *x = &e->g->edges[edge];
 	const struct ff_memo_edge *me = e->placed.edge[edge];
+	const struct ff_memo_node *on = e->placed.node[e->ends[edge].from];
 	enum ff_phase phase = ff_edge_made_in(e->g, p, edge);
 	uint32_t made = ff_program_compute(p, phase, c->micro, x->node), moved;
 
 	if (me->stays[FF_BACKWARD])
 		return made;
 	moved = ff_program_moves(p, phase, c->micro, edge);
-	count_row(c, e->placed.node[x->node]->rest->shape->din_bytes[x->slot][0], made, moved);
-	count_row(c, me->moved[FF_BACKWARD].move[0].stage_bytes[0], moved, moved);
+	count_row(c, on, e->placed.node[x->node]->rest->shape->din_bytes[x->slot][0], made, moved);
+	count_row(c, on, me->moved[FF_BACKWARD].move[0].stage_bytes[0], moved, moved);
 	return first > moved ? moved : first;
 }
 
@@ -446,7 +460,8 @@ static void count_alike(const struct counted *c)
 	const struct ff_trial *e = c->e;
 	const struct ff_program *p = &e->order.program;
 	const struct ff_value *v = &e->g->values[c->value];
-	const struct ff_memo_shape *s = e->placed.node[v->producer]->rest->shape;
+	const struct ff_memo_node *on = e->placed.node[v->producer];
+	const struct ff_memo_shape *s = on->rest->shape;
 	uint32_t last = last_own(c), first = FF_NONE;
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
@@ -456,9 +471,9 @@ static void count_alike(const struct counted *c)
 		if (ff_edge_needs_grad(e->g, edge) && !c->recomputed)
 			first = count_gradient_alike(c, edge, first);
 	}
-	count_row(c, s->out_bytes[v->port][0],
+	count_row(c, on, s->out_bytes[v->port][0],
 			ff_program_compute(p, made_in(c), c->micro, v->producer), last);
-	count_row(c, s->out_bytes[v->port][0], last_gradient(c), first);
+	count_row(c, on, s->out_bytes[v->port][0], last_gradient(c), first);
 }
 
 void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign)

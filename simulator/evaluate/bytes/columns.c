@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/clones.h"
+
 #define SIDE_BY_SIDE 4
 #define WORTH_ROWS 8         /* for each of these */
 #define MOST_NOTED (1 << 18) /* changes of a proposal that are noted: more are counted again */
@@ -232,6 +234,12 @@ static int64_t peak_of(const struct ff_order *f, const int64_t *change_bytes)
 	return sum_rows(change_bytes + row, f->account.n_rows - row, x).peak;
 }
 
+FF_CLONES static void add_rows(uint32_t n, const int64_t *more, int64_t *restrict sum)
+{
+	for (uint32_t i = 0; i < n; i++)
+		sum[i] += more[i];
+}
+
 int64_t ff_columns_peak(const struct ff_trial *e, uint32_t device, int64_t before)
 {
 	const struct ff_account *a = &e->order.account;
@@ -241,7 +249,6 @@ int64_t ff_columns_peak(const struct ff_trial *e, uint32_t device, int64_t befor
 		memset(a->sum, 0, a->n_rows * sizeof(*a->sum));
 	if (!a->n_set[device])
 		return before;
-	for (uint32_t i = 0; i < a->n_rows; i++)
-		a->sum[i] += more[i];
+	add_rows(a->n_rows, more, a->sum);
 	return peak_of(&e->order, a->sum);
 }

@@ -57,10 +57,12 @@ void ff_memo_finish(struct ff_memo *t)
 	ff_table_finish(&t->nodes);
 	ff_table_finish(&t->edges);
 	ff_table_finish(&t->buckets);
+	ff_table_finish(&t->leavings);
 	free(t->shape);
 	free(t->node);
 	free(t->edge);
 	free(t->bucket);
+	free(t->leaving);
 }
 
 void ff_memo_clear(struct ff_memo *t)
@@ -71,6 +73,7 @@ void ff_memo_clear(struct ff_memo *t)
 	ff_table_clear(&t->nodes);
 	ff_table_clear(&t->edges);
 	ff_table_clear(&t->buckets);
+	ff_table_clear(&t->leavings);
 }
 
 static struct ff_memo_node *node_at(const struct ff_memo *t, uint32_t i)

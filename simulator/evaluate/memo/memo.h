@@ -52,6 +52,10 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		const struct ff_memo_node *from, const struct ff_memo_node *to,
 		struct ff_memo_edge *e, struct ff_error *err);
 
+/* ff_gradient_leaves at `edge`, between those nodes. */
+bool ff_memo_leaves(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
+		const struct ff_memo_node *to);
+
 struct ff_bucket_build;
 int ff_memo_bucket(struct ff_memo *t, const struct ff_bucket_build *k,
 		const struct ff_memo_bucket **ret, struct ff_error *err);

@@ -126,6 +126,12 @@ struct ff_memo_bucket {
 	uint32_t runs;
 };
 
+/* Whether most of a gradient leaves the devices where it is made. */
+struct ff_memo_leaving {
+	uint64_t ends, use; /* as of edges, in any order */
+	bool leaves;
+};
+
 struct ff_memo {
 	const struct ff_graph *g;
 	const struct ff_machine *m;
@@ -137,18 +143,19 @@ struct ff_memo {
 	uint32_t period_at; /* the first of those that have */
 	struct ff_arena arena, scratch;
 	struct ff_arena_mark empty;
-	struct ff_table shapes, nodes, edges, buckets;
+	struct ff_table shapes, nodes, edges, buckets, leavings;
 	struct ff_memo_shape **shape;
 	struct ff_memo_node **node; /* FF_MEMO_ROW in a row */
 	struct ff_memo_edge **edge; /* likewise */
 	struct ff_memo_bucket **bucket;
-	uint32_t cap[4];
+	struct ff_memo_leaving *leaving;
+	uint32_t cap[5];
 };
 #define FF_MEMO_ROW 64u
 
 /* ---- among the memo's own files ---- */
 
-enum { FF_MEMO_SHAPES, FF_MEMO_NODES, FF_MEMO_EDGES, FF_MEMO_BUCKETS };
+enum { FF_MEMO_SHAPES, FF_MEMO_NODES, FF_MEMO_EDGES, FF_MEMO_BUCKETS, FF_MEMO_LEAVINGS };
 
 static inline int ff_memo_put(struct ff_table *table, uint64_t hash, struct ff_error *err)
 {
