@@ -81,10 +81,17 @@ def missing(text, r):
     if shape["updated_flat"]:
         want.append(f"{shape['updated_flat']} of {shape['parameters']} parameters updated in shares")
     name = r["strategy"] if len(r["strategy"]) <= 34 else "..." + r["strategy"][-31:]
-    for b in r["baselines"] + [{"name": name, "predicted_us": step, "memory_bytes": max(r["memory_bytes"]),
-                                "comm_bytes": r["comm_bytes"], "fits": r["fits"]}]:
-        want.append(f"{b['name']} {time_text(b['predicted_us'])} {bytes_text(b['memory_bytes'])} "
-                    f"{bytes_text(b['comm_bytes'])} {'yes' if b['fits'] else 'no'}")
+
+    def row(b):
+        return (f"{b['name']} {time_text(b['predicted_us'])} {bytes_text(b['memory_bytes'])} "
+                f"{bytes_text(b['comm_bytes'])} {'yes' if b['fits'] else 'no'}")
+    want.append(row({"name": name, "predicted_us": step, "memory_bytes": max(r["memory_bytes"]),
+                     "comm_bytes": r["comm_bytes"], "fits": r["fits"]}))
+    rows = [row(b) for b in r["baselines"]]
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    others = [x for x in rows if x not in lines]
+    if len(text.splitlines()) < 40 or f" {len(others)} others (--report) " not in said:
+        want += rows
     if "tokens_per_s" in r:
         want.append(f"{r['tokens_per_s']:.0f} tokens/s")
     return [w for w in want if w not in said]
