@@ -139,7 +139,8 @@ class Builder:
         old, name = split["name"], split["name"] if alone else f"{split['name']}.{number}"
         was = f"{old}#{number}" if number else old
         for node in self.nodes:
-            node["in"] = [name if i == was else i for i in node.get("in", [])] or node.get("in")
+            if "in" in node:
+                node["in"] = [name if i == was else i for i in node["in"]]
         made = {"name": name, "op": "slice", "in": split["in"], "axis": split["axis"], "start": number * size,
                 "stop": (number + 1) * size}
         self.names[name] = dict(self.names[old], node=made)

@@ -56,6 +56,16 @@ def for_samples(t, x, dims):
     return alone and x.dim() > max(1, len(dims) - 1) and x.shape[0] == t.batch.size and bool((x == x[:1]).all())
 
 
+def repeated(t, x, dims):
+    """How many rows a constant repeats for every sample, as masks of windows behind each other are; 0: it does not."""
+    n = x.shape[0] // t.batch.size if x.dim() > 2 else 0
+    alone = not any(a.samples for a in flat(dims)) and not (len(dims) == x.dim() and dims[0])
+    if not alone or n < 2 or x.shape[0] != n * t.batch.size or bool((x == x[:1]).all()):
+        return 0
+    rows = x.reshape(t.batch.size, n, *x.shape[1:])
+    return n if bool((rows == rows[:1]).all()) else 0
+
+
 def spread(x):
     """Axes along which all elements are alike have one."""
     for i in range(x.dim()):
@@ -72,15 +82,16 @@ def constant(t, x, dims=None):
         found = known_pairs(t, x, dims)
         if found is not None:
             return found
-    shared = dims is not None and for_samples(t, x, dims)
-    x = x[:1] if shared else without_samples(t, x, dims)
+    rows = repeated(t, x, dims) if dims is not None else 0
+    shared = rows or dims is not None and for_samples(t, x, dims)
+    x = x[:rows or 1] if shared else without_samples(t, x, dims)
     shape, x = list(x.shape), spread(x)
     groups = [fresh(n) for n in x.shape]
     if len(groups) >= MAX_AXES:
         raise Refused("a constant of %d axes" % len(groups))
     node = once(t, x)
     dims = [g or fresh(n) for g, n in zip(groups, shape)]
-    return Value(node, [[t.batch], *groups], [[t.batch], *dims[1:]] if shared else dims)
+    return Value(node, [[t.batch], *groups], [[t.batch, *(dims[0] if rows else [])], *dims[1:]] if shared else dims)
 
 
 def once(t, x):

@@ -112,6 +112,15 @@ class Sums:
         return found
 
 
+def told_by_elements(t, node):
+    """Whether it is of one input, and, of real numbers, a sum over them; anything else is computed."""
+    found = sources(t, node)
+    if len(found) != 1:
+        return False
+    made, part = Sums(t, node), t.inputs[found[0].name]
+    return not made.example.dtype.is_floating_point or made.counts(part, 0) is not None
+
+
 def runs(numbers):
     """Pairs, how many neighbours and what they are."""
     values = [float(f"{x:.9g}") for x in numbers.tolist()]

@@ -11,6 +11,7 @@ from . import Refused, sums, trace
 from .graph import Builder, plain
 from .layout import Atom, Value, fresh, size_of
 from .rows import ROWS, RANDOM, losses, taken, waves
+from .rows.pointwise import of_samples
 from .rows.taken import OF_PLACES
 from .values import Choice, Complex, Each, Loss, Param, Places, TENSORS
 
@@ -143,7 +144,8 @@ class Translator:
         parts = [x for x in tensors_of(args) + tensors_of(kwargs.values())]
         if name not in RANDOM and all(isinstance(x, torch.Tensor) for x in parts):
             return fold(op, args, kwargs)
-        if name in ("sum", "mean", "count_nonzero") and node.meta["val"].numel() == 1 and sums.of_data(self, node):
+        if name in ("sum", "mean", "count_nonzero") and node.meta["val"].numel() == 1 and sums.of_data(
+                self, node) and (name == "count_nonzero" or sums.told_by_elements(self, node)):
             return self.batch_sum(node).like(dims=[[]] * node.meta["val"].dim())
         if name not in ROWS:
             raise Refused("there is no row for this operator")
@@ -158,9 +160,13 @@ class Translator:
         if name not in OF_CHOICES and any(isinstance(x, Choice) for x in parts):
             raise Refused("computes with places that are chosen")
         if name not in OF_LOSSES and any(isinstance(x, Loss) for x in parts):
-            raise Refused("computes with a loss; losses are added up, each times a number")
+            args = [losses.number_of(self, x) if isinstance(x, Loss) else [
+                losses.number_of(self, y) if isinstance(y, Loss) else y for y in x] if isinstance(x, list) else x
+                for x in args]
+            parts = tensors_of(args) + tensors_of(kwargs.values())
         self.graph.hint = name
-        if any(isinstance(x, Complex) for x in parts):
+        if any(isinstance(x, (Complex, complex)) or isinstance(x, torch.Tensor) and x.is_complex()
+               for x in [*args, *parts]):
             if name == "abs":
                 return waves.length(self, args[0])
             if name not in OF_COMPLEX:
@@ -268,6 +274,9 @@ class Translator:
                 self.check_mutation(spec, self.values.get(node))
             elif spec.kind == OutputKind.USER_OUTPUT and node is not None:
                 self.outputs.append(self.values[node])
+        self.outputs = [losses.general(self, of_samples(self, x)).mean() if isinstance(x, Value) and not x.whole and
+                        not x.shape and not any(isinstance(y, Loss) for y in self.outputs) else x
+                        for x in self.outputs]
         self.losses = [x for x in self.outputs if isinstance(x, Loss) and not isinstance(x, Each)]
 
     def finish(self, loss="softmax_cross_entropy", classes_last=False):

@@ -1,6 +1,7 @@
 # Modules of today's PyTorch through ffsoap_torch: loss, gradients and running statistics of a step as PyTorch's,
 # what is drawn, what is refused and how it is said, the files.
-# Usage: test_exported.py models|more|hand|language|others|newest|draws|operators|losses|refusals|command FFRUN FFSEARCH
+# Usage: test_exported.py models|more|hand|language|others|newest|fields|learning|shapes|draws|
+#        operators|losses|refusals|command FFRUN FFSEARCH
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
 import io
@@ -17,15 +18,18 @@ import warnings
 import current  # noqa: F401  says SKIP and ends without PyTorch 2.11
 import exported
 import family_modules
+import field_modules
 import ffsoap_torch
 import hand_modules
+import learning_modules
 import modules
 import more_modules
 import newest_modules
 import reference
+import shape_modules
 import today_modules
 from exported import F, np, torch
-from ffsoap_torch import Refused
+from ffsoap_torch import Refused, functions
 from ffsoap_torch.export import export
 from functions import FUNCTIONS
 from philox import kept
@@ -148,6 +152,58 @@ def test_newest():
     test_today(newest_modules.MODELS, ["DeltaNet", *newest_modules.BATCHES])
     said = refusal(*newest_modules.REFUSED["SimCLR"]()[:2])
     tap.say("joins tensors along the axis of samples" in said, "two views of all samples behind each other", [said])
+
+
+def test_fields():
+    test_today(field_modules.MODELS, ["two towers, logQ", "CRNN, CTC"])
+    test_refused(field_modules.REFUSED, {"TimesNet": "numpy"})
+    logits, labels = torch.randn(9, 6, 7, dtype=torch.double, requires_grad=True), torch.randint(1, 7, (6, 4))
+    lengths = torch.tensor([9, 9, 5, 3, 8, 1]), torch.tensor([4, 0, 2, 4, 3, 1])
+    for how in ("mean", "sum", "none"):
+        one, two = (f(logits.log_softmax(2), labels, *lengths, reduction=how, zero_infinity=True)
+                    for f in (F.ctc_loss, functions.ctc_loss))
+        apart = [(a - b).abs().max() for a, b in ((one, two), [torch.autograd.grad(x.sum(), logits)[0]
+                                                               for x in (one, two)])]
+        tap.say(max(apart) < 1e-12, f"CTC as PyTorch's, {how}", apart)
+    said = refusal(Unlabelled(), (torch.randn(4, 5, 6), torch.arange(4)), below={"ids": 6})
+    tap.say("target_lengths" in said, "labels of CTC behind each other", [said])
+
+
+class Unlabelled(nn.Linear):
+    def __init__(self):
+        super().__init__(6, 7)
+
+    def forward(self, x, ids):
+        return F.ctc_loss(super().forward(x).log_softmax(2).transpose(0, 1), ids, [5] * 4, [1] * 4)
+
+
+def test_learning():
+    test_today(learning_modules.MODELS, ["StyleGAN 2", "A2C, GAE"])
+    test_refused(learning_modules.REFUSED, {"Glow": "slogdet", "WGAN-GP": "gradients within forward",
+                                            "VAE, noise drawn": "random numbers"})
+
+
+OF_BATCH = {"samples multiplied": lambda m, x: x @ (x.T @ x), "a mean over samples": lambda m, x: x - x.mean(0),
+            "a norm without running statistics": lambda m, x: F.batch_norm(x, None, None, training=True)}
+OF_LOSSES = {"a loss by a loss": lambda x, y: x.mean() / x.square().mean() + F.mse_loss(x, y), "a function of a loss":
+             lambda x, y: F.mse_loss(x, y).sqrt(), "no mean": lambda x, y: (x - y).square().mean(0).max()}
+
+
+def test_shapes():
+    for name, function in OF_BATCH.items():
+        compare(name, Parent(function), torch.randn(4, 6))
+    for name, function in OF_LOSSES.items():
+        compare(name, ByLoss(function), (torch.randn(4, 6), torch.randn(4, 5)))
+    test_today(shape_modules.MODELS, ["VICReg", "CondConv", "S4D"])
+    test_refused(shape_modules.REFUSED, {"FastKAN, ChebyKAN": "acos", "RetinaNet, complete IoU": "atan",
+                                         "counts": "lgamma"})
+
+
+def test_refused(models, words):
+    for name, make in models.items():
+        module, inputs, options = make()
+        said = refusal(module, inputs, **options)
+        tap.say(words[name] in said and "\n" not in said, f"refused: {name}", [said])
 
 
 def test_large():
@@ -447,7 +503,6 @@ REFUSED = {
     "places to go back to": (lambda m, x: F.max_unpool1d(*F.max_pool1d(x[:, None], 2, return_indices=True),
                                                          2).flatten(1), "module body .*a graph does not have"),
     "integers of what is computed": (lambda m, x: x * x.long(), "module body .*makes integers of what was computed"),
-    "samples multiplied": (lambda m, x: x @ x.T @ x, "module body .*multiplies along the axis of samples"),
     "complex numbers": (lambda m, x: torch.fft.rfft(x).angle()[:, :1] * x, "module body .*angle: there is no row"),
     "how many there are": (lambda m, x: x * len(x[x > 0]), "torch.export cannot export"),
     "a branch by how many there are": (lambda m, x: x * 2 if x[x > 0].numel() > 5 else x, "torch.export cannot export"),
@@ -461,11 +516,9 @@ REFUSED = {
                                 "module body .*images that are not one a sample"),
     "a pool with gaps": (lambda m, x: F.max_pool1d(x[:, None], 2, 1, dilation=2).repeat(1, 1, 2)[:, 0, :6],
                          "module body .*pools windows with gaps"),
-    "a norm without running statistics": (lambda m, x: F.batch_norm(x, None, None, training=True),
-                                          "module body .*without running statistics"),
     "an inverse": (lambda m, x: torch.linalg.inv(x[:, :4].view(-1, 2, 2)).flatten(1) @ torch.ones(4, 6),
                    "module body .*inv.*: there is no row"),
-    "a mean over samples": (lambda m, x: x - x.mean(0), r"module body .*mean\.dim: reduces along the axis of samples"),
+    "the largest of all samples": (lambda m, x: x - x.amax(0), r"module body .*along the axis of samples"),
     "numbers that are drawn": (lambda m, x: x + torch.randn_like(x), "module body .*draws random numbers"),
     "samples joined": (lambda m, x: torch.cat([x, x])[:4], "module body .*joins tensors along the axis of samples"),
     "state of its own": (counted, "reduces along the axis of samples|buffer body.seen"),
@@ -487,11 +540,6 @@ def test_refusals():
     said = refusal(Parent(lambda m, x: x.lgamma()), (torch.randn(4, 6),))
     line = Child.forward.__code__.co_firstlineno + 1
     tap.say(f"test_exported.py:{line}: return self.function" in said, "the line is named", [said])
-    for name, loss, words in (("a loss by a loss", lambda x, y: x.mean() / x.square().mean(), "computes with a loss"),
-                              ("a function of a loss", lambda x, y: F.mse_loss(x, y).sqrt(), "computes with a loss"),
-                              ("no mean", lambda x, y: (x - y).square().mean(0).max(), "axis of samples")):
-        said = refusal(ByLoss(loss), (torch.randn(4, 6), torch.randn(4, 5)))
-        tap.say(words in said, name, [said])
     said = refusal(Series(proj_size=2), (torch.randn(4, 3, 1), torch.randn(4, 1)))
     tap.say("projects its state (proj_size)" in said, "a state that is projected", [said])
     with contextlib.redirect_stderr(io.StringIO()) as told:

@@ -199,6 +199,10 @@ def scattered(t, base, dim, choice, source, adds):
 
 @row("scatter")
 def scatter(t, base, dim, places, source, reduce=None):  # noqa: A002
+    if isinstance(places, Value) and places.whole and places.shape[dim] == 1:  # as of labels
+        from .masks import ones_at
+        ones = ones_at(t, places, base.shape[dim])
+        places = Choice(ones.node, ones.axes, ones.dims[:-1], ones.dims[-1], [])
     if not isinstance(places, Choice) or reduce is not None:
         raise Refused("writes at places that are computed")
     return scattered(t, base, dim, places, source, False)

@@ -51,4 +51,4 @@ def dropped(t, x, noise):
 
 @row("rand", "randn", "rand_like", "randn_like", "randint", "randperm", "normal", "uniform", "alpha_dropout")
 def draw(t, *_, **__):
-    raise Refused("draws random numbers that are not dropout's")
+    raise Refused("draws random numbers that are not dropout's: draw them outside and give them as an input")

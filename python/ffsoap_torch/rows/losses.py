@@ -53,6 +53,23 @@ def by_value(t, kind, loss, value):
     return found
 
 
+def number_of(t, loss):
+    """A loss as a number that every sample has, for whoever computes with it."""
+    from .pairs import of_batch
+    if isinstance(loss, Each):
+        loss = loss.mean() if loss.count == 1 else loss
+    if isinstance(loss, Each) or not loss.summed:
+        raise Refused("computes with a loss; losses are added up, each times a number")
+    found = None
+    for make, factor in loss.summed:
+        x = as_value(t, make())
+        sampled = any(a.samples for a in flat(x.dims))
+        x = of_batch(t, "reduce_sum", x, range(len(x.dims))) if sampled else reduce(t, "reduce_sum", x, None)
+        x = scale(t, x, factor)
+        found = x if found is None else two(t, "add", found, x)
+    return found
+
+
 def value_of(t, each):
     """By element, for what is no mean or sum of losses alone."""
     parts = [scale(t, make(), factor) for make, factor in each.points]

@@ -92,7 +92,7 @@ def opposite(t, x):
 
 def ones_at(t, ids, rows):
     """Of integers below `rows`, ones where one is a row's number."""
-    x = numbers(t, ids, rows)
+    x = numbers(t, ids, rows) if ids.whole else ids
     apart = two(t, "sub", x.like(dims=[*x.dims, []]), torch.arange(rows, dtype=torch.float32))
     return plain(opposite(t, clipped(t, apart.like(t.add("abs", [apart.node])))))
 

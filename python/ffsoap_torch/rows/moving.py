@@ -97,13 +97,17 @@ def squeeze(t, x, dim=None):
 
 @row("expand", "broadcast_to", "expand_as")
 def expand(t, x, *_, **__):
-    shape = t.shape()
-    if is_ids(x) and x.shape == shape:
+    return expand_to(t, x, t.shape())
+
+
+def expand_to(t, x, shape):
+    if isinstance(x, torch.Tensor):
+        return x.expand(shape)
+    if list(x.shape) == list(shape):
         return x
     if isinstance(x, Param):
-        return x.moved(x.places().expand(shape)) if len(shape) == len(x.shape) and list(shape) == x.shape else (
-            expand(t, as_value(t, x)))
-    x = as_value(t, x)
+        return expand_to(t, as_value(t, x), shape)
+    x = x if is_ids(x) else as_value(t, x)
     dims = [[]] * (len(shape) - len(x.dims)) + x.dims
     for i, n in enumerate(shape):
         if n > 1 and not dims[i]:
@@ -115,8 +119,8 @@ def expand(t, x, *_, **__):
 
 @row("broadcast_tensors")
 def broadcast_tensors(t, parts):
-    """What reads them broadcasts."""
-    return parts
+    shape = list(torch.broadcast_shapes(*(x.shape for x in parts)))
+    return [expand_to(t, x, shape) for x in parts]
 
 
 @row("repeat")
@@ -149,6 +153,8 @@ def select(t, x, dim, index):
 
 
 def part(t, x, dim, indices):
+    if isinstance(x, Value) and x.whole and x.dims[dim] and not set(x.dims[dim]) & x.has():  # all along it are alike
+        return x.like(dims=[*x.dims[:dim], fresh(len(indices)), *x.dims[dim + 1:]])
     if isinstance(x, Value) and x.whole:
         return t.part_of_input(x, dim, indices)
     return picked(t, x, dim, indices)
@@ -357,13 +363,15 @@ def gather(t, x, dim, index, sparse_grad=False):
         return x.reshape(-1)[0].expand(t.shape())
     if is_ids(index) and not isinstance(x, torch.Tensor):
         return at_ids(t, as_value(t, x), dim, index)
+    if isinstance(index, Value) and not index.whole and not isinstance(x, torch.Tensor):
+        return at_ids(t, as_value(t, x), dim, index)
     if not isinstance(x, torch.Tensor) or x.dim() != 1 or not is_ids(index):
         raise Refused("takes elements at places that are computed")
     return by_ids(t, x, index)
 
 
 def at_ids(t, x, dim, ids):
-    """What is computed at places that are an input: a sum of products with ones."""
+    """What is computed at places that are an input, or computed: a sum of products with ones."""
     from .masks import ones_at
     from .pointwise import two
     from .reductions import reduce
@@ -545,6 +553,10 @@ def scatter_add(t, x, dim, places, source, alpha=1):
 def index_select(t, x, dim, places):
     if isinstance(x, torch.Tensor) and dim % x.dim() == 0 and is_ids(places):
         return by_ids(t, x, places)
+    if isinstance(x, Param) and is_ids(places) and dim % len(x.shape) == 0:
+        from .products import embedding
+        rows = embedding(t, x.moved(x.places().reshape(x.shape[0], -1)), places)
+        return moved(t, rows, [*places.shape, *x.shape[1:]])
     return index(t, x, [None] * (dim % len(x.shape)) + [places])
 
 

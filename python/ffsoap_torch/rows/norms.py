@@ -118,11 +118,9 @@ def batch_norm(t, x, weight, bias, mean, variance, training, momentum=None, epsi
 
 
 def unkept_norm(t, x, weight, bias, epsilon):
-    """Without running statistics: of what has no samples, as of filters, which are alike in all."""
+    """Without running statistics: those of the batch, or of filters."""
     from .reductions import reduce
     x = as_value(t, x)
-    if any(a.samples for a in flat(x.dims)):
-        raise Refused("is a batch norm without running statistics")
     others = [i for i in range(len(x.dims)) if i != 1]
     x = two(t, "sub", x, reduce(t, "reduce_mean", x, others, True))
     spread = reduce(t, "reduce_mean", x.like(t.graph.add("pow", [x.node], exponent=2)), others, True)

@@ -11,8 +11,13 @@ OF_ELEMENTS = ("relu", "leaky_relu", "tanh", "sigmoid", "gelu", "silu", "hardswi
 
 
 def over_samples(t, a, b):
-    """a [samples, K] by b [K, samples], or [samples, samples] by [samples, P]; None: it is neither."""
+    """a [samples, K] by b [K, samples], or [samples, samples] by [samples, P], or [K, samples] by [samples, P], which
+    is the sum of each sample's products; None: it is neither."""
     own = [t.batch]
+    if [d == own for d in a.dims] == [False, True] and [d == own for d in b.dims] == [True, False]:
+        from .pointwise import two
+        each = two(t, "mul", a.like(dims=[own, a.dims[0], []]), b.like(dims=[own, [], b.dims[1]]))
+        return of_batch(t, "reduce_sum", each, [0])
     if len(a.dims) != 2 or len(b.dims) != 2 or a.dims[0] != own or own not in b.dims:
         return None
     from .products import alike
@@ -27,6 +32,24 @@ def over_samples(t, a, b):
     if turned:
         t.graph.pairs[node] = a.node, b.node
     return Value(node, [own, columns], [own, columns])
+
+
+def of_batch(t, op, x, dims, keep=False):
+    """What elements add up to in the whole batch, or their mean, which every sample has: a product with a table of
+    samples by samples.  One of `dims` has the axis of samples."""
+    dims = [d % len(x.dims) for d in dims]
+    gone = [a for d in dims for a in x.dims[d] if not a.samples]
+    left = [a for i, d in enumerate(x.dims) if i not in dims for a in d]
+    y = t.graph.full(x, [g for g in ([t.batch], gone, left) if g])
+    if gone:
+        node = t.graph.add(op, [y.node], axes=[1])
+        t.graph.lengths[node] = [size_of(gone)]
+        y = Value(node, [[t.batch], *([left] if left else [])], [])
+    count = t.batch.size
+    ones, groups = torch.full((count, count), 1.0 / count if op == "reduce_mean" else 1.0), [[t.batch], fresh(count)]
+    y = over_samples(t, Value(table(t, ones), groups, groups), y.like(dims=[[t.batch], left]))
+    rest = [d if i not in dims else [] for i, d in enumerate(x.dims) if keep or i not in dims]
+    return Value(y.node, [[t.batch], left] if left else [[t.batch], []], rest)
 
 
 def beside(t, a, b):

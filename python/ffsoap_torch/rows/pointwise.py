@@ -191,6 +191,9 @@ def convert(t, x, *args, dtype=None, **kwargs):
     """Real numbers stay in the type of the graph; ids become numbers."""
     from .masks import compare_with, of_reals
     dtype = dtype or next((a for a in args if isinstance(a, torch.dtype)), None) or t.node.meta["val"].dtype
+    if isinstance(x, Value) and dtype.is_complex:
+        x = Value(t.add("cast", [x.node]), x.axes, x.dims) if x.whole else x
+        return Complex(x, scale(t, x, 0.0))
     if isinstance(x, Value) and x.whole and dtype.is_floating_point:
         return Value(t.add("cast", [x.node]), x.axes, x.dims)
     if isinstance(x, Mask):
@@ -280,7 +283,7 @@ def add(t, a, b, alpha=1):
     elif alpha != 1:
         b = two(t, "mul", b, alpha) if isinstance(b, (Value, Param, Loss)) else b * alpha
     if isinstance(a, Loss) or isinstance(b, Loss):
-        return sum_of_losses(a, b, kind)
+        return sum_of_losses(t, a, b, kind)
     if kind == "add" and isinstance(a, torch.Tensor):
         a, b = b, a
     if kind == "add" and isinstance(a, Value) and a.whole and isinstance(b, torch.Tensor) and not b.is_floating_point():
@@ -288,11 +291,13 @@ def add(t, a, b, alpha=1):
     return two(t, kind, a, b)
 
 
-def sum_of_losses(a, b, kind):
+def sum_of_losses(t, a, b, kind):
     if kind == "add" and is_number(a) and number(a) == 0:
         return b
     if kind == "add" and is_number(b) and number(b) == 0:
         return a
+    if any(is_number(x) for x in (a, b)):
+        a, b = (constant(t, torch.tensor(number(x))) if is_number(x) else x for x in (a, b))
     if any(isinstance(x, Value) and not x.whole and not x.shape for x in (a, b)):
         from .losses import general
         a, b = (general(t, of_samples(t, x)).mean() if isinstance(x, Value) else x for x in (a, b))
@@ -325,7 +330,8 @@ def mul(t, a, b, rounding_mode=None):
     if isinstance(a, Noise):
         return drawn(t, a, b, kind)
     if isinstance(a, Loss) or isinstance(b, Loss):
-        raise Refused("computes with a loss; losses are added up, each times a number")
+        from .losses import number_of
+        a, b = (number_of(t, x) if isinstance(x, Loss) else x for x in (a, b))
     return two(t, kind, a, b)
 
 

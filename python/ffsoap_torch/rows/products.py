@@ -16,21 +16,32 @@ def weight_of(t, p, shape):
     """A parameter in a layer's place, perhaps a part of the module's or transposed: its name and shape."""
     if p.index is None:
         return t.graph.parameter(p.name, p.tensor, list(shape))
-    index = p.index.reshape(-1)
-    width = p.tensor[0].numel() if p.tensor.dim() else 1
-    start, n = int(index[0]), index.numel()
-    if n % width == 0 and start % width == 0 and bool((index == start + torch.arange(n)).all()):
-        rows = [start // width, (start + n) // width]
+    rows = rows_of_it(p)
+    if rows:
         t.claim(p.name, rows)
         part = p.tensor.detach()[rows[0]:rows[1]]
         return t.graph.parameter(f"{p.name}.{rows[0]}-{rows[1]}", part, list(shape), names=p.name, rows=rows)
-    if p.tensor.dim() == 2 and bool((p.index == torch.arange(p.tensor.numel()).reshape(p.tensor.shape).T).all()
-                                    if list(p.index.shape) == list(p.tensor.shape)[::-1] else False):
+    if turned(p):
         known = t.graph.params.get(p.name)
         if known and not known.get("transpose"):
             raise Refused(f"reads parameter {p.name} transposed, which another operator reads as it is")
         return t.graph.parameter(p.name, p.tensor.detach().T, list(shape), names=p.name, transpose=[1, 0])
     raise Refused(f"reads parameter {p.name} with its elements rearranged")
+
+
+def rows_of_it(p):
+    """Which whole rows a part of a parameter is; None: it is none."""
+    index = p.index.reshape(-1)
+    width = p.tensor[0].numel() if p.tensor.dim() else 1
+    start, n = int(index[0]), index.numel()
+    if n % width == 0 and start % width == 0 and bool((index == start + torch.arange(n)).all()):
+        return [start // width, (start + n) // width]
+    return None
+
+
+def turned(p):
+    return p.tensor.dim() == 2 and list(p.index.shape) == list(p.tensor.shape)[::-1] and bool(
+        (p.index == torch.arange(p.tensor.numel()).reshape(p.tensor.shape).T).all())
 
 
 def trained(t, x):
@@ -42,6 +53,8 @@ def trained(t, x):
 
 def as_it_lies(t, p):
     """Whether a layer can read a parameter, which others may read the other way round."""
+    if p.index is not None and not rows_of_it(p) and not turned(p):
+        return False
     known = t.graph.params.get(p.name)
     if known is None or p.tensor.dim() != 2 or p.index is not None and p.index.numel() != p.tensor.numel():
         return True
@@ -89,7 +102,7 @@ def biased(t, y, bias, factor=1):
 @row("addmm", "addbmm", "baddbmm")
 def addmm(t, bias, a, b, beta=1, alpha=1):
     w = trained(t, b) if not isinstance(b, Value) else None
-    if w is not None and beta == 1 and alpha == 1:
+    if w is not None and len(w.shape) == 2 and beta == 1 and alpha == 1:
         return layer(t, a, Param(w.name, w.tensor, w.shape[::-1], w.places().T), bias)
     y = matmul(t, a, b)
     return biased(t, y if alpha == 1 else scale(t, y, alpha), bias, beta)

@@ -9,6 +9,9 @@ from ..values import Each, Loss
 from .pointwise import scale
 
 
+MAX_FACTORS = 64
+
+
 def reduce(t, op, x, dims, keep=False):
     if isinstance(x, Loss):
         return of_losses(op, x, dims, len(t.node.args[0].meta["val"].shape))
@@ -17,7 +20,7 @@ def reduce(t, op, x, dims, keep=False):
     dims = sorted({d % rank for d in (dims if dims is not None and len(dims) else range(rank))})
     wanted = flat(x.dims[d] for d in dims)
     if any(a.samples for a in wanted):
-        return over_samples(t, op, x, len(wanted) == len(flat(x.dims)))
+        return over_samples(t, op, x, dims, keep)
     for d in dims:
         x, _ = alone(t, x, d)
     groups = [x.dims[d] for d in dims if x.dims[d]]
@@ -40,13 +43,15 @@ def of_losses(op, x, dims, rank):
     return x.mean() if op == "reduce_mean" else x.sum()
 
 
-def over_samples(t, op, x, everything):
+def over_samples(t, op, x, dims, keep):
     """A mean of errors over all samples is a loss."""
     from .losses import errors, general
-    if not everything:
-        raise Refused("reduces along the axis of samples")
+    from .pairs import of_batch
     if op not in ("reduce_mean", "reduce_sum"):
-        raise Refused("reduces along the axis of samples")
+        raise Refused("takes the largest along the axis of samples")
+    wanted = flat(x.dims[d] for d in dims)
+    if len(wanted) < len(flat(x.dims)) or t.node.target._opname not in ("mean", "sum"):
+        return of_batch(t, op, x, dims, keep)
     found = errors(t, x) or general(t, x)
     return found.mean() if op == "reduce_mean" else found.sum()
 
@@ -59,6 +64,28 @@ def mean(t, x, dims=None, keep=False, dtype=None):
 @row("sum")
 def total(t, x, dims=None, keep=False, dtype=None):
     return reduce(t, "reduce_sum", x, [dims] if isinstance(dims, int) else dims, keep)
+
+
+@row("prod")
+def product_of(t, x, dim=None, keep=False, dtype=None):
+    """Of halves, of an axis that is not long."""
+    from .moving import part
+    from .pointwise import two
+    x = as_value(t, x)
+    n = x.shape[dim] if dim is not None else MAX_FACTORS + 1
+    if n > MAX_FACTORS:
+        raise Refused(f"multiplies more than {MAX_FACTORS} elements, or all")
+    while n > 1:
+        half = n // 2
+        y = two(t, "mul", part(t, x, dim, list(range(half))), part(t, x, dim, list(range(half, 2 * half))))
+        if n % 2 and half > 1:
+            first = two(t, "mul", part(t, y, dim, [0]), part(t, x, dim, [n - 1]))
+            from .moving import concat
+            y = concat(t, [first, part(t, y, dim, list(range(1, half)))], dim % len(x.dims))
+        elif n % 2:
+            y = two(t, "mul", y, part(t, x, dim, [n - 1]))
+        x, n = y, half
+    return x if keep else x.like(dims=[d for i, d in enumerate(x.dims) if i != dim % len(x.dims)])
 
 
 @row("amax", "max")

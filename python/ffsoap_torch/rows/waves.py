@@ -39,11 +39,21 @@ def is_pair(x):
 
 def of_pairs(t, name, function, args, kwargs):
     """An operator of which an operand is complex."""
+    args = [torch.tensor(x) if isinstance(x, complex) else x for x in args]
+    if name == "exp":
+        return exponential(t, *(as_value(t, x) for x in args[0].parts))
+    if name == "reciprocal" or name in ("div", "div_") and is_pair(args[1]):
+        inverse = reciprocal(t, args[-1])
+        if name == "reciprocal":
+            return inverse
+        return of_pairs(t, "mul", lambda t, a, b: two(t, "mul", a, b), (args[0], inverse), {})
     if name in ("div", "div_") and not is_pair(args[1]) or name in OF_PRODUCTS and any(
             isinstance(x, (int, float)) for x in args):
         return paired(*(function(t, *(part_of(x, k) if isinstance(x, Complex) else x for x in args)) for k in (0, 1)))
     if name in BY_PARTS:
-        return paired(*(function(t, *(part_of(x, k) for x in args), **kwargs) for k in (0, 1)))
+        numbers = name.rstrip("_") in ("add", "sub")  # of which the imaginary part is zero
+        return paired(*(function(t, *(0 if k and numbers and not is_pair(x) else part_of(x, k) for x in args), **kwargs)
+                        for k in (0, 1)))
     if name not in OF_PRODUCTS:
         raise Refused("computes with complex numbers in a way that has no operator")
     before, (a, b) = ((), args) if name != "einsum" else (args[:1], args[1])
@@ -57,6 +67,20 @@ def of_pairs(t, name, function, args, kwargs):
     real = made[0] if made[1] is None else two(t, "sub", made[0], made[1])
     both = [x for x in made[2:] if x is not None]
     return Complex(real, both[0] if len(both) == 1 else two(t, "add", *both))
+
+
+def exponential(t, real, imaginary):
+    size = real.like(t.graph.add("exp", [real.node]))
+    return Complex(*(two(t, "mul", size, imaginary.like(t.graph.add(f, [imaginary.node]))) for f in ("cos", "sin")))
+
+
+def reciprocal(t, x):
+    if isinstance(x, torch.Tensor):
+        return 1 / x
+    real, imaginary = (as_value(t, v) for v in x.parts)
+    squares = [v.like(t.graph.add("pow", [v.node], exponent=2)) for v in (real, imaginary)]
+    size = two(t, "add", *squares)
+    return Complex(two(t, "div", real, size), scale(t, two(t, "div", imaginary, size), -1.0))
 
 
 def paired(real, imaginary):

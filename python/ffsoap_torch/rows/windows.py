@@ -6,6 +6,7 @@ from .. import Refused
 from ..layout import Value, flat, fresh, size_of
 from ..operands import as_value, moved, picked, whole
 from ..values import Param
+from .pointwise import scale, two
 from .products import biased, einsum, trained, weight_of
 
 
@@ -96,19 +97,34 @@ def each(numbers, axes):
 
 def by_windows(t, x, w, bias, stride, widths, dilation, groups, sizes):
     """A convolution by a kernel that is computed, as of weight_norm: windows are copied, and multiplied by it.
-    `widths`: of zeros, before and behind, by axis."""
+    `widths`: of zeros, before and behind, by axis.  With an axis more than that, filters are of each sample its own."""
     from .moving import padded
-    kernel, axes, w = w.shape[2:], len(w.shape) - 2, as_value(t, w)
+    axes, w = len(sizes), as_value(t, w)
+    outputs, inputs, *kernel = w.shape[-axes - 2:]
+    own = w.shape[:-axes - 2]
     x = padded(t, image(t, x, axes), [n for pair in widths[::-1] for n in pair], "constant", 0.0)
     for i, (n, k, step, apart) in enumerate(zip(sizes, kernel, each(stride, axes), each(dilation, axes))):
         x = picked(t, x, 2 + 2 * i, [o * step + j * apart for o in range(n) for j in range(k)])
         x = moved(t, x, [*x.shape[:2 + 2 * i], n, k, *x.shape[3 + 2 * i:]])
     inner = "".join(a + b for a, b in zip("xyz", "uvw"[:axes]))
-    x = moved(t, x, [x.shape[0], groups, w.shape[1], *x.shape[2:]])
-    w = moved(t, w, [groups, w.shape[0] // groups, *w.shape[1:]])
-    y = einsum(t, f"ngc{inner},gfc{'uvw'[:axes]}->ngf{'xyz'[:axes]}", [x, w])
+    x = moved(t, x, [x.shape[0], groups, inputs, *x.shape[2:]])
+    w = moved(t, w, [*own, groups, outputs // groups, inputs, *kernel])
+    y = einsum(t, f"ngc{inner},{'n' if own else ''}gfc{'uvw'[:axes]}->ngf{'xyz'[:axes]}", [x, w])
     y = moved(t, y, [y.shape[0], groups * y.shape[2], *y.shape[3:]])
     return biased(t, y, None if bias is None else by_channels(bias, axes))
+
+
+def by_own_filters(t, x, w, bias, stride, widths, dilation, groups):
+    """Filters of each sample its own, as people write them: samples by groups of channels of one image."""
+    n = t.batch.size
+    if groups % n:
+        raise Refused("has filters of samples that are no groups")
+    x = moved(t, as_value(t, x), [n, x.shape[1] // n, *x.shape[2:]])
+    w = moved(t, w, [n, w.shape[0] // n, *w.shape[1:]])
+    if bias is not None:
+        bias = moved(t, as_value(t, bias), [n, w.shape[1], *[1] * len(widths)])
+    y = by_windows(t, x, w, None, stride, widths, dilation, groups // n, t.shape()[2:])
+    return moved(t, biased(t, y, bias), t.shape())
 
 
 def by_spread_windows(t, x, w, bias, stride, padding, output_padding, groups, dilation):
@@ -144,6 +160,8 @@ def conv(t, x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if trained(t, w) is None:
         before = each(padding, axes)
         widths = list(zip(before[:axes], before[-axes:]))
+        if isinstance(w, Value) and w.dims[0][:1] == [t.batch] and len(x.shape) == axes + 2 and x.shape[0] == 1:
+            return by_own_filters(t, x, w, bias, stride, widths, dilation, groups)
         return by_windows(t, x, w, bias, stride, widths, dilation, groups, t.shape()[2:])
     images = Images(t, x, axes)
     return convolved(t, "conv", images, w, bias, w.shape[0], stride=images.lead(stride, 1),
@@ -241,6 +259,26 @@ def upsample(t, x, size=None, *rest, **__):
     node = t.add("upsample", [images.x.node], size=images.size + sizes, mode="linear" if linear else None,
                  align_corners=corners or None)
     return images.made(node, t.shape())
+
+
+@row("grid_sampler", "grid_sampler_2d")
+def grid_sample(t, x, grid, mode=0, padding=0, corners=False):
+    """Between the four neighbours of places that are computed: of every place a share of every pixel, which is one less
+    what it is away, along both axes."""
+    if mode or padding > 1 or len(x.shape) != 4:
+        raise Refused("samples pictures in another way than bilinear, with zeros or the border around")
+    x, grid, shares = as_value(t, x), as_value(t, grid), []
+    for i, n in ((1, x.shape[2]), (0, x.shape[3])):
+        at = picked(t, grid, 3, [i])
+        at = scale(t, at, (n - 1) / 2, (n - 1) / 2) if corners else scale(t, at, n / 2, (n - 1) / 2)
+        if padding:
+            at = at.like(t.graph.add("clip", [at.node], min=0, max=n - 1))
+        apart = two(t, "sub", at, torch.arange(n, dtype=torch.float32))
+        near = scale(t, apart.like(t.graph.add("abs", [apart.node])), -1.0, 1.0)
+        shares.append(near.like(t.graph.add("relu", [near.node])))
+    down, along = shares
+    both = two(t, "mul", down.like(dims=[*down.dims, []]), along.like(dims=[*along.dims[:3], [], along.dims[3]]))
+    return einsum(t, "nchw,npqhw->ncpq", [x, both])
 
 
 @row("pixel_shuffle")
