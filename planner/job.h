@@ -141,10 +141,9 @@ int ff_job_find_others(struct ff_job *j, struct ff_error *err);
 int ff_job_save(struct ff_job *j, struct ff_error *err);
 /* That the costs were measured with; "": none, or unknown. */
 const char *ff_job_communication(const struct ff_job *j);
-/* certify.c: the lower bound, before the search, so that a cost that is missing is told at once,
- * and what is left of its time is the search's; what is kept for it where it takes so long that it
- * waits for the search to be over; it then, where there is a certificate first of what `plan` is
- * like; and what it rests on. */
+/* certify.c: the lower bound, before the search, so that a missing cost is told at once, and what
+ * is left of its time is the search's; what is kept for it where it waits for the search to be
+ * over; it then, for a certificate first of what `plan` is like; and what it rests on. */
 int ff_job_bound(struct ff_job *j, struct ff_error *err);
 double ff_job_bound_seconds(const struct ff_job *j);
 int ff_job_bound_later(struct ff_job *j, const struct ff_strategy *plan, struct ff_error *err);

@@ -6,6 +6,13 @@
 #include "ff/kernel_shape.h"
 #include "ff/schedule.h"
 
+struct ff_framework_convolutions {
+	bool tf32;   /* of float32, where a device can */
+	bool biases; /* a bias is added to what one made by a kernel of its own */
+	bool taps;   /* groups of one channel: gradients of filters read images for each tap */
+	bool channels_first[2]; /* operands in float32, in 16 bits */
+};
+
 /* Our runtime has no row: it replays its steps as CUDA graphs, and kernels are as operators' rows
  * say. */
 struct ff_framework {
@@ -39,13 +46,7 @@ struct ff_framework {
 	bool interacts; /* products of each sample's vectors, and picking of them, are one kernel */
 	bool pads;      /* features that a linear layer reads are padded to a multiple of eight */
 	bool tf32_products; /* of float32, where a device can */
-	struct ff_framework_convolutions {
-		bool tf32;   /* of float32, where a device can */
-		bool biases; /* a bias is added to what one made by a kernel of its own */
-		bool taps;   /* groups of one channel: gradients of filters read images for each tap
-			      */
-		bool channels_first[2]; /* operands in float32, in 16 bits */
-	} convolutions;
+	struct ff_framework_convolutions convolutions;
 	/* Of 16 bits, parameters are kept in float32: cast for each pass, as gradients are back. */
 	bool casts;
 	/* So often all gradients are then read or written in float32 before an update: they are
