@@ -323,8 +323,10 @@ def test_errors(folder):
             found.append((step(made, made.parameters(), lambda: made.step(x, y)), made.weights()))
         return found
     found = planned.in_processes(work, f"{folder}/errors")
+    # in a process of its own: one that has run autograd cannot fork others that do
+    wanted = planned.in_processes(lambda: [one(loss) for loss in losses], f"{folder}/errors-one", 1)
     for i, loss in enumerate(losses):
-        want, got = one(loss), found if isinstance(found, str) else found[i]
+        want, got = wanted[i], found if isinstance(found, str) else found[i]
         good = not isinstance(got, str) and abs(got[0] - want[0]) < LOSSES and planned.apart(got[1], want[1]) < LOSSES
         tap.say(good, f"{loss.__name__} cut by samples", [got if isinstance(got, str) else got[0], want[0]])
 
