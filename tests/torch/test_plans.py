@@ -169,12 +169,14 @@ def test_refused(folder):
         refused(name, case, want, maps=maps)
     refused("samples beside each other in micro-batches", {**plans["nearest"], "micro_batches": 2},
             "of which micro-batches do not see all", "nearest", maps)
-    for model, what, dims in (("gpt", "a causal attention", ("query", "key")),
-                              ("dropping", "attention that drops", ("query",))):
+    kind = "aten.scaled_dot_product_attention"
+    for model, what, dims, said in (
+            ("gpt", "a causal attention", ("query", "key"), "{} is not cut in " + kind),
+            ("dropping", "attention that drops", ("query", "sample"), kind + " is not cut here")):
         attention = next(e["name"] for e in plans[model]["operators"] if "dot_product" in e["name"])
         for dim in dims:
-            refused(f"{what} cut by {dim}", changed(plans[model], attention, degrees={dim: 4}),
-                    f"{dim} is not cut in aten.scaled_dot_product_attention", model, maps)
+            refused(f"{what} cut by {dim}", changed(plans[model], attention, degrees={dim: 4}), said.format(dim), model,
+                    maps)
     cells = [n for n, what in maps["lstm"]["operators"].items() if what["nodes"] == ["lstm"]]
     along = {**plans["lstm"], "operators": [{**e, "degrees": {"step": 4}} if e["name"] in cells else e
                                             for e in plans["lstm"]["operators"]]}
