@@ -52,8 +52,8 @@ struct ff_proposer {
 	uint32_t *reader, n_readers; /* those with parameters */
 	int64_t *reader_bytes;       /* by reader: of its parameters */
 	struct ff_proposer_heavy {
-		uint32_t *group, n; /* by node: the most parameters for each operation first;
-				     * FF_NONE: none */
+		uint32_t *group, n; /* by node: its group, that of the most parameters for each
+				     * operation first; FF_NONE: none */
 	} heavy;
 	struct ff_proposer_stack {
 		uint32_t *node;        /* scratch: n_nodes; */

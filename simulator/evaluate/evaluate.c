@@ -1,5 +1,5 @@
 /* A strategy, and proposals that differ in a few operators.  Blocks and their prices come from
- * the memo; a proposal swaps those it touches (place.c), makes one pass (pass.c) and moves
+ * the memo; a proposal swaps those it touches (place.c), makes one pass (run_pass.c) and moves
  * their buffers in the account of memory.  SPDX-License-Identifier: Apache-2.0 */
 #include "evaluate.h"
 

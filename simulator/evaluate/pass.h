@@ -115,7 +115,7 @@ struct ff_arrival {
 
 /* time.c: one step of the walk, in the order of the program. */
 int ff_time_step(struct ff_trial *e, const struct ff_step *s, struct ff_error *err);
-/* pass.c: the longest-path pass over the blocks in place.  It stops, and `too_slow` is
+/* run_pass.c: the longest-path pass over the blocks in place.  It stops, and `too_slow` is
  * true, as soon as some lane has been idle and will be busy for longer than `most_us`
  * together, or where a proposal is rejected for another reason.  `first`, `last`: of the
  * steps of forward that differ from the current strategy's. */

@@ -2,7 +2,7 @@
  * is the walk's (ff/walk.h); this is its sink of times.  It computes the same maxima and sums as
  * ff_simulate does of ff_lower's tasks, so its figures are the same to the bit.
  *
- * A search makes passes over all steps for every proposal (pass.c), so what they read lies
+ * A search makes passes over all steps for every proposal (run_pass.c), so what they read lies
  * together: one record for each operator and pass (struct ff_timed_node), made when blocks change;
  * operators whose parts run on devices side by side are added up as vectors.
  * SPDX-License-Identifier: Apache-2.0 */
