@@ -110,8 +110,8 @@ int ff_proposer_find_heavy(struct ff_proposer *p, struct ff_arena *a, struct ff_
 	return FF_OK;
 }
 
-/* Width number `i`, in devices: half of the nodes, a quarter and so on, the fastest node, half of it
- * and so on; 0: there are not so many. */
+/* Width number `i`, in devices: half of the nodes, a quarter and so on, the fastest node, half of
+ * it and so on; 0: there are not so many. */
 static uint32_t width(const struct ff_proposer *p, uint32_t i)
 {
 	const struct ff_machine *m = p->space->machine;
