@@ -7,7 +7,7 @@
 #include "ff/beside.h"
 #include "process/agree.h"
 
-#define ROUNDS 7
+#define ROUNDS 21
 #define LEAST_BYTES ((int64_t)256 << 10)
 #define MOST_BYTES ((int64_t)8 << 20)
 #define LONG_US 20000 /* of communication: enough to compute something beside it */
@@ -82,18 +82,26 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int time_all(const struct trial *t, bool communicates, bool computes, double *us,
-		struct ff_error *err)
+/* Communication and compute, each alone and both at once, in turns: a slow moment meets all three.
+ * The share is the median of the turns'. */
+static int time_turns(const struct trial *t, double *share, struct ff_error *err)
 {
 	double sample[ROUNDS];
-	int code = FF_OK;
 
-	for (int i = 0; i < ROUNDS && code == FF_OK; i++)
-		code = time_once(t, communicates, computes, &sample[i], err);
-	if (code < 0)
-		return code;
+	for (int i = 0; i < ROUNDS; i++) {
+		double comm = 0, work = 0, both = 0;
+		int code = time_once(t, true, false, &comm, err);
+
+		if (code == FF_OK)
+			code = time_once(t, false, true, &work, err);
+		if (code == FF_OK)
+			code = time_once(t, true, true, &both, err);
+		if (code < 0)
+			return code;
+		sample[i] = both > work ? (both - work) / comm : 0;
+	}
 	qsort(sample, ROUNDS, sizeof(*sample), by_size);
-	*us = sample[ROUNDS / 2];
+	*share = sample[ROUNDS / 2];
 	return FF_OK;
 }
 
@@ -124,18 +132,9 @@ static int choose(struct trial *t, struct ff_error *err)
 
 static int measure(struct trial *t, double *share, struct ff_error *err)
 {
-	double comm = 0, work = 0, both = 0;
 	int code = choose(t, err);
 
-	if (code == FF_OK)
-		code = time_all(t, true, false, &comm, err);
-	if (code == FF_OK)
-		code = time_all(t, false, true, &work, err);
-	if (code == FF_OK)
-		code = time_all(t, true, true, &both, err);
-	if (code == FF_OK)
-		*share = both > work ? (both - work) / comm : 0;
-	return code;
+	return code < 0 ? code : time_turns(t, share, err);
 }
 
 /* All devices, or each node's among themselves. */
