@@ -1,5 +1,6 @@
 /* ffplan: shows, compares, carries over and translates plans.  SPDX-License-Identifier: Apache-2.0
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ff/cli.h"
@@ -93,6 +94,26 @@ static int check(const struct verb *v, const struct ff_ask *ask, struct ff_error
 	return FF_OK;
 }
 
+/* An answer appears whole, or a refusal alone: plans are refused where they are priced, behind much
+ * that could be said about them. */
+static int answer(const struct verb *v, struct ff_ask *ask, FILE *to, struct ff_error *err)
+{
+	char *text = NULL;
+	size_t length = 0;
+	int code;
+
+	ask->to = open_memstream(&text, &length);
+	if (!ask->to)
+		return ff_fail_memory(err);
+	code = v->answer(ask, err);
+	if (fclose(ask->to) != 0 && code == FF_OK)
+		code = ff_fail_memory(err);
+	if (code == FF_OK)
+		fwrite(text, 1, length, to);
+	free(text);
+	return code;
+}
+
 static int run(struct ff_ask *ask, const char *const *args, uint32_t n, struct ff_error *err)
 {
 	const struct ff_path out[] = {{.name = "-o", .path = ask->output}};
@@ -116,8 +137,7 @@ static int run(struct ff_ask *ask, const char *const *args, uint32_t n, struct f
 		ask->operand[i - 1] = args[i];
 	if (!ask->costs)
 		ask->costs = PRESET_COSTS;
-	ask->to = ff_paths_piped(out, 1) ? stderr : stdout;
-	return v->answer(ask, err);
+	return answer(v, ask, ff_paths_piped(out, 1) ? stderr : stdout, err);
 }
 
 int main(int argc, char **argv)

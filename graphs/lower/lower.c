@@ -119,11 +119,11 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 /* What is moved for another use is there. */
 static void find_sharing(struct ff_lowering *l)
 {
-	for (uint32_t e = 0; e < l->g->n_edges; e++) {
-		l->shared_from[e] = ff_edge_shared_from(l->g, &l->program, l->position, l->node, e);
+	for (uint32_t k = 0; k < l->g->n_values; k++)
+		ff_sharing_find(l->g, &l->program, l->position, l->node, k, l->shared_from);
+	for (uint32_t e = 0; e < l->g->n_edges; e++)
 		if (l->shared_from[e] != FF_NONE)
 			l->edge[e].forward.n_moves = 0;
-	}
 }
 
 static int build_node(struct ff_lowering *l, uint32_t node, struct ff_error *err)

@@ -460,7 +460,7 @@ static int check_ends(struct ff_builder *b, struct ff_graph *g)
 	if (!g->n_losses)
 		return FAIL(b, whole,
 				"there is no loss, expected a softmax_cross_entropy, mse, l1, "
-				"smooth_l1 or bce_with_logits");
+				"smooth_l1, bce_with_logits or mean");
 	if (check_uses(b, g) < 0 || check_gradients(b, g) < 0)
 		return b->err.code;
 	if (!ff_graph_parameters(g))

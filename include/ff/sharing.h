@@ -5,17 +5,17 @@
 #include "ff/block.h"
 #include "ff/program.h"
 
-/* The edge whose moves forward, and in recomputation, bring what is read at `edge`, too: of all
- * uses of its value that read, part by part, the same elements on the same devices the one that is
- * issued first.  FF_NONE: it has its own moves.
+/* Into `ret`, by edge, for each use of `value`: the edge whose moves forward, and in recomputation,
+ * bring what is read there, too: of all uses that read, part by part, the same elements on the same
+ * devices the one that is issued first.  FF_NONE: it has its own moves.
  *
  * A value that is made again for backward is moved again only to those who read it there; they
  * share among themselves, as do those who do not.  Parameters that are gathered again are not
  * shared: who marks one wants it gone between its readers.
  *
  * `position` and `block` are by node, blocks of inputs may be NULL. */
-uint32_t ff_edge_shared_from(const struct ff_graph *g, const struct ff_program *p,
-		const uint32_t *position, const struct ff_node_block *const *block, uint32_t edge);
+void ff_sharing_find(const struct ff_graph *g, const struct ff_program *p, const uint32_t *position,
+		const struct ff_node_block *const *block, uint32_t value, uint32_t *ret);
 
 /* What becomes of the gradients that readers of an activation make, by edge. */
 struct ff_sums {

@@ -48,6 +48,7 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 	e->proposal.sums_next.sent = ff_arena_array(a, edges, sizeof(*e->proposal.sums_next.sent));
 	e->proposal.sums_next.added =
 			ff_arena_array(a, edges, sizeof(*e->proposal.sums_next.added));
+	e->proposal.shared_next = ff_arena_array(a, edges, sizeof(*e->proposal.shared_next));
 	e->placed.n_added = ff_arena_array(a, nodes, sizeof(*e->placed.n_added));
 	e->proposal.dirty = ff_arena_array(a, e->g->n_values, sizeof(*e->proposal.dirty));
 	e->proposal.node_dirty = ff_arena_array(a, nodes, sizeof(*e->proposal.node_dirty));
@@ -83,7 +84,7 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 			!e->placed.shared_from || !e->placed.is_shared || !e->proposal.dirty ||
 			!e->proposal.node_dirty || !e->placed.sums.sent || !e->placed.sums.added ||
 			!e->proposal.sums_next.sent || !e->proposal.sums_next.added ||
-			!e->placed.n_added)
+			!e->proposal.shared_next || !e->placed.n_added)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)

@@ -144,17 +144,39 @@ static int list_steps(struct ff_trial *e, struct ff_error *err)
 	return FF_OK;
 }
 
-/* Which uses of values are the first in the order, and which the last. */
+/* Which use of `value` backward visits first, of those that have a gradient, and which last:
+ * ff_edge_is_first_use and ff_edge_completes for all of them, of which there may be thousands. */
+static void find_uses_of(struct ff_trial *e, uint32_t value)
+{
+	const struct ff_value *v = &e->g->values[value];
+	const uint32_t *position = e->order.position;
+	uint32_t first = FF_NONE, last = FF_NONE;
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = e->g->uses[v->first_use + u], node = e->g->edges[edge].node;
+
+		e->order.first_use[edge] = e->order.completes[edge] = false;
+		if (ff_edge_needs_grad(e->g, edge) &&
+				(first == FF_NONE ||
+						position[node] > position[e->g->edges[first].node]))
+			first = edge;
+		if (last == FF_NONE || position[node] <= position[e->g->edges[last].node])
+			last = edge;
+	}
+	if (first != FF_NONE) {
+		e->order.first_use[first] = true;
+		e->order.first_edge[value] = first;
+	}
+	if (last != FF_NONE)
+		e->order.completes[last] = true;
+}
+
 static void find_uses(struct ff_trial *e)
 {
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
 		e->order.position[e->order.nodes[i]] = i;
-	for (uint32_t i = 0; i < e->g->n_edges; i++) {
-		e->order.first_use[i] = ff_edge_is_first_use(e->g, e->order.position, i);
-		e->order.completes[i] = ff_edge_completes(e->g, e->order.position, i);
-		if (e->order.first_use[i])
-			e->order.first_edge[e->g->edges[i].value] = i;
-	}
+	for (uint32_t i = 0; i < e->g->n_values; i++)
+		find_uses_of(e, i);
 }
 
 static int find_order(struct ff_trial *e, const struct ff_strategy *s, struct ff_error *err)

@@ -97,6 +97,12 @@ static void sum_uses(struct ff_trial *e, uint32_t value)
 		put_sum(e, e->g->uses[v->first_use + u]);
 }
 
+void ff_place_find_sharing(struct ff_trial *e, uint32_t value)
+{
+	ff_sharing_find(e->g, &e->order.program, e->order.position, e->placed.block, value,
+			e->proposal.shared_next);
+}
+
 /* Which uses of `value` are moved once, once all its readers are in place, and of an activation
  * who made it. */
 static void share_uses(struct ff_trial *e, uint32_t value)
@@ -108,10 +114,10 @@ static void share_uses(struct ff_trial *e, uint32_t value)
 		return;
 	for (uint32_t u = 0; u < v->n_uses; u++)
 		e->placed.is_shared[uses[u]] = false;
+	ff_place_find_sharing(e, value);
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t was = e->placed.shared_from[uses[u]],
-			 from = ff_edge_shared_from(e->g, &e->order.program, e->order.position,
-					 e->placed.block, uses[u]);
+		uint32_t was = e->placed.shared_from[uses[u]];
+		uint32_t from = e->proposal.shared_next[uses[u]];
 
 		e->placed.shared_from[uses[u]] = from;
 		e->proposal.reshares = e->proposal.reshares || from != was;

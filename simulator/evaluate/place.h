@@ -17,6 +17,8 @@ int ff_place_changes(struct ff_trial *e, struct ff_error *err);
 /* What becomes of the gradients of `value`, in the order and the blocks of the moment: in
  * `sums_next`, first_use and first_edge. */
 void ff_place_find_sums(struct ff_trial *e, uint32_t value);
+/* Into `shared_next`: which of its uses are moved with which. */
+void ff_place_find_sharing(struct ff_trial *e, uint32_t value);
 /* What is moved at `edge` in `pass` was not known: finds it, and how long that keeps
  * lanes busy. */
 int ff_place_resolve(struct ff_trial *e, uint32_t edge, enum ff_pass pass, struct ff_error *err);

@@ -20,7 +20,7 @@ struct ff_placed {
 	uint32_t n_dropped; /* of those, that are gathered again: their buckets may be dropped */
 	uint32_t n_summed;  /* and whose gradients may be summed in every micro-batch */
 	/* Of values, by edge. */
-	uint32_t *shared_from; /* ff_edge_shared_from, of the blocks in place */
+	uint32_t *shared_from; /* ff_sharing_find, of the blocks in place */
 	bool *is_shared;       /* its moves bring what another reads */
 	struct ff_sums sums;   /* `first` is that of the order */
 	uint32_t *n_added;     /* by node: of how many uses the gradient is added to another's */

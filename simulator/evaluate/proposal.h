@@ -34,7 +34,8 @@ struct ff_proposal {
 	uint32_t *near, n_near;   /* edges of what is touched, in that order */
 	uint8_t *flat_was;        /* as ff_placed has it, of what is touched; before the proposal */
 	uint32_t n_flat_was;      /* likewise */
-	struct ff_sums sums_next; /* scratch */
+	struct ff_sums sums_next; /* scratch, */
+	uint32_t *shared_next;    /* likewise */
 	uint32_t first_changed;   /* the first step of forward that it changes */
 	/* Another order: */
 	bool reordered;           /* it is proposed, */

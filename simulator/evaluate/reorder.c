@@ -18,10 +18,7 @@ static bool use_differs(const struct ff_trial *e, uint32_t edge)
 	       e->proposal.sums_next.sent[edge] != e->placed.sums.sent[edge] ||
 	       e->proposal.sums_next.added[edge] != e->placed.sums.added[edge] ||
 	       (!e->placed.synced[e->ends[edge].from] &&
-			       e->placed.shared_from[edge] !=
-					       ff_edge_shared_from(e->g, &e->order.program,
-							       e->order.position, e->placed.block,
-							       edge));
+			       e->placed.shared_from[edge] != e->proposal.shared_next[edge]);
 }
 
 /* Gradients of values are added up in another order: blocks of such edges are others.  And it is
@@ -35,6 +32,7 @@ static void touch_uses(struct ff_trial *e)
 		if (v->n_uses == 1)
 			continue;
 		ff_place_find_sums(e, i);
+		ff_place_find_sharing(e, i);
 		for (uint32_t u = 0; u < v->n_uses && !differs; u++)
 			differs = use_differs(e, e->g->uses[v->first_use + u]);
 		if (differs)

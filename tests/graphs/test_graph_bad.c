@@ -111,7 +111,10 @@ static const struct bad nodes[] = {
 		{GRAPH(X "," Y "," NODE("a", "add", "\"x\",\"b\"", "") "," NODE("b", "relu",
 				 "\"c\"", "") "," NODE("c", "relu", "\"a\"", "") TAIL("a")),
 				"nodes[4].in[0]", "\"a\" is part of a cycle"},
-		{GRAPH(X "," Y "," FLAT "," FC("f")), "bad.json: ", "there is no loss"},
+		{GRAPH(X "," Y "," FLAT "," FC("f")), "bad.json: ",
+				"there is no loss, expected a softmax_cross_entropy, mse, l1, "
+				"smooth_l1, bce_with_logits or "
+				"mean"},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE("r", "relu", "\"x\"", "")), "nodes[5]",
 				"\"r\" is not used"},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," MORE("1") "," MORE("2") "," MORE("3") "," MORE(

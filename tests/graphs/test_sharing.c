@@ -5,6 +5,10 @@
 #include "check_main.h"
 #include "ff/graph_file.h"
 #include "ff/instance.h"
+#include "ff/json.h"
+#include "ff/philox.h"
+#include "ff/program.h"
+#include "ff/sharing.h"
 
 /* Three layers that read one value, as queries, keys and values do, and two that share a weight. */
 static const char three_readers[] =
@@ -346,6 +350,196 @@ START_TEST(branches_of_a_module)
 }
 END_TEST
 
+/* ---- many readers ---- */
+
+enum { READERS = 60 };
+
+/* Layers, functions, norms with a prelude and products with itself that read one value, and a
+ * chain of sums. */
+static void write_fan(struct ff_out *o)
+{
+	static const char *const kinds[] = {"\"linear\",\"in\":[\"from\"],\"out_features\":8",
+			"\"relu\",\"in\":[\"from\"]", "\"softmax\",\"in\":[\"from\"],\"axis\":1",
+			"\"mul\",\"in\":[\"from\",\"from\"]"};
+
+	ff_out_printf(o,
+			"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"fan\",\"nodes\":["
+			"{\"name\":\"x\",\"op\":\"input\",\"shape\":[4,8]},"
+			"{\"name\":\"y\",\"op\":\"input\",\"shape\":[4],\"dtype\":\"int32\","
+			"\"classes\":8},"
+			"{\"name\":\"from\",\"op\":\"linear\",\"in\":[\"x\"],\"out_features\":8},");
+	for (int i = 0; i < READERS; i++)
+		ff_out_printf(o, "{\"name\":\"r%d\",\"op\":%s},", i, kinds[i % 4]);
+	for (int i = 1; i < READERS; i++)
+		ff_out_printf(o, "{\"name\":\"s%d\",\"op\":\"add\",\"in\":[\"%c%d\",\"r%d\"]},", i,
+				i == 1 ? 'r' : 's', i - 1, i);
+	ff_out_printf(o,
+			"{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"in\":[\"s%d\","
+			"\"y\"]}]}",
+			READERS - 1);
+}
+
+/* Some readers are cut in two along some dim, on devices in either order; some are made again. */
+static void draw_readers(struct scene *x, struct ff_random *r)
+{
+	for (int i = 0; i < READERS; i++) {
+		char name[16];
+		uint32_t node;
+
+		snprintf(name, sizeof(name), "r%d", i);
+		node = ff_graph_find(&x->g, name);
+		x->s.recompute[node] = ff_random_below(r, 8) == 0;
+		cut(x, name, x->g.nodes[node].dim[ff_random_below(r, x->g.nodes[node].n_dims)].name,
+				ff_random_below(r, 2));
+		x->s.priority[node] = (int32_t)ff_random_below(r, 5);
+	}
+	x->s.recompute[ff_graph_find(&x->g, "from")] = ff_random_below(r, 2);
+}
+
+/* What the rules need of a strategy. */
+struct placed {
+	struct ff_program p;
+	uint32_t *position;
+	const struct ff_node_block **block;
+};
+
+static void place(struct scene *x, struct placed *ret)
+{
+	uint32_t n = x->g.n_nodes, *order = ff_arena_array(&x->a, n, sizeof(*order));
+	struct ff_error err = {0};
+
+	ret->position = ff_arena_array(&x->a, n, sizeof(*ret->position));
+	ret->block = ff_arena_array(&x->a, n, sizeof(*ret->block));
+	ck_assert_int_eq(ff_strategy_order(&x->g, &x->s, &x->a, order, &err), FF_OK);
+	for (uint32_t i = 0; i < n; i++) {
+		struct ff_node_block *b = ff_arena_alloc(&x->a, sizeof(*b));
+		const struct ff_config *c = &x->s.config[ff_node_leader(&x->g, i)];
+
+		ret->position[order[i]] = i;
+		ret->block[i] = NULL;
+		if (!c->n_parts || ff_node_is_parameter(&x->g, i))
+			continue;
+		ck_assert_int_eq(ff_node_block_build(&x->g, i, c, &x->a, b, &err), FF_OK);
+		ret->block[i] = b;
+	}
+	ck_assert_int_eq(ff_program_build(&x->g, &x->s, order, &x->a, &ret->p, &err), FF_OK);
+}
+
+static bool reads_alike(const struct scene *x, const struct placed *p, uint32_t a, uint32_t b)
+{
+	const struct ff_edge *e = &x->g.edges[a], *f = &x->g.edges[b];
+
+	return p->block[e->node]->key[e->slot] == p->block[f->node]->key[f->slot];
+}
+
+/* Whether `a` is issued before `b`; of one node's uses the first is. */
+static bool is_earlier(const struct scene *x, const struct placed *p, uint32_t a, uint32_t b)
+{
+	uint32_t m = x->g.edges[a].node, n = x->g.edges[b].node;
+
+	return m == n ? a < b : p->position[m] < p->position[n];
+}
+
+/* Of uses that read as `edge` does the first that is issued, by the rule's words. */
+static uint32_t expected_from(const struct scene *x, const struct placed *p, uint32_t edge)
+{
+	const struct ff_value *v = &x->g.values[x->g.edges[edge].value];
+	uint32_t shared = x->g.edges[edge].shared, me = shared == FF_NONE ? edge : shared,
+		 best = me;
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t other = x->g.uses[v->first_use + u];
+
+		if (x->g.edges[other].shared == FF_NONE && reads_alike(x, p, me, other) &&
+				(!p->p.recomputed[v->producer] ||
+						ff_edge_read_recomputed(&x->g, &p->p, other) ==
+								ff_edge_read_recomputed(&x->g,
+										&p->p, me)) &&
+				is_earlier(x, p, other, best))
+			best = other;
+	}
+	return best == edge ? FF_NONE : best;
+}
+
+/* Gradients of some layouts leave: which is for whoever asks to know. */
+static bool some_leave(void *ctx, uint32_t edge)
+{
+	const struct scene *x = ctx;
+
+	return x->g.nodes[x->g.edges[edge].node].n_dims % 2 || edge % 3;
+}
+
+/* Edge by edge where its gradient goes, by the rule's words: all uses that may be joined and read
+ * alike are sent by the one that is issued first, and added where the one is that is issued last.
+ */
+static void check_sums(struct scene *x, const struct placed *p, const struct ff_value *v,
+		const bool *may, const struct ff_sums *got)
+{
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = x->g.uses[v->first_use + u], first = edge, last = edge, n = 0;
+
+		for (uint32_t k = 0; k < v->n_uses && may[edge]; k++) {
+			uint32_t other = x->g.uses[v->first_use + k];
+
+			if (!may[other] || !reads_alike(x, p, edge, other))
+				continue;
+			n++;
+			if (is_earlier(x, p, other, first))
+				first = other;
+			if (x->g.edges[other].node == x->g.edges[last].node
+							? other < last
+							: is_earlier(x, p, last, other))
+				last = other;
+		}
+		if (n < 2 || !some_leave(x, first))
+			first = last = edge;
+		ck_assert_uint_eq(got->sent[edge], first == edge ? FF_NONE : first);
+		ck_assert_uint_eq(got->added[edge], last == edge ? FF_NONE : last);
+	}
+}
+
+/* Of many readers, drawn, each is found with those that it belongs to. */
+START_TEST(many_readers)
+{
+	struct ff_random r = {.seed = 7, .stream = (uint64_t)_i};
+	const struct ff_value *v;
+	struct ff_leaving known;
+	struct ff_sums sums;
+	struct placed p;
+	struct ff_out o;
+	struct scene x;
+	uint32_t value, first, *from;
+	bool *may;
+
+	ff_out_init(&o);
+	write_fan(&o);
+	open_graph(&x, o.text);
+	ff_out_finish(&o);
+	x.s.priority = ff_arena_array(&x.a, x.g.n_nodes, sizeof(*x.s.priority));
+	memset(x.s.priority, 0, x.g.n_nodes * sizeof(*x.s.priority));
+	draw_readers(&x, &r);
+	place(&x, &p);
+	value = x.g.nodes[ff_graph_find(&x.g, "from")].out;
+	v = &x.g.values[value];
+	from = ff_arena_array(&x.a, x.g.n_edges, sizeof(*from));
+	may = ff_arena_array(&x.a, x.g.n_edges, sizeof(*may));
+	sums.sent = ff_arena_array(&x.a, x.g.n_edges, sizeof(*sums.sent));
+	sums.added = ff_arena_array(&x.a, x.g.n_edges, sizeof(*sums.added));
+	sums.first = ff_arena_array(&x.a, x.g.n_edges, sizeof(*sums.first));
+	known = (struct ff_leaving){some_leave, &x};
+	ff_sharing_find(&x.g, &p.p, p.position, p.block, value, from);
+	ff_sums_find(&x.g, p.position, p.block, &known, value, &sums, &first);
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = x.g.uses[v->first_use + u];
+
+		ck_assert_uint_eq(from[edge], expected_from(&x, &p, edge));
+		may[edge] = ff_edge_needs_grad(&x.g, edge) && !ff_edge_is_in_place(&x.g, edge);
+	}
+	check_sums(&x, &p, v, may, &sums);
+	ff_arena_finish(&x.a);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("sharing");
@@ -359,6 +553,7 @@ static Suite *suite(void)
 	tcase_add_test(c, what_stays_is_left_alone);
 	tcase_add_test(c, replicated_values);
 	tcase_add_test(c, branches_of_a_module);
+	tcase_add_loop_test(c, many_readers, 0, 40);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -23,6 +23,7 @@ os.chdir(FOLDER.name)
 def run(program, *args, status=0):
     p = subprocess.run([program, *args], capture_output=True, text=True, timeout=600)
     assert p.returncode == status, "status %d, not %d: %s" % (p.returncode, status, p.stderr)
+    assert status == 0 or not p.stdout, "says something before it refuses: %s" % p.stdout
     return p.stdout if status == 0 else p.stderr
 
 
@@ -382,6 +383,7 @@ def test_refusals():
         assert re.fullmatch(r"ffplan: [^\n]+\n", text), text
         assert words in text, text
     assert "hash" in plan("show", "dp.json", "--graph", "deep.json", status=2)
+    assert "device" in plan("show", "dp.json", "--graph", "g.json", "--machine", "cpu2", status=2)
 
 
 def test_damaged():

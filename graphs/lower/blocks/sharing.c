@@ -30,30 +30,90 @@ static bool is_before(const struct ff_graph *g, const uint32_t *position, uint32
 	return x == y ? a < b : position[x] < position[y];
 }
 
-uint32_t ff_edge_shared_from(const struct ff_graph *g, const struct ff_program *p,
-		const uint32_t *position, const struct ff_node_block *const *block, uint32_t edge)
+/* Who reads a value, and how.  `program`: what it makes again counts; NULL: nothing does. */
+struct readers {
+	const struct ff_graph *g;
+	const struct ff_program *program;
+	const uint32_t *position;
+	const struct ff_node_block *const *block;
+};
+
+/* Uses that read alike are a class; the one that is issued first stands for it.  A value may have
+ * thousands of uses, so classes are found by their keys: in lists, linked from use to use. */
+enum { CLASS_LISTS = 32 };
+
+struct classes {
+	uint32_t list[CLASS_LISTS];
+	uint32_t *next; /* by edge, of those that stand for a class */
+};
+
+static void classes_init(struct classes *c, uint32_t *next)
 {
-	const struct ff_value *v = &g->values[g->edges[edge].value];
-	uint32_t me = root_of(g, edge), best = me;
-	bool recomputed = p->recomputed[v->producer];
-	uint64_t key;
+	memset(c->list, 0xff, sizeof(c->list));
+	c->next = next;
+}
 
-	if (v->n_uses == 1 || g->edges[edge].node == v->producer ||
-			(recomputed && v->kind == FF_VALUE_PARAMETER))
-		return FF_NONE;
-	key = key_of(g, block, me);
-	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t other = g->uses[v->first_use + u];
+static bool is_alike(const struct readers *r, uint32_t a, uint32_t b)
+{
+	return key_of(r->g, r->block, a) == key_of(r->g, r->block, b) &&
+	       (!r->program || ff_edge_read_recomputed(r->g, r->program, a) ==
+					       ff_edge_read_recomputed(r->g, r->program, b));
+}
 
-		if (other != best && g->edges[other].shared == FF_NONE &&
-				g->edges[other].node != v->producer &&
-				key_of(g, block, other) == key &&
-				is_before(g, position, other, best) &&
-				(!recomputed || ff_edge_read_recomputed(g, p, other) ==
-								ff_edge_read_recomputed(g, p, me)))
-			best = other;
+/* The link to the use that stands for the class of `edge`, or where it belongs. */
+static uint32_t *class_of(struct classes *c, const struct readers *r, uint32_t edge)
+{
+	uint64_t mixed = key_of(r->g, r->block, edge) * UINT64_C(0x9e3779b97f4a7c15);
+	uint32_t *at = &c->list[(mixed >> 32) % CLASS_LISTS];
+
+	while (*at != FF_NONE && !is_alike(r, *at, edge))
+		at = &c->next[*at];
+	return at;
+}
+
+/* Says which use stood for its class before; FF_NONE: it is a new one. */
+static uint32_t classes_add(struct classes *c, const struct readers *r, uint32_t edge)
+{
+	uint32_t *at = class_of(c, r, edge), was = *at;
+
+	if (was == FF_NONE || is_before(r->g, r->position, edge, was)) {
+		c->next[edge] = was == FF_NONE ? FF_NONE : c->next[was];
+		*at = edge;
 	}
-	return best == edge ? FF_NONE : best;
+	return was;
+}
+
+void ff_sharing_find(const struct ff_graph *g, const struct ff_program *p, const uint32_t *position,
+		const struct ff_node_block *const *block, uint32_t value, uint32_t *ret)
+{
+	const struct ff_value *v = &g->values[value];
+	const uint32_t *uses = g->uses + v->first_use;
+	bool recomputed = v->n_uses > 1 && p->recomputed[v->producer];
+	struct readers r = {g, recomputed ? p : NULL, position, block};
+	struct classes c;
+
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		ret[uses[u]] = FF_NONE;
+	if (v->n_uses < 2 || (recomputed && v->kind == FF_VALUE_PARAMETER))
+		return;
+	classes_init(&c, ret);
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		if (g->edges[uses[u]].shared == FF_NONE && g->edges[uses[u]].node != v->producer)
+			classes_add(&c, &r, uses[u]);
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t first;
+
+		if (g->edges[uses[u]].node == v->producer)
+			continue;
+		first = *class_of(&c, &r, root_of(g, uses[u]));
+		if (first != uses[u]) /* else it is a link still */
+			ret[uses[u]] = first;
+	}
+	for (uint32_t i = 0; i < CLASS_LISTS; i++)
+		for (uint32_t first = c.list[i], next; first != FF_NONE; first = next) {
+			next = ret[first];
+			ret[first] = FF_NONE;
+		}
 }
 
 /* ---- gradients ---- */
@@ -182,38 +242,65 @@ static bool is_visited_before(
 	return x == y ? a < b : position[x] > position[y];
 }
 
-/* The uses that read alike with `edge`, if that is the last of them to be visited: all are sent
- * over its moves. */
-static void join(const struct ff_graph *g, const uint32_t *position,
-		const struct ff_node_block *const *block, const struct ff_leaving *known,
-		uint32_t edge, const struct ff_sums *ret)
+/* Classes of uses whose gradients may be added up.  Of the use that stands for one `added` is that
+ * which backward comes to first, and `first` says whether there are others. */
+static void join(const struct readers *r, const struct ff_value *v, struct classes *c,
+		const struct ff_sums *ret)
 {
-	const struct ff_value *v = &g->values[g->edges[edge].value];
-	uint64_t key = key_of(g, block, edge);
-	uint32_t first = edge;
-	bool alone = true;
-
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t other = g->uses[v->first_use + u];
+		uint32_t edge = r->g->uses[v->first_use + u], was, soonest = edge, stands;
 
-		if (other == edge || !joins(g, other) || key_of(g, block, other) != key)
+		ret->sent[edge] = ret->added[edge] = FF_NONE;
+		if (!joins(r->g, edge))
 			continue;
-		if (is_before(g, position, other, edge))
-			return;
-		alone = false;
-		if (is_visited_before(g, position, other, first))
-			first = other;
+		was = classes_add(c, r, edge);
+		stands = *class_of(c, r, edge);
+		if (was != FF_NONE && !is_visited_before(r->g, r->position, edge, ret->added[was]))
+			soonest = ret->added[was];
+		ret->added[stands] = soonest;
+		ret->first[stands] = was != FF_NONE;
 	}
-	if (alone || !(known ? known->leaves(known->ctx, edge) : leaves(g, block, edge)))
-		return;
+}
+
+/* All uses of a class are sent over the moves of the one that stands for it, the last that backward
+ * comes to. */
+static void send_joined(const struct readers *r, const struct ff_value *v, struct classes *c,
+		const struct ff_sums *ret)
+{
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t other = g->uses[v->first_use + u];
+		uint32_t edge = r->g->uses[v->first_use + u], last;
 
-		if (!joins(g, other) || key_of(g, block, other) != key)
+		if (!joins(r->g, edge))
 			continue;
-		ret->sent[other] = other == edge ? FF_NONE : edge;
-		ret->added[other] = other == first ? FF_NONE : first;
+		last = *class_of(c, r, edge);
+		if (last == edge)
+			continue; /* it is a link still */
+		ret->sent[edge] = ret->first[last] ? last : FF_NONE;
+		ret->added[edge] = ret->first[last] && ret->added[last] != edge ? ret->added[last]
+										: FF_NONE;
 	}
+	for (uint32_t i = 0; i < CLASS_LISTS; i++)
+		for (uint32_t last = c->list[i], next; last != FF_NONE; last = next) {
+			next = ret->sent[last];
+			ret->sent[last] = FF_NONE;
+			if (!ret->first[last] || ret->added[last] == last)
+				ret->added[last] = FF_NONE;
+		}
+}
+
+static void find_joined(const struct readers *r, const struct ff_value *v,
+		const struct ff_leaving *known, const struct ff_sums *ret)
+{
+	struct classes c;
+
+	classes_init(&c, ret->sent);
+	join(r, v, &c, ret);
+	for (uint32_t i = 0; i < CLASS_LISTS; i++)
+		for (uint32_t last = c.list[i]; last != FF_NONE; last = ret->sent[last])
+			if (ret->first[last])
+				ret->first[last] = known ? known->leaves(known->ctx, last)
+							 : leaves(r->g, r->block, last);
+	send_joined(r, v, &c, ret);
 }
 
 void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
@@ -222,13 +309,14 @@ void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
 {
 	const struct ff_value *v = &g->values[value];
 	const uint32_t *uses = g->uses + v->first_use;
+	struct readers r = {g, NULL, position, block};
 	uint32_t best = FF_NONE;
 
-	for (uint32_t u = 0; u < v->n_uses; u++)
-		ret->sent[uses[u]] = ret->added[uses[u]] = FF_NONE;
-	for (uint32_t u = 0; u < v->n_uses && v->n_uses > 1; u++)
-		if (v->kind == FF_VALUE_ACTIVATION && joins(g, uses[u]))
-			join(g, position, block, known, uses[u], ret);
+	if (v->kind == FF_VALUE_ACTIVATION && v->n_uses > 1)
+		find_joined(&r, v, known, ret);
+	else
+		for (uint32_t u = 0; u < v->n_uses; u++)
+			ret->sent[uses[u]] = ret->added[uses[u]] = FF_NONE;
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		ret->first[uses[u]] = false;
 		if (ff_edge_needs_grad(g, uses[u]) && ret->sent[uses[u]] == FF_NONE &&

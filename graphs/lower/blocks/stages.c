@@ -5,7 +5,7 @@
 
 #include "steps.h"
 
-static void put_forward(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
+static void put_forward(struct ff_writer *w, struct ff_writer_pass *p, uint32_t i)
 {
 	uint32_t node = w->order[p->stage->first + i];
 
@@ -13,14 +13,15 @@ static void put_forward(struct ff_writer *w, const struct ff_writer_pass *p, uin
 		ff_steps_forward(w, node, p->micro);
 }
 
-/* In the last micro-batch, whose gradients of parameters are moved. */
-static uint32_t next_that_reads_again(
-		const struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
+/* In the last micro-batch, whose gradients of parameters are moved.  What was found for the node
+ * before holds up to there. */
+static uint32_t next_that_reads_again(struct ff_writer *w, struct ff_writer_pass *p, uint32_t i)
 {
-	bool moved = w->again && p->micro + 1 == w->s->micro_batches;
-
-	for (i++; moved && i < p->stage->end - p->stage->first; i++) {
-		uint32_t node = w->order[p->stage->end - 1 - i];
+	if (!w->again || p->micro + 1 != w->s->micro_batches)
+		return FF_NONE;
+	for (p->again = p->again > i ? p->again : i + 1; p->again < p->stage->end - p->stage->first;
+			p->again++) {
+		uint32_t node = w->order[p->stage->end - 1 - p->again];
 
 		if (ff_node_needs_grad(w->g, node) && ff_steps_reads_again(w, node))
 			return node;
@@ -28,7 +29,7 @@ static uint32_t next_that_reads_again(
 	return FF_NONE;
 }
 
-static void put_backward(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
+static void put_backward(struct ff_writer *w, struct ff_writer_pass *p, uint32_t i)
 {
 	uint32_t node = w->order[p->stage->end - 1 - i];
 
@@ -36,7 +37,7 @@ static void put_backward(struct ff_writer *w, const struct ff_writer_pass *p, ui
 		ff_steps_backward(w, node, next_that_reads_again(w, p, i), p->micro);
 }
 
-static void put_weights(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i)
+static void put_weights(struct ff_writer *w, struct ff_writer_pass *p, uint32_t i)
 {
 	ff_steps_weights(w, w->order[p->stage->end - 1 - i], p->micro);
 }
@@ -46,7 +47,7 @@ static void put_weights(struct ff_writer *w, const struct ff_writer_pass *p, uin
  * is issued in the order of ticks that are far off waits in its lane for what another rank is not
  * yet at. */
 static const struct {
-	void (*put)(struct ff_writer *w, const struct ff_writer_pass *p, uint32_t i);
+	void (*put)(struct ff_writer *w, struct ff_writer_pass *p, uint32_t i);
 	uint32_t ticks[2]; /* whole, in halves */
 } passes[FF_STAGE_PASSES] = {[FF_STAGE_FORWARD] = {put_forward, {6, 1}},
 		[FF_STAGE_BACKWARD] = {put_backward, {14, 1}},
@@ -92,7 +93,7 @@ static bool try_pass(struct ff_writer *w, struct ff_writer_rank *r, enum ff_stag
 		return false;
 	r->begun[kind]++;
 	s->begun[kind]++;
-	r->pass = (struct ff_writer_pass){kind, s, micro, ticks, ticks, 0};
+	r->pass = (struct ff_writer_pass){kind, s, micro, ticks, ticks, 0, 0};
 	return true;
 }
 

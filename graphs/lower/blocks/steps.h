@@ -19,6 +19,7 @@ struct ff_writer_pass {
 	enum ff_stage_pass kind;
 	struct ff_writer_stage *stage;
 	uint32_t micro, ticks, left, next;
+	uint32_t again; /* backward, of those behind `next` the first that reads weights again */
 };
 
 /* Who holds some stages: its chunks. */

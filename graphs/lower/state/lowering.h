@@ -34,7 +34,8 @@ struct ff_list {
 
 /* arrivals.c: tasks that others wait for which are still to be told. */
 struct ff_arrivals {
-	/* By phase, by micro-batch and node, by part: the newest of its list, or FF_NONE. */
+	/* By phase, by micro-batch and node, by part and lane: the newest of its list, or FF_NONE.
+	 */
 	uint32_t **first[FF_PHASE_COUNT];
 	struct ff_arrival {
 		uint32_t task, next; /* next: FF_NONE behind the last */
@@ -89,7 +90,7 @@ struct ff_lowering {
 	struct ff_bucketing buckets;
 	struct ff_param_state *param; /* by node */
 	uint32_t *first_edge;         /* by value: its first use in backward, or FF_NONE */
-	uint32_t *shared_from;        /* by edge: ff_edge_shared_from */
+	uint32_t *shared_from;        /* by edge: ff_sharing_find */
 	struct ff_sums sums;
 
 	struct ff_schedule r;
