@@ -319,18 +319,33 @@ static double least_largest(const struct cuts *c)
 	return high;
 }
 
-/* squares[i]: the least sum of squares of the costs before i in the stages before `stage`;
- * from[i]: where that begins. */
-static void add_stage(const struct cuts *c, uint32_t stage, double limit, const double *squares,
-		double *ret, uint32_t *from)
+/* How much `stages` stages from `first` on can take of costs, a little more for rounding. */
+static double room(const struct cuts *c, uint32_t first, uint32_t stages, double limit)
 {
-	double slow = slowness(c, stage);
+	double sum = 0;
+
+	for (uint32_t s = first; s < first + stages; s++)
+		sum += limit / slowness(c, s);
+	return sum * (1 + 1e-6);
+}
+
+/* squares[i]: the least sum of squares of the costs before i in the stages before `stage`;
+ * from[i]: where that begins.  Cuts behind which the stages to come have no room are left out:
+ * else thousands of nodes would be tried with thousands.  before[i]: the costs before i. */
+static void add_stage(const struct cuts *c, uint32_t stage, double limit, const double *before,
+		const double *squares, double *ret, uint32_t *from)
+{
+	double slow = slowness(c, stage), most = room(c, 0, stage + 1, limit);
+	double least = before[c->n] - room(c, stage + 1, c->stages - 1 - stage, limit);
+	double earlier = before[c->n] - room(c, stage, c->stages - stage, limit);
 
 	for (uint32_t i = 0; i <= c->n; i++) {
 		double sum = 0;
 
 		ret[i] = INFINITY;
-		for (uint32_t k = i; k-- > 0;) {
+		if (before[i] < least || before[i] > most)
+			continue;
+		for (uint32_t k = i; k-- > 0 && before[k] >= earlier;) {
 			sum += c->cost[k] * slow;
 			if (sum > limit)
 				break;
@@ -347,17 +362,20 @@ int ff_stages_balance(const double *cost, uint32_t n, const double *slow, uint32
 {
 	struct cuts c = {cost, slow, n, stages,
 			ff_arena_array(a, 2 * ((size_t)n + 1), sizeof(*c.ends))};
-	double *squares = ff_arena_array(a, 2 * ((size_t)n + 1), sizeof(*squares));
+	double *squares = ff_arena_array(a, 3 * ((size_t)n + 1), sizeof(*squares));
 	uint32_t *from = ff_arena_array(a, stages * ((size_t)n + 1), sizeof(*from)), end = n;
-	double *now = squares + n + 1, *swap, limit;
+	double *now = squares + n + 1, *before = now + n + 1, *swap, limit;
 
 	if (!c.ends || !squares || !from)
 		return ff_fail_memory(err);
 	limit = least_largest(&c) * (1 + 1e-9);
-	for (uint32_t i = 1; i <= n; i++)
+	before[0] = 0;
+	for (uint32_t i = 1; i <= n; i++) {
 		squares[i] = INFINITY;
+		before[i] = before[i - 1] + cost[i - 1];
+	}
 	for (uint32_t s = 0; s < stages; s++) {
-		add_stage(&c, s, limit, squares, now, from + (size_t)s * (n + 1));
+		add_stage(&c, s, limit, before, squares, now, from + (size_t)s * (n + 1));
 		swap = squares;
 		squares = now;
 		now = swap;
