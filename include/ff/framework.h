@@ -49,8 +49,9 @@ struct ff_framework {
 	struct ff_framework_convolutions convolutions;
 	/* Of 16 bits, parameters are kept in float32: cast for each pass, as gradients are back. */
 	bool casts;
-	/* So often all gradients are then read or written in float32 before an update: they are
-	 * divided by the loss's scale, tested and clipped. */
+	/* So often more than by one kernel is an update's memory read or written in float32:
+	 * gradients are divided by the loss's scale, tested and clipped before it, and it may be a
+	 * kernel an operation. */
 	double gradient_passes;
 	const double *attention; /* numbers of its own kernel for 16 bits; NULL: the model's */
 	double passes;           /* over all scores beside softmax and dropout: scaled, masked */
@@ -61,14 +62,16 @@ struct ff_framework {
 		double rms_norm[2], rope[2]; /* of 16 bits alone */
 		double layer_norm[2];        /* then gelus are written out by tanh, too */
 	} written;
-	bool wide; /* of 16 bits, layer norms and sums are of float32 */
+	bool wide;     /* of 16 bits, layer norms and sums are of float32 */
+	bool autocast; /* so are softmax and what it drops, and what reads any of these casts */
+	bool joins;    /* a sum belongs to the kernel of the norm that reads it */
 };
 
 /* The row whose name `text` is; "NAME:NUMBER" with that in place of the number that was fitted.
  * FF_E_INPUT: there is none. */
 int ff_framework_find(const char *text, struct ff_framework *ret, struct ff_error *err);
 /* "pytorch (...), megatron (...) or ..." */
-#define FF_FRAMEWORK_TEXT 512
+#define FF_FRAMEWORK_TEXT 640
 void ff_framework_list(char buf[FF_FRAMEWORK_TEXT]);
 
 /* The kernels of `w` there. */

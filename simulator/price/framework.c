@@ -28,13 +28,20 @@ static bool is_apart(const struct ff_framework *f, const struct ff_kernel_shape 
 	return f->causal && s->class == FF_KERNEL_ATTENTION && !fits;
 }
 
-/* Beside the softmax it scales, masks in place, and casts from and to what is narrower. */
-static uint32_t apart(const struct ff_kernel_shape *s, struct ff_kernel_shape *ret)
+static double wide(const struct ff_kernel_shape *s)
 {
-	double wide = 4 / (double)ff_dtype_bytes(s->type);
+	return FF_F32_BYTES / (double)ff_dtype_bytes(s->type);
+}
 
-	ret[0] = of_scores(s, FF_KERNEL_STREAM, 4 * wide + (wide > 1 ? 2 * (1 + wide) : 0));
-	ret[1] = of_scores(s, FF_KERNEL_SOFTMAX, wide * (s->back ? 3 : 2));
+/* Beside the softmax it scales, masks in place, unless passes over all scores are counted, and
+ * casts from and to what is narrower. */
+static uint32_t apart(const struct ff_framework *f, const struct ff_kernel_shape *s,
+		struct ff_kernel_shape *ret)
+{
+	double times = (f->passes > 0 ? 0 : 4 * wide(s)) + (wide(s) > 1 ? 2 * (1 + wide(s)) : 0);
+
+	ret[0] = of_scores(s, FF_KERNEL_STREAM, times);
+	ret[1] = of_scores(s, FF_KERNEL_SOFTMAX, wide(s) * (s->back ? 3 : 2));
 	return 2;
 }
 
@@ -43,16 +50,17 @@ static uint32_t between(const struct ff_framework *f, const struct ff_kernel_sha
 		struct ff_kernel_shape *ret)
 {
 	double read = (f->causal ? s->share : 1) * (s->back ? 2 : 1);
+	double dropped = (f->autocast ? 2 * wide(s) : 2) + 1 / (double)ff_dtype_bytes(s->type);
 	uint32_t n = 0;
 
-	if (is_apart(f, s))
-		n = apart(s, ret);
+	if (is_apart(f, s) || (f->autocast && wide(s) > 1))
+		n = apart(f, s, ret);
 	else
 		ret[n++] = of_scores(s, f->causal ? FF_KERNEL_STREAM : FF_KERNEL_SOFTMAX, read + 1);
 	if (f->passes > 0)
 		ret[n++] = of_scores(s, FF_KERNEL_STREAM, f->passes);
 	if (dropout)
-		ret[n++] = of_scores(s, FF_KERNEL_STREAM, 2 + 1 / (double)ff_dtype_bytes(s->type));
+		ret[n++] = of_scores(s, FF_KERNEL_STREAM, dropped);
 	return n;
 }
 
@@ -128,13 +136,12 @@ static uint32_t casts(const struct ff_work *w, struct ff_kernel_shape *ret)
 }
 
 /* A loss, or what gathers what it must know of all classes. */
-static bool is_loss(const struct ff_work *w)
+static bool is_loss_op(const struct ff_graph *g, enum ff_op op)
 {
-	const struct ff_graph *g = w->graph;
-	bool any = ff_op_row(w->node->op)->flags & FF_OP_LOSS;
+	bool any = ff_op_row(op)->flags & FF_OP_LOSS;
 
 	for (uint32_t i = 0; i < g->n_losses && !any; i++)
-		any = ff_op_row(g->nodes[g->loss[i]].op)->prelude == w->node->op;
+		any = ff_op_row(g->nodes[g->loss[i]].op)->prelude == op;
 	return any;
 }
 
@@ -170,11 +177,32 @@ static const double *written_out(const struct ff_framework *f, const struct ff_w
 	return bytes && bytes[0] > 0 ? bytes : NULL;
 }
 
-/* What is computed in float32 though all else is in 16 bits: norms, and sums of what they made. */
+/* What is computed in float32 though all else is in 16 bits: norms, and sums of what they made.
+ * PyTorch adds what layers made in 16 bits to that, and casts what they read and its gradient. */
 static void widen(const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *k)
 {
-	if (f->wide && (w->node->op == FF_OP_LAYER_NORM || w->node->op == FF_OP_ADD))
+	bool norm = w->node->op == FF_OP_LAYER_NORM;
+
+	if (f->wide && (norm || w->node->op == FF_OP_ADD))
 		k->bytes *= FF_F32_BYTES / (double)ff_dtype_bytes(ff_work_type(w));
+	if (f->wide && f->autocast && norm && ff_dtype_bytes(ff_work_type(w)) < 4)
+		k->bytes += (double)ff_region_volume(&w->in[0]) *
+			    (double)(ff_dtype_bytes(ff_work_type(w)) + FF_F32_BYTES);
+}
+
+/* Of a sum, the gradient of what was added in 16 bits. */
+static uint32_t handed_on(
+		const struct ff_framework *f, const struct ff_work *w, struct ff_kernel_shape *ret)
+{
+	enum ff_dtype type = ff_work_type(w);
+
+	if (!f->autocast || ff_dtype_bytes(type) == FF_F32_BYTES)
+		return 0;
+	ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
+			.type = type,
+			.bytes = (double)ff_region_volume(&w->out[0]) *
+				 (double)(ff_dtype_bytes(type) + FF_F32_BYTES)};
+	return 1;
 }
 
 bool ff_framework_adds(const struct ff_framework *f, const struct ff_work *w, uint32_t i)
@@ -289,7 +317,39 @@ static bool is_behind_square(const struct ff_graph *g, uint32_t node)
 	return false;
 }
 
-enum { ALONE, DROPPED, SUM_OF_NORM, CUT_OFF, CUT_OFF_SUM, SQUARE, BEHIND_SQUARE };
+/* Whether it brings words, which a layer has made in a row, in order for our loss. */
+static bool is_row_of_words(const struct ff_work *w, uint32_t node)
+{
+	const struct ff_graph *g = w->graph;
+	const struct ff_value *v = &g->values[w->node->out];
+
+	return w->node->op == FF_OP_TRANSPOSE && source_op(w, node, 0) == FF_OP_LINEAR &&
+	       v->n_uses > 0 && is_loss_op(g, g->nodes[g->edges[g->uses[v->first_use]].node].op);
+}
+
+/* Whether a norm reads the sum first. */
+static bool is_joined(const struct ff_work *w)
+{
+	const struct ff_graph *g = w->graph;
+	const struct ff_value *v = &g->values[w->node->out];
+	bool any = false;
+
+	for (uint32_t i = 0; i < v->n_uses && w->node->op == FF_OP_ADD; i++)
+		any |= g->nodes[g->edges[g->uses[v->first_use + i]].node].op == FF_OP_LAYER_NORM;
+	return any;
+}
+
+enum {
+	ALONE,
+	DROPPED,
+	ROW_OF_WORDS,
+	JOINED,
+	SUM_OF_NORM,
+	CUT_OFF,
+	CUT_OFF_SUM,
+	SQUARE,
+	BEHIND_SQUARE
+};
 
 uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *w)
 {
@@ -297,6 +357,10 @@ uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *
 
 	if (f->drops && is_dropped(w))
 		return DROPPED;
+	if (is_row_of_words(w, node))
+		return ROW_OF_WORDS;
+	if (f->joins && is_joined(w))
+		return JOINED;
 	if (f->interacts && is_square(w->graph, node))
 		return SQUARE;
 	if (f->interacts && is_behind_square(w->graph, node))
@@ -318,13 +382,16 @@ uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *
 static uint32_t fused(const struct ff_work *w, uint32_t place, struct ff_kernel_shape *ret)
 {
 	bool back = w->pass == FF_BACKWARD;
-	int64_t elements = place == SQUARE ? ff_region_volume(&w->in[0]) * (1 + back)
-					   : ff_region_volume(&w->out[0]);
+	int64_t elements = place == SQUARE   ? ff_region_volume(&w->in[0]) * (1 + back)
+			   : place == JOINED ? ff_region_volume(&w->out[0]) * 2
+					     : ff_region_volume(&w->out[0]);
 
 	ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
 			.type = ff_work_type(w),
 			.bytes = (double)(elements * ff_dtype_bytes(ff_work_type(w)))};
-	return place == SQUARE || (place == SUM_OF_NORM ? !back : place == CUT_OFF_SUM && back);
+	ret[0].fused = place == JOINED;
+	return place == SQUARE ||
+	       (place == SUM_OF_NORM || place == JOINED ? !back : place == CUT_OFF_SUM && back);
 }
 
 /* What products and convolutions are computed in, how their operands lie, whose kernel attention
@@ -362,14 +429,14 @@ uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work
 	uint32_t n_own = ff_work_kernels(w, own), place = ff_framework_place(f, w), n = 0;
 	const double *bytes = written_out(f, w);
 
-	if (f->written.loss[0] > 0 && n_own == 1 && is_loss(w))
+	if (f->written.loss[0] > 0 && n_own == 1 && is_loss_op(w->graph, w->node->op))
 		return losses(f, w, ret);
 	if (bytes && n_own > 0) {
 		ret[0] = one_by_one(w, bytes);
 		return 1;
 	}
 	if (f->hands_on && is_handed_on(w))
-		return 0;
+		return handed_on(f, w, ret);
 	if ((n = gelus(f, w, ret)) > 0)
 		return n;
 	if (place != ALONE)

@@ -15,6 +15,10 @@
  * not); backward takes the mean of what it took there, times forward. */
 static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 0};
 
+/* The same by FlashAttention-2, whose backward takes 2.9 times its forward: 2.5 times the products
+ * at 63 % of A100's peak, where forward reaches 73 % (Dao, "FlashAttention-2", 2023, abstract). */
+static const double flash[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 2.9, 0, 0};
+
 /* clang-format off */
 #define PYTORCH                                                                                    \
 	.hosts.operator_us = 59, .hosts.calls = true, .products = true, .copies = true,            \
@@ -54,6 +58,11 @@ static const double triton[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 4.48, 0, 
  * aten/src/ATen/native/cudnn/Conv.cpp), as TensorFlow does (BiasAdd); XLA fuses that.  Of groups of
  * one channel a block of threads sums up one tap of a filter's gradient
  * (conv_depthwise2d_grad_weight_kernel, aten/src/ATen/native/cuda/DepthwiseConv2d.cu).
+ * Autocast takes layer norms, softmax and losses in float32 (PyTorch's "Automatic Mixed Precision
+ * package", CUDA ops that autocast to float32), so that sums of these are, too.  Hosts of that kind
+ * divide gradients by the scale, clip them, and update by a kernel an operation: 21 passes over
+ * memory, where one kernel has seven (transformers, optimization.py @ 4.8).  Inductor writes a loss
+ * as two loops over 16 bits, and sums with the norm that reads them (torch/_inductor/scheduler.py).
  * OneFlow runs a graph that was compiled before, whose loss is one operator
  * (sparse_softmax_cross_entropy, Oneflow-Inc/libai, libai/layers/cross_entropy.py); else its layers
  * are fused as Megatron-LM's.  It, too, recomputes all of a block (Oneflow-Inc/oneflow @ 03b7b8a,
@@ -77,6 +86,31 @@ static const struct ff_framework rows[] = {
 				.summary = "channels last in 16 bits",
 				PYTORCH,
 				.convolutions.channels_first = {true, false}},
+		{.name = "pytorch-amp",
+				.summary = "by autocast",
+				.hosts.operator_us = 59,
+				.hosts.calls = true,
+				.products = true,
+				.copies = true,
+				.sums = true,
+				.hands_on = true,
+				.convolutions = {true, true, true, {true, true}},
+				.passes = 4,
+				.casts = true,
+				.gradient_passes = 19,
+				.written = {.loss = {18, 22}},
+				.wide = true,
+				.autocast = true},
+		{.name = "pytorch-compiled",
+				.summary = "by torch.compile",
+				.hosts.operator_us = 59, /* as it is eager */
+				.hosts.calls = true,
+				.hands_on = true,
+				.drops = true,
+				.casts = true,
+				.attention = flash,
+				.written = {.loss = {2, 4}},
+				.joins = true},
 		{.name = "tensorflow",
 				.summary = "TensorFlow of 2017",
 				.hosts.operator_us = 59, /* as it is eager PyTorch's */

@@ -202,7 +202,7 @@ def test_tensorflow():
         assert abs(us["examples-tensorflow:1", "float32"][i] / apart[i] - 1) < .02, us
 
 
-def test_fused():
+def test_oneflow():
     """Loss by one kernel takes less than Megatron's several, and a graph's gradients are summed in float32; images of
     16 bits that lie channels last are not brought in order first."""
     gpt("gpt.json", width=1024, heads=16, sequence=512, vocabulary=32768)
@@ -215,6 +215,37 @@ def test_fused():
         make("images.json", "resnet50", "--batch", "32", "--set", f"dtype={dtype}")
         first, last = (tasks_us(simulate("images.json", "single", f)[0], "conv2d") for f in ("pytorch", "pytorch-nhwc"))
         assert last < .95 * first if dtype == "bfloat16" else last == first, (dtype, first, last)
+
+
+def test_words_in_a_row():
+    """Frameworks' losses read words as layers have made them, in a row."""
+    gpt("gpt.json", vocabulary=32768)
+    ours, theirs = (simulate("gpt.json", "single", f)[0] for f in (None, "pytorch"))
+    assert tasks_us(theirs, "transpose") < .1 and tasks_us(ours, "transpose") > 50, (ours, theirs)
+
+
+def test_autocast():
+    """Softmax of 16 bits is of float32 between casts, as norms, sums and losses are; nothing else of float32 is."""
+    us = {}
+    names = ("attention", "layer_norm forward", "add forward", "add backward", "softmax_cross_entropy", "linear", "update")
+    for dtype in ("float32", "bfloat16"):
+        gpt("gpt.json", width=1024, heads=16, sequence=512, vocabulary=32768, dtype=dtype)
+        for framework in ("pytorch", "pytorch-amp"):
+            plan = simulate("gpt.json", "single", framework)[0]
+            us[framework, dtype] = [tasks_us(plan, name) for name in names]
+    plain, cast = us["pytorch", "bfloat16"], us["pytorch-amp", "bfloat16"]
+    assert us["pytorch", "float32"][:4] == us["pytorch-amp", "float32"][:4], us
+    assert cast[0] > 1.3 * plain[0] and 3 < cast[1] / plain[1] < 4 and 1.8 < cast[2] / plain[2] < 2.1, us
+    assert cast[3] > 2 * plain[3] and cast[4] > 2 * plain[4] and cast[5] > plain[5] and cast[6] > 2 * plain[6], us
+
+
+def test_compiled():
+    """A sum goes with the norm that reads it, and attention's backward takes 2.9 times forward."""
+    gpt("gpt.json", width=1024, heads=16, sequence=512)
+    plain, one = (simulate("gpt.json", "single", f)[0] for f in ("flash-attention", "pytorch-compiled"))
+    assert .5 < tasks_us(one, "add forward") / tasks_us(plain, "add forward") < .8, (plain, one)
+    back, forward = tasks_us(one, "attention_statistics backward"), tasks_us(one, "attention forward")
+    assert 2.5 < back / forward < 3, (back, forward)
 
 
 def test_recompute():
