@@ -23,16 +23,15 @@ struct tables {
 
 static int read_word(const char *word, struct ff_kernel_shape *s, struct ff_error *err)
 {
-	double flags[6] = {s->back, s->winograd, s->pass, s->type == FF_BF16, s->steps,
-			s->a_transposed};
+	double flags[5] = {s->back, s->pass, s->type == FF_BF16, s->steps, s->a_transposed};
 	const struct {
 		const char *key;
 		double *at;
 	} fields[] = {{"bytes", &s->bytes}, {"m", &s->m}, {"n", &s->n}, {"k", &s->k},
 			{"count", &s->count}, {"share", &s->share}, {"taps", &s->taps},
-			{"stride", &s->stride}, {"back", &flags[0]}, {"winograd", &flags[1]},
-			{"pass", &flags[2]}, {"bfloat16", &flags[3]}, {"steps", &flags[4]},
-			{"a_transposed", &flags[5]}};
+			{"stride", &s->stride}, {"winograd", &s->winograd}, {"back", &flags[0]},
+			{"pass", &flags[1]}, {"bfloat16", &flags[2]}, {"steps", &flags[3]},
+			{"a_transposed", &flags[4]}};
 	size_t n = strcspn(word, "="), i = 0;
 
 	while (i < sizeof(fields) / sizeof(*fields) &&
@@ -42,11 +41,10 @@ static int read_word(const char *word, struct ff_kernel_shape *s, struct ff_erro
 		return ff_fail(err, FF_E_INPUT, "\"%.40s\" is no key=value of a kernel", word);
 	*fields[i].at = atof(word + n + 1);
 	s->back = flags[0] > 0;
-	s->winograd = flags[1] > 0;
-	s->pass = (enum ff_conv_pass)flags[2];
-	s->type = flags[3] > 0 ? FF_BF16 : FF_F32;
-	s->steps = (enum ff_steps)flags[4];
-	s->a_transposed = flags[5] > 0;
+	s->pass = (enum ff_conv_pass)flags[1];
+	s->type = flags[2] > 0 ? FF_BF16 : FF_F32;
+	s->steps = (enum ff_steps)flags[3];
+	s->a_transposed = flags[4] > 0;
 	return FF_OK;
 }
 

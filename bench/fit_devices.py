@@ -127,6 +127,7 @@ CLOCKS = {"V100-16GB": 1.53, "V100-32GB": 1.53, "V100-SXM3-32GB": 1.597, "T4": 1
           "A100-PCIE-40GB": 1.41, "A100-40GB": 1.41, "A100-80GB": 1.41, "H100-80GB": 1.755}
 
 PASSES = ["forward", "image", "filter"]
+TILE = 2  # of Winograd's products, as graphs/operator/rows/conv.c has it
 PRODUCT = {"floor_us": 4, "memory": .8, "startup": 50, "waves": .7, "split_us": 3, "unaligned": .8, "batched": .7,
            "tile_256x128": .9, "tile_128x128": .9, "tile_128x64": .8, "tile_64x64": .7, "tile_128x32": .6,
            "tile_32x32": .4}
@@ -175,9 +176,11 @@ def convolution(r, which, bf16=False):
     taps, stride, size = fr * fs, strides[0] * strides[1], 2 if bf16 else 4
     shape = {"forward": (n * oh * ow, k, c * taps), "image": (n * h * w, c, k * taps / stride),
              "filter": (k, c * taps, n * oh * ow)}[which]
-    winograd = fr == fs and fr in (3, 5) and stride == 1
+    winograd = 0
+    if fr == fs and fr in (3, 5) and stride == 1:
+        winograd = math.prod(TILE * math.ceil(x / TILE) / x for x in ((h, w) if which == "image" else (oh, ow)))
     return (f"convolution m={shape[0]:.17g} n={shape[1]:.17g} k={shape[2]:.17g} taps={taps:.0f} stride={stride:.0f} "
-            f"winograd={int(winograd)} pass={PASSES.index(which)} bfloat16={int(bf16)} "
+            f"winograd={winograd:.17g} pass={PASSES.index(which)} bfloat16={int(bf16)} "
             f"bytes={size * (n * c * h * w + n * k * oh * ow + k * c * taps):.0f}")
 
 

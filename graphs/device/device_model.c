@@ -200,7 +200,7 @@ static double convolution_us(
 	double us = product_us(m, v, s, factor[form]);
 	struct ff_kernel_shape w = *s;
 
-	if (s->winograd && factor[FF_CONV_WINOGRAD] > 0) {
+	if (s->winograd > 0 && factor[FF_CONV_WINOGRAD] > 0) {
 		/* 2 x 2 places at once: 36 multiplications become 16, of 5 x 5 taps 100 become 36
 		 * (cuDNN's developer guide: WINOGRAD_NONFUSED takes both) */
 		double side = s->taps > 9 ? 6 : 4;
@@ -208,9 +208,9 @@ static double convolution_us(
 		w.count = side * side;
 		if (s->pass == FF_CONV_FILTER) {
 			w.n = s->n / s->taps;
-			w.k = s->k / 4;
+			w.k = s->k / 4 * s->winograd;
 		} else {
-			w.m = s->m / 4;
+			w.m = s->m / 4 * s->winograd;
 			w.k = s->k / s->taps;
 		}
 		us = least_of(us, product_us(m, v, &w, factor[FF_CONV_WINOGRAD]));

@@ -44,7 +44,6 @@ struct ff_kernel_shape {
 	bool tf32;           /* products, convolutions: of float32, in TF32 where a device can */
 	bool brief;          /* product: timed alone, before the device clocks down */
 	bool channels_first; /* convolution: operands lie so, tensor cores take channels last */
-	bool winograd;       /* convolution: 3 x 3 or 5 x 5 windows side by side, one group */
 	bool a_transposed;   /* product: the first factor lies k x m, as for weights' gradients */
 	double bytes;        /* read and written, each operand once */
 	double m, n, k;      /* of a product; of attention as above */
@@ -53,6 +52,9 @@ struct ff_kernel_shape {
 	const double *attention; /* NULL, or an older GPU's kernel, in place of the model's */
 	double taps;             /* convolution: elements of a window */
 	double stride;           /* convolution: windows apart, all axes together */
+	/* Convolution of 3 x 3 or 5 x 5 windows side by side in one group: places that Winograd's
+	 * tiles have for one of the image, which they need not divide.  0: any other. */
+	double winograd;
 };
 
 #define FF_MOST_KERNELS 8 /* of one part, one pass */

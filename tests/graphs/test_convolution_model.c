@@ -69,7 +69,7 @@ START_TEST(windows_of_five)
 				.k = size[pass][2],
 				.taps = 25,
 				.stride = 1,
-				.winograd = true,
+				.winograd = 1,
 				.bytes = 4 * (pixels * (192 + 32) + 192 * 32 * 25)};
 
 		ck_assert_double_eq_tol(ff_device_model_us(model_of("V100-16GB", &a), &s, NULL),

@@ -277,39 +277,64 @@ START_TEST(examples_pad_what_layers_read)
 }
 END_TEST
 
-/* Bytes of the kernels of a pass of a convolution of 3 x 3 taps, eight images of 16 channels, in
- * float32, beside those of the first `but`. */
-static double bytes_beside(const char *framework, int groups, enum ff_pass pass, uint32_t but)
+/* The kernels of a pass of a convolution of 3 x 3 taps, eight images of 16 channels, in float32. */
+static uint32_t convolution(const char *framework, int size, int groups, enum ff_pass pass,
+		struct ff_kernel_shape s[FF_FRAMEWORK_KERNELS])
 {
-	struct ff_kernel_shape s[FF_FRAMEWORK_KERNELS];
 	struct ff_framework f;
 	struct ff_error err;
 	struct ff_arena a;
 	struct ff_graph g;
 	struct ff_work work;
 	char text[600];
-	double bytes = 0;
+	uint32_t n;
 
 	snprintf(text, sizeof(text),
 			"{\"format\": \"ffsoap-graph\", \"version\": 2, \"name\": \"g\", "
 			"\"nodes\": "
-			"[{\"name\": \"x\", \"op\": \"input\", \"shape\": [8, 16, 10, 10]}, "
-			"{\"name\": \"t\", \"op\": \"input\", \"shape\": [8, 16, 10, 10]}, "
+			"[{\"name\": \"x\", \"op\": \"input\", \"shape\": [8, 16, %d, %d]}, "
+			"{\"name\": \"t\", \"op\": \"input\", \"shape\": [8, 16, %d, %d]}, "
 			"{\"name\": \"y\", \"op\": \"conv2d\", \"in\": [\"x\"], \"kernel\": 3, "
 			"\"pad\": 1, "
 			"\"out_channels\": 16, \"groups\": %d}, "
 			"{\"name\": \"loss\", \"op\": \"mse\", \"in\": [\"y\", \"t\"]}]}",
-			groups);
+			size, size, size, size, groups);
 	ff_arena_init(&a);
 	ck_assert_msg(ff_graph_parse("g.json", text, strlen(text), &a, &g, &err) == FF_OK, "%s",
 			err.text);
 	ck_assert_int_eq(ff_framework_find(framework, &f, &err), FF_OK);
 	work = part_of(&g, "y", 1, 0, pass);
-	for (uint32_t i = but, n = ff_framework_kernels(&f, &work, s); i < n; i++)
-		bytes += s[i].bytes;
+	n = ff_framework_kernels(&f, &work, s);
 	ff_arena_finish(&a);
+	return n;
+}
+
+/* Bytes of its kernels beside the first `but`. */
+static double bytes_beside(const char *framework, int groups, enum ff_pass pass, uint32_t but)
+{
+	struct ff_kernel_shape s[FF_FRAMEWORK_KERNELS];
+	double bytes = 0;
+
+	for (uint32_t i = but, n = convolution(framework, 10, groups, pass, s); i < n; i++)
+		bytes += s[i].bytes;
 	return bytes;
 }
+
+/* Winograd's tiles of two places each way compute places that images of odd sides have not. */
+START_TEST(tiles_of_convolutions)
+{
+	struct ff_kernel_shape s[FF_FRAMEWORK_KERNELS];
+
+	for (int size = 1; size < 16; size++) {
+		double side = size % 2 ? size + 1 : size;
+
+		convolution("pytorch", size, 1, FF_FORWARD, s);
+		ck_assert_double_eq_tol(s[0].winograd, side * side / (size * size), 1e-12);
+		convolution("pytorch", size, 16, FF_FORWARD, s);
+		ck_assert_double_eq(s[0].winograd, 0);
+	}
+}
+END_TEST
 
 /* Nobody asks for the gradient of an input. */
 START_TEST(convolutions_of_frameworks)
@@ -381,6 +406,7 @@ static Suite *suite(void)
 	tcase_add_test(t, short_runs_take_longer);
 	tcase_add_test(t, uneven_words_are_slow_where_they_are_rows);
 	tcase_add_test(t, examples_pad_what_layers_read);
+	tcase_add_test(t, tiles_of_convolutions);
 	tcase_add_test(t, convolutions_of_frameworks);
 	tcase_add_test(t, steps_wait_for_the_slowest_device);
 	tcase_add_test(t, kernels_of_frameworks_wait_for_the_slowest_device);

@@ -103,7 +103,8 @@ struct sides {
 	double samples, groups, fine, fine_channels, coarse, coarse_channels, bytes;
 	double stepped; /* fine places, those that strides pass over behind the last included */
 	double taps, stride;
-	bool grouped, winograd, multiplies; /* a product for each group */
+	double fine_tiles, coarse_tiles; /* Winograd's: as kernels' shapes have them */
+	bool grouped, multiplies;        /* a product for each group */
 	enum ff_dtype type;
 };
 
@@ -121,16 +122,24 @@ static void window_of(const struct ff_work *w, struct sides *s)
 {
 	const struct ff_conv_attrs *a = &w->node->attrs.conv;
 	uint32_t axes = ff_op_row(w->node->op)->axes;
+	bool winograd;
 
 	s->taps = s->stride = 1;
-	s->winograd = axes == 2 && a->groups == 1;
+	winograd = axes == 2 && a->groups == 1;
 	for (uint32_t i = 0; i < axes; i++) {
 		s->taps *= a->kernel[i];
 		s->stride *= a->stride[i];
-		s->winograd = s->winograd && (a->kernel[i] == 3 || a->kernel[i] == 5) &&
-			      a->kernel[i] == a->kernel[0] && a->stride[i] == 1 &&
-			      a->dilation[i] == 1;
+		winograd = winograd && (a->kernel[i] == 3 || a->kernel[i] == 5) &&
+			   a->kernel[i] == a->kernel[0] && a->stride[i] == 1 && a->dilation[i] == 1;
 	}
+	s->fine_tiles = s->coarse_tiles = winograd;
+}
+
+/* Places of the tiles that an image so long is cut into, for one of its own. */
+#define TILE 2
+static double tiled(double size)
+{
+	return size > 0 ? TILE * ceil(size / TILE) / size : 1;
 }
 
 static struct sides sides_of(const struct ff_work *w, bool transposed)
@@ -152,6 +161,8 @@ static struct sides sides_of(const struct ff_work *w, bool transposed)
 		s.fine *= fine_size;
 		s.coarse *= size;
 		s.stepped *= fmax(fine_size, size * a->stride[i - 2]);
+		s.fine_tiles *= tiled(fine_size);
+		s.coarse_tiles *= tiled(size);
 	}
 	s.grouped = a->groups > 1;
 	s.multiplies = multiplies(a, &s);
@@ -170,7 +181,7 @@ static struct ff_kernel_shape kernel_of(const struct sides *s, enum ff_conv_pass
 			.bytes = s->bytes,
 			.taps = s->taps,
 			.stride = s->stride,
-			.winograd = s->winograd};
+			.winograd = pass == FF_CONV_IMAGE ? s->fine_tiles : s->coarse_tiles};
 
 	if (s->grouped && s->fine_channels < FEW_CHANNELS && s->coarse_channels < FEW_CHANNELS)
 		ret.class = FF_KERNEL_POOL;
