@@ -1,4 +1,4 @@
-# Four models as people write them, small, and a batch each: of a plan's tests and its bench.
+# Models as people write them, small, and a batch each: of a plan's tests and its bench.
 # SPDX-License-Identifier: Apache-2.0
 import torch
 from torch import nn
@@ -151,7 +151,7 @@ class Norms(nn.Module):
 
 
 class Dropping(nn.Module):
-    """Attention that sees all places and drops some, and a dropout behind it."""
+    """Attention that drops, once to all places and once to those before, and a dropout behind each."""
 
     def __init__(self):
         super().__init__()
@@ -159,11 +159,40 @@ class Dropping(nn.Module):
         self.query, self.key, self.value = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
         self.drop = nn.Dropout(0.1)
 
+    def attend(self, x, before):
+        q, k, v = (f(x).unflatten(-1, (HEADS, -1)).transpose(1, 2) for f in (self.query, self.key, self.value))
+        y = F.scaled_dot_product_attention(q, k, v, dropout_p=0.3, is_causal=before)
+        return x + self.drop(y.transpose(1, 2).flatten(2))
+
     def forward(self, ids, labels):
-        x = self.words(ids)
-        q, k, v = (f(x).unsqueeze(1) for f in (self.query, self.key, self.value))
-        y = F.scaled_dot_product_attention(q, k, v, dropout_p=0.1).squeeze(1)
-        return F.cross_entropy(self.out(self.drop(y)).transpose(1, 2), labels)
+        x = self.attend(self.attend(self.words(ids), False), True)
+        return F.cross_entropy(self.out(x).transpose(1, 2), labels)
+
+
+class Kinds(nn.Module):
+    """Operators that move, choose and add up, and losses of elements."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.rows = nn.Linear(8, 8), nn.Linear(8, 8), nn.Parameter(torch.randn(8, 4, 4))
+        self.register_buffer("order", torch.tensor([3, 1, 2, 0]))
+
+    def shaped(self, x):
+        x = torch.stack([x, x.roll(1, 2)], 2).repeat(1, 1, 1, 2).amax(2)
+        x = torch.einsum("nij,jkl->nikl", x[..., :8], self.rows).logsumexp(-1)
+        x = x.index_select(2, self.order) + x[:, :, self.order] * x.unfold(2, 2, 2).flatten(2).cumsum(2)
+        x = x.tanh()
+        top, at = x.topk(2, -1)
+        low, rest = x.var(-1, keepdim=True), x.gather(2, at) + torch.linalg.vector_norm(x, 2, [1], True)[..., :2]
+        return x.tril() + 0.1 * F.pixel_shuffle(F.one_hot(at, 4).to(x).mul(top.unsqueeze(-1)), 2).sum((1, 2, 3))[
+            :, None, None] * low + rest.mean(2, keepdim=True)
+
+    def forward(self, x, y, labels):
+        a, b = self.shaped(self.a(x)), self.b(x)[..., :4]
+        each = F.cross_entropy(b, labels, reduction="none", weight=torch.tensor([1.0, 2.0, 1.0, 0.5]))
+        loss = F.mse_loss(a, y[:, :1].expand_as(a)) + (each * y[:, :, 0].sigmoid()).mean() + F.logsigmoid(a).mean()
+        return loss + F.nll_loss(b.log_softmax(1), labels) + F.binary_cross_entropy_with_logits(
+            b, y.sigmoid(), pos_weight=torch.tensor(2.0)) + F.smooth_l1_loss(a, b, reduction="none").sum() / 100
 
 
 class Nearest(nn.Module):
@@ -226,9 +255,15 @@ def norms():
     return Norms(), (torch.randn(BATCH, 3, 8, 8), ids(BATCH, classes=8))
 
 
+def kinds():
+    torch.manual_seed(1)
+    return Kinds(), (torch.randn(BATCH, 4, 8), torch.randn(BATCH, 4, 4), ids(BATCH, 4, classes=4))
+
+
 def dropping():
     torch.manual_seed(1)
     return Dropping(), (ids(BATCH, PLACES), ids(BATCH, PLACES))
 
 
-MODELS = {f.__name__: f for f in (gpt, gpt_head, turned, bert, lstm, resnet18, convolutions, norms, dropping, nearest)}
+MODELS = {f.__name__: f for f in (gpt, gpt_head, turned, bert, lstm, resnet18, convolutions, norms, dropping, kinds,
+                                  nearest)}

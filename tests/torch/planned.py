@@ -44,10 +44,10 @@ class Model:
 
     def __init__(self, name, folder, type=torch.float32):
         self.name, self.folder, self.type = name, pathlib.Path(folder), type
-        module, self.inputs = MODELS[name]()
+        module, self.inputs, *options = MODELS[name]()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch.export's, of an LSTM's attributes
-            made = export(module, self.inputs)
+            made = export(module, self.inputs, **(options[0] if options else {}))
         made.write(self.path("graph.json"), self.path("weights"), self.path("map.json"))
         names = json.loads(made.map)["inputs"]
         given = dict(zip(made.program.graph_signature.user_inputs, self.inputs))
@@ -60,7 +60,7 @@ class Model:
 
     def make(self):
         """The module and a batch."""
-        module, inputs = MODELS[self.name]()
+        module, inputs = MODELS[self.name]()[:2]
         return module.to(self.type), [x.to(self.type) if x.is_floating_point() else x for x in inputs]
 
     def plan(self, ffsearch, *options, machine="cpu4"):
@@ -103,7 +103,8 @@ class Model:
     def train(self, step, parameters, steps):
         update = torch.optim.SGD(parameters, RATE, MOMENTUM)
         losses, times = [], []
-        for _ in range(steps):
+        for i in range(steps):
+            torch.manual_seed(i)
             begin = time.perf_counter()
             update.zero_grad()
             losses.append(float(step().detach()))

@@ -60,9 +60,38 @@ def test_statistics(folder):
     compare("batch norms in stages", found if isinstance(found, str) else found[0], ("one process", model.one(3)))
 
 
+class Twice(torch.nn.Module):
+    """Of ones a quarter is left, each four times as large."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = (torch.nn.Parameter(torch.ones(64)) for _ in range(2))
+
+    def forward(self, x):
+        return F.dropout(F.dropout(x * self.a, 0.5, self.training) * self.b, 0.5, self.training).square().mean()
+
+
+def test_draws(folder):
+    """Two stages, whose generators are alike, draw masks that differ."""
+    module, x = Twice(), torch.ones(64, 64)
+    names = json.loads(export(module, (x,)).map)
+    first = [n for n, what in names["operators"].items() if what["nodes"] in (["mul"], ["native_dropout"])]
+    plan = {"format": "ffsoap-strategy", "version": 2, "devices": 4, "operators": [
+        {"name": n} for n in names["operators"]]}
+    plan = in_stages(plan, 2, first)
+
+    def work():
+        torch.manual_seed(1)
+        return float(apply(module, plan, x, map=names).step(x))
+    found = planned.in_processes(work, f"{folder}/draws")
+    tap.say(isinstance(found, float) and 3.5 < found < 4.5, "stages draw masks of their own", [found])
+
+
 def test_mixed(folder):
-    """Any cuts of all nodes: heads, vocabulary, channels, classes, contracted axes, norms, states, flat updates."""
-    for name, seeds in (("gpt", (1,)), ("convolutions", (1, 2)), ("lstm", (1,))):
+    """Any cuts of all nodes: heads, queries, vocabulary, channels, classes, contracted axes, norms, states, flat
+    updates, and masks that are drawn."""
+    for name, seeds in (("gpt", (1,)), ("convolutions", (1, 2)), ("lstm", (1,)), ("dropping", (1, 2)),
+                        ("kinds", (1, 2))):
         model = planned.Model(name, folder)
         plans = [planned.random_plan(name, seed) for seed in seeds]
         one, found = model.one(2), model.four(plans, 2, strict=False, named=False)
@@ -138,7 +167,7 @@ def refused(name, plan, want, module="convolutions", maps=None, **options):
 
 def test_refused(folder):
     maps, plans = {}, {}
-    for name in ("gpt", "lstm", "convolutions", "dropping", "nearest"):
+    for name in ("gpt", "lstm", "convolutions", "nearest"):
         model = planned.Model(name, folder)
         maps[name], plans[name] = read_map(model), by_samples(model)
     plan = plans["convolutions"]
@@ -169,14 +198,9 @@ def test_refused(folder):
         refused(name, case, want, maps=maps)
     refused("samples beside each other in micro-batches", {**plans["nearest"], "micro_batches": 2},
             "of which micro-batches do not see all", "nearest", maps)
-    kind = "aten.scaled_dot_product_attention"
-    for model, what, dims, said in (
-            ("gpt", "a causal attention", ("query", "key"), "{} is not cut in " + kind),
-            ("dropping", "attention that drops", ("query", "sample"), kind + " is not cut here")):
-        attention = next(e["name"] for e in plans[model]["operators"] if "dot_product" in e["name"])
-        for dim in dims:
-            refused(f"{what} cut by {dim}", changed(plans[model], attention, degrees={dim: 4}), said.format(dim), model,
-                    maps)
+    attention = next(e["name"] for e in plans["gpt"]["operators"] if "dot_product" in e["name"])
+    refused("attention cut by keys", changed(plans["gpt"], attention, degrees={"key": 4}),
+            "key is not cut in aten.scaled_dot_product_attention", "gpt", maps)
     cells = [n for n, what in maps["lstm"]["operators"].items() if what["nodes"] == ["lstm"]]
     along = {**plans["lstm"], "operators": [{**e, "degrees": {"step": 4}} if e["name"] in cells else e
                                             for e in plans["lstm"]["operators"]]}
@@ -402,7 +426,7 @@ def torch_space(model):
 
 def test_searched(folder):
     """All of plans of every shape that is found is exact; hand plans are outside where they are not."""
-    for name in ("gpt", "lstm", "convolutions", "dropping"):
+    for name in ("gpt", "lstm", "convolutions", "dropping", "kinds"):
         model = planned.Model(name, folder)
         for path in model.folder.glob("plan.json*"):
             path.unlink()
@@ -443,6 +467,7 @@ def test_meshes():
 
 PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers,
          "mixed": test_mixed, "errors": test_errors, "trained": test_trained, "statistics": test_statistics,
+         "draws": test_draws,
          "gathered": test_gathered, "refused": test_refused, "ignored": test_ignored, "searched": test_searched,
          "modules": test_modules, "modules_cut": test_modules_cut,
          "modules_turned": test_modules_turned,

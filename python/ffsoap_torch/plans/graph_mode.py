@@ -162,11 +162,14 @@ def place_parameters(module, layout, mesh, here=lambda name: True):
             owner._parameters[key] = done[p]
 
 
-def begin(module, run, graph, inputs):
+def begin(module, run, program, inputs):
     """What a step begins with: inputs, parameters that are here, buffers."""
     values, given = Values(run), iter(inputs)
-    for node in graph.nodes:
+    for node in program.graph.nodes:
         if node.op != "placeholder":
+            continue
+        if node.name in run.layout.constants:
+            values.of[node] = program.constants[run.layout.constants[node.name]].to(inputs[0].device)
             continue
         name = run.layout.parameters.get(node.name) or run.layout.buffers.get(node.name)
         if name is None:
@@ -214,7 +217,7 @@ class Planned(torch.nn.Module):
 
     def once(self, inputs):
         program = self.program[0]
-        values = begin(self.module, self.run, program.graph, inputs)
+        values = begin(self.module, self.run, program, inputs)
         nodes = [n for n in program.graph.nodes if n.op == "call_function"]
         run_nodes(self.run, nodes, values, set(operands_of(output_of(program.graph))))
         found = results(self.module, program, values)

@@ -57,13 +57,14 @@ class Layout:
         self.graph, self.plan, self.names, self.sizes, self.stages = graph, plan, names, sizes, stages
         self.parameters = {k: dict(ties).get(n, n) for k, n in signature.inputs_to_parameters.items()}
         self.buffers = dict(signature.inputs_to_buffers)
+        self.constants = dict(signature.inputs_to_lifted_tensor_constants)
         self.said = {}        # by operator, sentences on what is not as planned
         self.stored = {}      # by parameter's name in PyTorch its placement
         self.first = {}       # by parameter the stage that reads it first
         self.reads = {}       # by parameter the stages that read it
         self.results = {}     # by node the placements of its results
         self.given = set()    # nodes that depend on the data
-        self.trained = set()  # nodes that depend on parameters
+        self.trained = set()  # nodes that depend on parameters, or on what is drawn
         self.steps = []
         self.stage_of = {}
         for node in graph.nodes:
@@ -74,6 +75,10 @@ class Layout:
         if name is not None and sentence not in self.said.setdefault(name, []):
             self.said[name].append(sentence)
 
+    def is_input(self, node):
+        return node.op == "placeholder" and not any(
+            node.name in known for known in (self.parameters, self.buffers, self.constants))
+
     # ---- where results lie ----
 
     def visit(self, node):
@@ -81,9 +86,9 @@ class Layout:
         if node.op == "placeholder":
             self.results[node] = [whole(n)]
             self.stage_of[node] = 0
-            if node.name not in self.parameters and node.name not in self.buffers:
+            if self.is_input(node):
                 self.given.add(node)
-            else:
+            elif node.name not in self.constants:
                 self.trained.add(node)
             return
         if node.op == "output":
@@ -91,7 +96,7 @@ class Layout:
         operands = operands_of(node)
         if any(o in self.given for o in operands):
             self.given.add(node)
-        if any(o in self.trained for o in operands):
+        if any(o in self.trained for o in operands) or rules.drops(node):
             self.trained.add(node)
         operators = self.names.operators_of(node.name)
         stages = [self.plan.entry(o).get("stage", 0) for o in operators]

@@ -27,6 +27,14 @@ def result_shape(run, step):
     return local_shape(value.shape, step.results[0], run.sizes)
 
 
+def part_of(run, step, whole):
+    """This device's, of what lies as the result."""
+    for axis, place in enumerate(step.results[0]):
+        if place.is_shard():
+            whole = whole.chunk(run.sizes[axis], place.dim)[run.mesh.get_local_rank(axis)]
+    return whole
+
+
 def reshape(run, step, args, kwargs):
     return args[0].reshape(result_shape(run, step))
 
@@ -50,10 +58,34 @@ def dropout(run, step, args, kwargs):
     if not train or not p:
         return x, torch.ones_like(x, dtype=torch.bool)
     keep = torch.empty(step.node.meta["val"][0].shape, dtype=x.dtype, device=x.device).bernoulli_(1 - p)
-    for axis, place in enumerate(step.results[0]):
-        if place.is_shard():
-            keep = keep.chunk(run.sizes[axis], place.dim)[run.mesh.get_local_rank(axis)]
+    keep = part_of(run, step, keep)
     return x * (keep / (1 - p)), keep.bool()
+
+
+def attention(run, step, args, kwargs):
+    """A query knows its place among all of them; of what is dropped a device draws all, and takes its part."""
+    given = dict(zip((a.name for a in step.node.target._schema.arguments), args)) | kwargs
+    query, key = args[:2]
+    rows = step.node.meta["val"].shape[:-1]
+    if given.get("is_causal") and (given.get("dropout_p") or axes_with(step, ["query"])):
+        first = offset(run, step, "query", query.shape[-2])
+        seen = torch.ones(rows[-1], key.shape[-2], dtype=torch.bool, device=query.device).tril()
+        given |= {"is_causal": False, "attn_mask": seen[first:first + query.shape[-2]]}
+    if not given.get("dropout_p"):
+        return step.node.target(**given)
+    keep = torch.empty(*rows, key.shape[-2], device=query.device).bernoulli_(1 - given["dropout_p"])
+    return dropping(part_of(run, step, keep), **given)
+
+
+def dropping(keep, query, key, value, dropout_p, attn_mask=None, scale=None, enable_gqa=False, is_causal=False):
+    """Attention of which a mask is known."""
+    if enable_gqa:
+        key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if attn_mask is not None:
+        hidden = attn_mask.dtype == torch.bool
+        scores = scores.masked_fill(~attn_mask, -torch.inf) if hidden else scores + attn_mask
+    return (scores.softmax(-1) * (keep / (1 - dropout_p)).to(scores.dtype)) @ value
 
 
 def batch_norm(run, step, args, kwargs):
@@ -84,9 +116,11 @@ def batch_norm(run, step, args, kwargs):
 
 def cross_entropy(run, step, args, kwargs):
     """Parts by class exchange the largest logit, the sum of exponentials, and the label's own logit."""
+    given = rules.given_to(step.node)
+    if given.get("reduction", 1) != 1 or given.get("weight") is not None:
+        return step.node.target(*args, **kwargs)
     logits, labels = args[:2]
-    ignored = args[4] if len(args) > 4 else -100
-    smoothing = args[5] if len(args) > 5 else 0.0
+    ignored, smoothing = given.get("ignore_index", -100), given.get("label_smoothing", 0.0)
     by_class = axes_with(step, ["class"])
     classes = step.node.args[0].meta["val"].shape[1]
     highest = largest(logits.amax(1, keepdim=True), run.mesh, by_class)
@@ -106,7 +140,19 @@ def cross_entropy(run, step, args, kwargs):
     return (each * counts).sum() / number
 
 
+def likelihood(run, step, args, kwargs):
+    """nll_loss: a mean over those that count."""
+    given = rules.given_to(step.node)
+    if given.get("reduction", 1) != 1:
+        return step.node.target(*args, **kwargs)
+    ignored = given.get("ignore_index", -100)
+    number = total((args[1] != ignored).sum().float(), run.mesh, axes_with(step, [d for d in step.cut if d]))
+    return F.nll_loss(*args[:2], ignore_index=ignored, reduction="sum") / number
+
+
 def mean_loss(run, step, args, kwargs):
+    if rules.given_to(step.node).get("reduction", 1) != 1:
+        return step.node.target(*args, **kwargs)
     whole = step.node.args[0].meta["val"].numel()
     loss = getattr(F, rules.kind_of(step.node).removeprefix("aten."))
     names = [a.name for a in step.node.target._schema.arguments]
@@ -114,8 +160,17 @@ def mean_loss(run, step, args, kwargs):
     return loss(args[0], args[1], **given) / whole
 
 
-ROWS = {"aten.embedding": embedding, "aten.native_dropout": dropout, "aten.expand": expand,
+def sum_of(run, step, args, kwargs):
+    """A mean of all elements is a sum of shares."""
+    if step.node.meta["val"].dim() or rules.kind_of(step.node) == "aten.sum":
+        return step.node.target(*args, **kwargs)
+    return args[0].sum(**kwargs) / step.node.args[0].meta["val"].numel()
+
+
+ROWS = {"aten.embedding": embedding, "aten.native_dropout": dropout, "aten.expand": expand, rules.ATTENTION: attention,
+        "aten.mean": sum_of,
         "aten._native_batch_norm_legit_functional": batch_norm, "aten.cross_entropy_loss": cross_entropy,
+        "aten.nll_loss_nd": likelihood, "aten.nll_loss": likelihood,
         **{name: mean_loss for name, rule in rules.ROWS.items() if rule is rules.mean_loss},
         **{name: reshape for name, rule in rules.ROWS.items() if rule is rules.reshape}}
 
@@ -124,8 +179,13 @@ ROWS = {"aten.embedding": embedding, "aten.native_dropout": dropout, "aten.expan
 ALWAYS = ("aten.native_dropout", "aten.cross_entropy_loss")
 
 
+# What PyTorch decomposes others into (cumsum), and which has no backward.
+BARE = {torch.ops.prims.sum.default: lambda x, dims, output_dtype=None: x.sum(dims, dtype=output_dtype),
+        torch.ops.prims.convert_element_type.default: lambda x, dtype: x.to(dtype)}
+
+
 def compute(run, step, args, kwargs):
     kind, cut = rules.kind_of(step.node), any(d is not None for d in step.cut)
     if kind in ROWS and run.has_rule(step) and (cut or kind in ALWAYS):
         return ROWS[kind](run, step, args, kwargs)
-    return step.node.target(*args, **kwargs)
+    return BARE.get(step.node.target, step.node.target)(*args, **kwargs)

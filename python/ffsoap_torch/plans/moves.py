@@ -30,6 +30,8 @@ def contiguous_strides(shape):
 def moved(x, mesh, shape, source, target):
     if all(a == b for a, b in zip(source, target)):
         return x.clone(memory_format=torch.contiguous_format)
+    if x.is_complex():  # gloo has none
+        return torch.view_as_complex(moved(torch.view_as_real(x), mesh, (*shape, 2), source, target))
     # a whole tensor becomes a sum: the first device has it, the others zeros
     summed = [i for i, (a, b) in enumerate(zip(source, target)) if b.is_partial() and not a.is_partial()]
     between = [Replicate() if i in summed else p for i, p in enumerate(target)]

@@ -11,6 +11,7 @@ import dataclasses
 import torch
 
 aten = torch.ops.aten
+ATTENTION, CROSS_ENTROPY = "aten.scaled_dot_product_attention", "aten.cross_entropy_loss"
 
 
 @dataclasses.dataclass
@@ -113,6 +114,116 @@ def along(argument, default=0, drops=False):
     return rule
 
 
+def given_dims(argument, drops=True):
+    """`along`, if axes are given: without, all are one's."""
+    def rule(node, shapes, result):
+        given = node.args[argument] if len(node.args) > argument else None
+        if given is None or given == [] or len(shapes) > 1:
+            return None
+        return along(argument, drops=drops)(node, shapes, result)
+    return rule
+
+
+def sum_of(node, shapes, result):
+    """Of all elements each device's sum is a summand."""
+    if not result:
+        return Axes([named(len(shapes[0]))], [[]])
+    return given_dims(1)(node, shapes, result)
+
+
+def strided(node, shapes, result):
+    """unfold: windows along an axis, and what each has behind."""
+    axis = node.args[1] % len(shapes[0])
+    names = [None if i == axis else d for i, d in enumerate(named(len(result))[:-1])]
+    return Axes([names], [names + [None]])
+
+
+def looked_up(node, shapes, result):
+    """Elements by places along an axis, of which there may be fewer along the others, too."""
+    axis = node.args[1] % max(len(result), 1)
+    places = shapes[1]
+    if len(places) != len(result) or len(shapes[0]) != len(result):
+        return None
+    alike = [len({s[i] for s in (*shapes, result)}) == 1 for i in range(len(result))]
+    names = [d if i != axis and same else None for i, (d, same) in enumerate(zip(named(len(result)), alike))]
+    return Axes([names for _ in shapes], [names])
+
+
+def picked(node, shapes, result):
+    """index_select: places that are the same for all."""
+    names = named(len(result))
+    names[node.args[1] % len(result)] = None
+    return Axes([names, [None]], [names])
+
+
+def added_at(node, shapes, result):
+    """index_add: rows that are added to those of an axis."""
+    axis = node.args[1] % len(result)
+    names = [None if i == axis else d for i, d in enumerate(named(len(result)))]
+    return Axes([names, [None], names], [names])
+
+
+def in_pairs(node, shapes, result):
+    """Complex numbers as an axis of two, and back."""
+    names = named(min(len(result), len(shapes[0])))
+    return Axes([names + [None] * (len(shapes[0]) - len(names))], [names + [None] * (len(result) - len(names))])
+
+
+def einsum(node, shapes, result):
+    """By the first letter of the result, if each operand has it once."""
+    terms, _, made = node.args[0].replace(" ", "").partition("->")
+    terms = terms.split(",")
+    if not made or "." in node.args[0] or any(t.count(made[0]) > 1 for t in terms):
+        return None
+    operands = [["sample" if letter == made[0] else None for letter in t] for t in terms]
+    return Axes(operands, [["sample"] + [None] * (len(result) - 1)])
+
+
+def stacked(node, shapes, result):
+    axis = (node.args[1] if len(node.args) > 1 else 0) % len(result)
+    names = [None if i == axis else d for i, d in enumerate(named(len(result)))]
+    return Axes([[d for i, d in enumerate(names) if i != axis] for _ in shapes], [names])
+
+
+def repeated(node, shapes, result):
+    ahead = len(result) - len(shapes[0])
+    names = [d if i >= ahead and n == shapes[0][i - ahead] else None
+             for i, (d, n) in enumerate(zip(named(len(result)), result))]
+    return Axes([names[ahead:]], [names])
+
+
+def ones_of(node, shapes, result):
+    """one_hot: an axis behind."""
+    names = named(len(result))[:-1]
+    return Axes([names], [names + [None]])
+
+
+def triangle(node, shapes, result):
+    names = named(len(result))[:-2] + [None, None]
+    return Axes([names], [names])
+
+
+def samples(node, shapes, result):
+    """Of each operand and of the result axis 0 is that of samples."""
+    alike = all(s and s[0] == shapes[0][0] for s in shapes)
+    return Axes([["sample"] + [None] * (len(s) - 1) for s in shapes], [["sample"] + [None] * (
+        len(result) - 1)]) if alike and result else None
+
+
+def indexed(node, shapes, result):
+    """What is before and behind the axes that tensors say, if those lie side by side."""
+    index = list(node.args[1])
+    at = [i for i, x in enumerate(index) if x is not None]
+    if not at or at[-1] - at[0] + 1 != len(at) or any(getattr(
+            index[i].meta["val"], "dtype", None) in (torch.bool, torch.uint8) for i in at):
+        return None
+    ahead, behind = at[0], len(shapes[0]) - at[-1] - 1
+    names = named(len(result))
+    names = [d if i < ahead or i >= len(names) - behind else None for i, d in enumerate(names)]
+    before = names[:ahead] + [None] * len(at) + names[len(names) - behind:]
+    return Axes([before] + [[None] * len(s) for s in shapes[1:]], [names])
+
+
 def linear(node, shapes, result):
     lead = numbered(len(result) - 1)
     operands = [lead + ["in_feature"], ["out_feature", "in_feature"], ["out_feature"]]
@@ -180,17 +291,24 @@ def batch_norm(node, shapes, result):
 
 
 def attention(node, shapes, result):
-    given = dict(zip(("mask", "dropout", "causal"), node.args[3:6])) | node.kwargs
-    if given.get("dropout") or given.get("dropout_p"):
-        return None  # what it zeroes depends on the whole
-    query = None if given.get("causal") or given.get("is_causal") else "query"
     if len(result) != 4:
         return None
-    names = ["sample", "head", query, None]
+    names = ["sample", "head", "query", None]
     operands = [names, ["sample", "head", None, None], ["sample", "head", None, None]]
     if len(shapes) > 3:
         operands.append(broadcast(names[:3], result[:3], shapes[3][:-1]) + [None])
     return Axes(operands, [names])
+
+
+def given_to(node):
+    """A node's arguments by name."""
+    return dict(zip((a.name for a in node.target._schema.arguments), node.args)) | node.kwargs
+
+
+def drops(node):
+    """Does it draw a mask?"""
+    kind = kind_of(node)
+    return kind == "aten.native_dropout" or kind == ATTENTION and bool(given_to(node).get("dropout_p"))
 
 
 def recurrent(node, shapes, result):
@@ -210,20 +328,27 @@ def dropout(node, shapes, result):
 
 
 def cross_entropy(node, shapes, result):
-    given = list(node.args[2:]) + [None, 1, -100, 0.0][len(node.args) - 2:]
-    if given[0] is not None or given[1] != 1 or len(shapes) != 2 or len(shapes[0]) < 2:
+    """Also nll_loss; by class where nothing is known of classes but their labels."""
+    given = given_to(node)
+    kinds, reduction = given.get("weight") is not None, given.get("reduction", 1)
+    if len(shapes[0]) < 2 or len(shapes[1]) != len(shapes[0]) - 1 or kinds and reduction != 0:
         return None
     rest = [f"axis{i}" for i in range(2, len(shapes[0]))]
     if len(rest) == 2:
         rest = ["height", "width"]
-    return Axes([["sample", "class"] + rest, ["sample"] + rest], [[]], whole=("class",))
+    by_class = "class" if reduction == 1 and kind_of(node) == CROSS_ENTROPY else None
+    operands = [["sample", by_class] + rest, ["sample"] + rest] + [[None]] * kinds
+    return Axes(operands, [[] if reduction else ["sample"] + rest], whole=("class",))
 
 
 def mean_loss(node, shapes, result):
-    reduction = node.args[2] if len(node.args) > 2 else node.kwargs.get("reduction", 1)
-    if reduction != 1 or shapes[0] != shapes[1] or len(shapes) != 2:
+    """Of elements; they are alike, but for weights."""
+    if result:
+        return elementwise(node, shapes, result)
+    names = named(len(shapes[0]))
+    if shapes[0] != shapes[1]:
         return None
-    return Axes([named(len(shapes[0]))] * 2, [[]])
+    return Axes([broadcast(names, shapes[0], s) for s in shapes], [[]])
 
 
 def rows_of():
@@ -239,7 +364,15 @@ def rows_of():
         "aten.div", "aten.minimum", "aten.maximum", "aten.where", "aten.masked_fill", "aten.cos", "aten.sin",
         "aten.eq", "aten.ne", "aten.lt", "aten.le", "aten.gt", "aten.ge", "aten.logical_and", "aten.logical_or",
         "aten.logical_not", "aten.bitwise_not", "aten.square", "aten.reciprocal", "aten.relu6",
-        "aten.softplus", "aten.celu", "aten.log1p", "aten.expm1")
+        "aten.softplus", "aten.celu", "aten.log1p", "aten.expm1", "aten.sign", "aten.floor", "aten.ceil", "aten.round",
+        "aten.mish", "aten.selu", "aten.log_sigmoid", "aten.softshrink", "aten.hardshrink", "aten.threshold",
+        "aten.addcmul", "aten.addcdiv", "aten.lerp", "aten.rsub", "aten.clamp_min", "aten.clamp_max", "aten.atan2",
+        "aten.log2", "aten.log10", "aten.exp2", "aten.sinh", "aten.cosh", "aten.tan", "aten.hypot", "aten.logaddexp",
+        "aten.xlogy", "aten.bitwise_and", "aten.bitwise_or", "aten.logical_xor", "aten.isnan", "aten.isinf",
+        "aten.nan_to_num", "aten.zeros_like", "aten.ones_like", "aten.full_like", "aten.true_divide",
+        "aten.floor_divide", "aten.remainder", "aten.trunc", "aten.frac", "aten.erfc", "aten.logit", "aten.copy",
+        "aten.type_as", "aten.conj", "aten.real", "aten.imag", "aten.broadcast_tensors", "aten.__or__", "aten.__and__",
+        "aten.__xor__", "aten.log_sigmoid_forward")
     put(unary_linear, "aten.clone", "aten.contiguous", "aten.detach", "aten.alias", "aten._to_copy", "aten.to",
         "aten.neg", "aten.lift_fresh_copy")
     put(reshape, "aten.view", "aten.reshape", "aten._unsafe_view", "aten.flatten", "aten.unflatten",
@@ -250,7 +383,28 @@ def rows_of():
     put(along(2), "aten.split", "aten.chunk", "aten.split_with_sizes")
     put(along(1), "aten.slice", "aten.cat", "aten.flip", "aten.softmax", "aten.log_softmax", "aten._softmax",
         "aten._log_softmax")
-    put(along(1, drops=True), "aten.select", "aten.unbind", "aten.mean", "aten.sum", "aten.amax", "aten.amin")
+    put(along(1, drops=True), "aten.select", "aten.unbind")
+    put(sum_of, "aten.mean", "aten.sum")
+    put(given_dims(1), "aten.amax", "aten.amin", "aten.var", "aten.std", "aten.var_mean", "aten.max",
+        "aten.min", "aten.argmax", "aten.argmin", "aten.logsumexp", "aten.prod", "aten.any", "aten.all")
+    put(given_dims(2), "aten.linalg_vector_norm", "aten.norm")
+    put(along(1), "aten.cumsum", "aten.cumprod", "aten.logcumsumexp")
+    put(strided, "aten.unfold")
+    put(along(1, -1), "aten.glu", "aten.sort", "aten.argsort", "aten._fft_r2c", "aten._fft_c2c", "aten._fft_c2r")
+    put(given_dims(2, drops=False), "aten.roll", "aten.repeat_interleave")
+    put(along(2, -1), "aten.topk")
+    put(looked_up, "aten.gather", "aten.scatter", "aten.scatter_add")
+    put(picked, "aten.index_select")
+    put(added_at, "aten.index_add")
+    put(in_pairs, "aten.view_as_real", "aten.view_as_complex")
+    put(einsum, "aten.einsum")
+    put(indexed, "aten.index")
+    put(stacked, "aten.stack")
+    put(repeated, "aten.repeat")
+    put(ones_of, "aten.one_hot")
+    put(triangle, "aten.tril", "aten.triu")
+    put(samples, "aten.pixel_shuffle", "aten.pixel_unshuffle", "aten.channel_shuffle", "aten.im2col", "aten.col2im",
+        "aten.grid_sampler", "aten.cdist", "aten.instance_norm")
     put(linear, "aten.linear")
     put(matmul, "aten.matmul", "aten.bmm", "aten.mm")
     put(embedding, "aten.embedding")
@@ -264,12 +418,12 @@ def rows_of():
     put(normalised, "aten.layer_norm", "aten.rms_norm")
     put(group_norm, "aten.group_norm")
     put(batch_norm, "aten._native_batch_norm_legit_functional")
-    put(attention, "aten.scaled_dot_product_attention")
+    put(attention, ATTENTION)
     put(recurrent, "aten.lstm", "aten.gru")
     put(dropout, "aten.native_dropout")
-    put(cross_entropy, "aten.cross_entropy_loss")
+    put(cross_entropy, CROSS_ENTROPY, "aten.nll_loss_nd", "aten.nll_loss")
     put(mean_loss, "aten.mse_loss", "aten.l1_loss", "aten.smooth_l1_loss", "aten.huber_loss",
-        "aten.binary_cross_entropy_with_logits")
+        "aten.binary_cross_entropy_with_logits", "aten.binary_cross_entropy", "aten.kl_div")
     return rows
 
 
@@ -291,6 +445,6 @@ def axes_of(node, shapes, result):
     rule = ROWS.get(kind_of(node))
     if rule is None or any(s is None for s in shapes) or not shapes:
         return None
-    if kind_of(node) in ("aten.mean", "aten.sum", "aten.amax", "aten.amin") and len(node.args) < 2:
+    if any(isinstance(n, torch.SymInt) for s in (*shapes, result or ()) for n in s):  # as many as a condition leaves
         return None
     return rule(node, shapes, result)

@@ -2,6 +2,8 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import contextlib
+
 import torch
 from torch import distributed
 from torch.distributed.device_mesh import DeviceMesh
@@ -60,7 +62,7 @@ class Part(torch.nn.Module):
 
     def forward(self, *given):
         program = self.program[0]
-        values = begin(self.module, self.run, program.graph, self.batches[self.turn])
+        values = begin(self.module, self.run, program, self.batches[self.turn])
         self.turn += 1
         values.of.update(zip(self.takes, given if self.stage else ()))
         outputs = set(operands_of(output_of(program.graph)))
@@ -93,7 +95,7 @@ class Staged(torch.nn.Module):
         last = self.stage == len(layout.stages) - 1
         given = part.example(part.takes) if self.stage else tuple(
             n.meta["val"].new_empty(n.meta["val"].shape, device="cpu") for n in program.graph.nodes
-            if n.op == "placeholder" and n.name not in layout.parameters and n.name not in layout.buffers)
+            if layout.is_input(n))
         group = self.mesh.get_group("stage")
         stage = PipelineStage(part, self.stage, len(layout.stages), torch.device(kind), given,
                               (self.zeros(1).requires_grad_(),) if last else part.example(part.gives), group=group)
@@ -109,11 +111,21 @@ class Staged(torch.nn.Module):
             p.grad = None
         losses, last = [], self.stage == len(self.layout.stages) - 1
         target = self.zeros(self.micro_batches) if last else None
-        self.schedule.step(*(inputs if self.stage == 0 else ()), target=target, losses=losses if last else None)
+        with self.own_draws():
+            self.schedule.step(*(inputs if self.stage == 0 else ()), target=target, losses=losses if last else None)
         self.join(before)
         loss = torch.stack(losses).mean().detach() if last else self.zeros()
         distributed.broadcast(loss, self.layout.stages[-1][0])
         return loss
+
+    @contextlib.contextmanager
+    def own_draws(self):
+        """What stages draw differs, though their generators are alike."""
+        seed, kind = int(torch.randint(1 << 62, ())), self.mesh.device_type
+        devices = [] if kind == "cpu" else [torch.accelerator.current_device_index()]
+        with torch.random.fork_rng(devices, device_type=kind):
+            torch.manual_seed(seed + self.stage)
+            yield
 
     def zeros(self, *shape):
         """Of the loss's type."""

@@ -112,7 +112,7 @@ class Uniform:
         elif kind == "aten._native_batch_norm_legit_functional" and self.data > 1:
             raise Refused(f"{self.name_of(node)}: a batch norm's statistics would be those of a process's samples, as "
                           "SyncBatchNorm is not there on CPUs; mode=\"graph\" sums them")
-        elif kind == "aten.native_dropout":
+        elif rules.drops(node):
             self.say(node, "every process draws a mask of its own, which is not one process's")
         elif kind in STYLES and dim:
             name, layer = self.layer_of(node)
