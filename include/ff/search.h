@@ -49,9 +49,11 @@ extern const char *const ff_starts[];
  * over such groups of devices, and all else by sample. */
 /* Whether `name` is pipeline-N; or tables-N, perhaps with ",replicas" behind it, what would be cut
  * by row is the same in all groups, and ",apart", tables are on the second half of the devices and
- * what waits for none on the first, and ",devices=N", which are the first N. */
+ * what waits for none on the first, and ",devices=N", which are the first N, and ",others=N", all
+ * but tables, and what joins their vectors, is on N devices behind these, or, if there are not so
+ * many, on the first. */
 struct ff_tables {
-	uint32_t columns, devices; /* devices 0: all */
+	uint32_t columns, devices, others; /* 0: all; where tables are */
 	bool replicas, apart;
 	bool stages; /* what waits for tables is a stage of its own: its gradients are sent first */
 };

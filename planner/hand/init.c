@@ -188,9 +188,11 @@ bool ff_is_tables(const char *name, struct ff_tables *ret)
 		*said[i] = !strncmp(rest, words[i], length);
 		rest += *said[i] ? length : 0;
 	}
-	ret->devices = 0;
-	if (rest && *rest)
+	ret->devices = ret->others = 0;
+	if (rest && !strncmp(rest, ",devices=", strlen(",devices=")))
 		rest = parse_numbered(",devices=", rest, &ret->devices);
+	if (rest && *rest)
+		rest = parse_numbered(",others=", rest, &ret->others);
 	return rest && !*rest;
 }
 

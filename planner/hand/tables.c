@@ -5,7 +5,9 @@
  * devices may have the same columns instead: each looks up all ids and has the whole gradient, so
  * that no partial vectors are added.  What joins the vectors is cut alike, so that one message
  * moves them all to where the samples are.  What waits for no table may be computed meanwhile, on
- * devices of its own: a lookup takes so little that many of them are mostly launches.
+ * devices of its own: a lookup takes so little that many of them are mostly launches.  All but
+ * tables may be on few devices: it has few parameters, whose sums over a network take longer than a
+ * small batch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tables.h"
 
@@ -184,11 +186,16 @@ struct rows {
 	struct row tables, before, behind;
 };
 
-static struct rows rows_of(const struct ff_tables *t, uint32_t n_devices)
+static struct rows rows_of(
+		const struct ff_tables *t, uint32_t n_devices, const struct ff_machine *m)
 {
 	struct row all = {0, n_devices}, first = {0, n_devices / 2},
-		   last = {n_devices / 2, n_devices / 2};
+		   last = {n_devices / 2, n_devices / 2}, others = {0, t->others};
 
+	if (n_devices + t->others <= m->n_devices)
+		others.start = n_devices;
+	if (t->others)
+		return (struct rows){all, others, t->apart ? all : others};
 	return t->apart ? (struct rows){last, first, all} : (struct rows){all, all, all};
 }
 
@@ -201,16 +208,19 @@ static uint32_t devices_of(const struct ff_tables *t, const struct ff_machine *m
 static int check(const struct ff_graph *g, const struct ff_machine *m, const struct ff_tables *t,
 		int32_t most, struct ff_error *err)
 {
-	uint32_t all = devices_of(t, m), n = rows_of(t, all).tables.n;
+	uint32_t all = devices_of(t, m), n = rows_of(t, all, m).tables.n;
 
 	if (all > m->n_devices)
 		return ff_fail(err, FF_E_INPUT, "tables-%u,devices=%u: there are %u devices",
 				t->columns, all, m->n_devices);
+	if (t->others > m->n_devices)
+		return ff_fail(err, FF_E_INPUT, "tables-%u,others=%u: there are %u devices",
+				t->columns, t->others, m->n_devices);
 	if (!most)
 		return ff_fail(err, FF_E_INPUT,
 				"tables-%u: graph %s looks up no tables: expected one that does",
 				t->columns, g->name);
-	if (t->apart && all % 2)
+	if (t->apart && !t->others && all % 2)
 		return ff_fail(err, FF_E_INPUT,
 				"tables-%u,apart: expected an even number of devices, there are %u",
 				t->columns, all);
@@ -232,7 +242,7 @@ int ff_start_tables(const struct ff_graph *g, const struct ff_machine *m, const 
 {
 	uint32_t *column = ff_arena_array(a, g->n_nodes, sizeof(*column));
 	bool *waits = ff_arena_array(a, g->n_nodes, sizeof(*waits));
-	struct rows on = rows_of(t, devices_of(t, m));
+	struct rows on = rows_of(t, devices_of(t, m), m);
 	struct ff_strategy s;
 	int code = column && waits ? ff_strategy_create(g, a, &s, err) : ff_fail_memory(err);
 

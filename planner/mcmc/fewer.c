@@ -199,6 +199,18 @@ static uint32_t devices_of(const struct ff_chain *c, uint32_t nodes)
 	return n;
 }
 
+uint32_t ff_chain_fewer(const struct ff_chain *c, uint32_t n)
+{
+	uint32_t node = c->machine->nodes[c->notes.node].count;
+
+	for (uint32_t k = c->machine->n_nodes - c->notes.node; k > 1; k = (k + 1) / 2)
+		if (devices_of(c, k) < n)
+			return devices_of(c, k);
+	if (node < n)
+		return node;
+	return n % 2 ? 1 : n / 2;
+}
+
 /* Everything on the first `n` devices but data parallelism, which is fast there. */
 static int look_at_others(struct ff_chain *c, uint32_t n, bool eliminates, struct ff_arena *a,
 		struct ff_error *err)

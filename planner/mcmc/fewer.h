@@ -8,6 +8,9 @@
  * notes.node on; FF_E_INPUT: there is none. */
 int ff_chain_make_on(struct ff_chain *c, const char *name, uint32_t n, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);
+/* How many devices there are on fewer nodes than `n` are on, from notes.node on: on half of them, a
+ * quarter and so on; then on that node, and then half of `n`; 1: it is odd. */
+uint32_t ff_chain_fewer(const struct ff_chain *c, uint32_t n);
 /* A look at data parallelism on one node alone: over a slow network little is faster.  Of several
  * kinds of nodes the fastest is notes.node, below called the first. */
 int ff_chain_look_at_node(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);

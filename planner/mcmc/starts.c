@@ -53,9 +53,10 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
 }
 
 /* Starts of which there is one for each number of stages, or of columns, each with these words
- * behind it; on all devices, or on the first few of the fastest node as well: small batches are
- * launches and latency. */
+ * behind it; on all devices, or on fewer nodes and on the first few of the fastest as well: small
+ * batches are launches and latency. */
 #define MOST_WORDS 3
+#define FAMILY_NAME 64
 static const struct family {
 	const char *name;
 	uint32_t least, most;
@@ -74,10 +75,11 @@ static const struct family *find_family(const char *called)
 	return NULL;
 }
 
-/* Of a family the best so far. */
+/* Of a family the best so far; on some devices, its name there. */
 struct member {
 	struct ff_strategy strategy;
 	struct ff_evaluation at;
+	char name[FAMILY_NAME];
 	bool found;
 };
 
@@ -91,54 +93,92 @@ static int make_on(struct ff_chain *c, const char *called, uint32_t devices, str
 			a, ret, err);
 }
 
+static void keep_better(const struct member *m, struct member *best)
+{
+	if (m->found && (!best->found || ff_how_much_worse(best->at, m->at) < 0))
+		*best = *m;
+}
+
 static int try_member(struct ff_chain *c, const char *called, uint32_t devices, struct ff_arena *a,
 		struct member *best, struct ff_error *err)
 {
-	struct ff_strategy s;
+	struct member m = {.found = true};
 	struct ff_error why;
-	int code = make_on(c, called, devices, a, &s, &why);
+	int code = make_on(c, called, devices, a, &m.strategy, &why);
 
 	if (code == FF_E_INPUT)
 		return FF_OK; /* limits of the space rule it out */
 	if (code < 0)
 		*err = why;
 	else
-		code = go_to(c, &s, err);
-	if (code == FF_OK && (!best->found || ff_how_much_worse(best->at, c->at) < 0))
-		*best = (struct member){s, c->at, true};
+		code = go_to(c, &m.strategy, err);
+	m.at = c->at;
+	snprintf(m.name, sizeof(m.name), "%s", called);
+	if (code == FF_OK)
+		keep_better(&m, best);
 	return code;
 }
 
-/* The best of those on the first `devices`. */
+/* What there is beside tables, or waits for none, on as many devices as these, on fewer nodes and
+ * so on, down to one: behind these where there are so many, and nodes are alike. */
+static int try_others(struct ff_chain *c, uint32_t devices, struct ff_arena *a, struct member *best,
+		struct ff_error *err)
+{
+	static const char *const words[] = {"", ",apart"};
+	uint32_t on = c->notes.node ? devices : c->machine->n_devices, n = 0;
+	const struct member tables = *best;
+	int length = (int)strcspn(tables.name, ","), code = FF_OK;
+
+	while (tables.found && n != 1 && code == FF_OK && !ff_chain_in_hurry(c)) {
+		n = n ? ff_chain_fewer(c, n) : devices;
+		for (uint32_t i = 0; i < 2 && code == FF_OK; i++) {
+			char text[FAMILY_NAME];
+
+			snprintf(text, sizeof(text), "%.*s%s%s,devices=%u,others=%u", length,
+					tables.name,
+					strstr(tables.name, ",replicas") ? ",replicas" : "",
+					words[i], devices, n);
+			code = try_member(c, text, on, a, best, err);
+		}
+	}
+	return code;
+}
+
+/* The best of those on the first `devices`, if it is better than the best. */
 static int find_best_on(struct ff_chain *c, const struct family *of, uint32_t devices,
 		struct ff_arena *a, struct member *best, struct ff_error *err)
 {
+	struct member here = {.found = false};
 	int code = FF_OK;
 
 	for (uint32_t n = of->least; n <= devices && n <= of->most; n++)
 		for (uint32_t i = 0; i < MOST_WORDS && of->words[i] && code == FF_OK; i++) {
-			char text[48];
+			char text[FAMILY_NAME];
 
 			if ((of->micro && c->space->n_micro < 2) || ff_chain_in_hurry(c))
 				break;
 			if (devices % n && !(of->twice && (n & (n - 1)) == 0))
 				break;
 			snprintf(text, sizeof(text), "%s-%u%s", of->name, n, of->words[i]);
-			code = try_member(c, text, devices, a, best, err);
+			code = try_member(c, text, devices, a, &here, err);
 		}
+	if (code == FF_OK && of->few)
+		code = try_others(c, devices, a, &here, err);
+	keep_better(&here, best);
 	return code;
 }
 
 static int find_best(struct ff_chain *c, const struct family *of, struct ff_arena *a,
 		struct ff_strategy *ret, bool *found, struct ff_error *err)
 {
-	uint32_t all = c->machine->n_devices, node = c->machine->nodes[c->notes.node].count;
+	uint32_t devices = c->machine->n_devices;
 	struct member best = {.found = false};
-	int code = find_best_on(c, of, all, a, &best, err);
+	int code = find_best_on(c, of, devices, a, &best, err);
 
-	for (uint32_t n = node; n > 1 && of->few && code == FF_OK; n = n % 2 ? 1 : n / 2)
-		if (n < all)
-			code = find_best_on(c, of, n, a, &best, err);
+	while (of->few && devices > 1 && code == FF_OK) {
+		devices = ff_chain_fewer(c, devices);
+		code = find_best_on(c, of, devices, a, &best, err);
+	}
 	*found = best.found;
 	*ret = best.strategy;
 	return code;

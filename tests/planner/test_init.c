@@ -218,6 +218,18 @@ START_TEST(test_tables)
 	check_apart(&g, &s, "table2", 1, 1);
 	check_apart(&g, &s, "bottom0", 0, 1);
 	check_apart(&g, &s, "products", 0, 2);
+	s = init("tables-4,devices=4,others=2", &g, &m, 0);
+	check_apart(&g, &s, "table2", 0, 4);
+	check_apart(&g, &s, "vectors", 0, 4);
+	check_apart(&g, &s, "bottom0", 4, 2);
+	check_apart(&g, &s, "products", 4, 2);
+	s = init("tables-8,apart,devices=8,others=4", &g, &m, 0);
+	check_apart(&g, &s, "table2", 0, 8);
+	check_apart(&g, &s, "bottom0", 8, 4);
+	check_apart(&g, &s, "products", 0, 8);
+	s = init("tables-8,others=4", &g, &m, 0);
+	check_apart(&g, &s, "table2", 0, 16);
+	check_apart(&g, &s, "products", 0, 4);
 	s = init("tables-8,apart", &g, &m, 0);
 	ck_assert_uint_eq(s.stage[ff_graph_find(&g, "table2")], 0);
 	ck_assert_uint_eq(s.stage[ff_graph_find(&g, "vectors")], 1);
@@ -251,6 +263,8 @@ START_TEST(test_tables_that_are_none)
 			{"dlrm", "tables-2,copies", "unknown starting strategy"},
 			{"dlrm", "tables-2,devices=64", "there are 48 devices"},
 			{"dlrm", "tables-2,devices=0", "unknown starting strategy"},
+			{"dlrm", "tables-2,others=64", "there are 48 devices"},
+			{"dlrm", "tables-2,others=4,devices=8", "unknown starting strategy"},
 			{"dlrm", "tables-16,apart", "divisor of the 24 devices"},
 			{"dlrm", "tables-2,apart,replicas", "unknown starting strategy"},
 			{"lenet", "tables-2", "looks up no tables"}};

@@ -23,8 +23,8 @@ static void teardown(void)
 }
 
 /* The steps of some seeds; *least and *most of them. */
-static void search(const char *net, uint64_t batch, const struct ff_machine *m, uint64_t proposals,
-		double *least, double *most)
+static void search(const char *net, uint64_t batch, const struct ff_machine *m,
+		enum ff_optimizer_id optimizer, uint64_t proposals, double *least, double *most)
 {
 	struct ff_search_result found;
 	struct ff_error err = {0};
@@ -35,6 +35,7 @@ static void search(const char *net, uint64_t batch, const struct ff_machine *m, 
 
 	CHECK_OK(ff_zoo_build(net, batch, NULL, 0, &arena, &g, &err));
 	CHECK_OK(ff_pricer_create(&g, m, FF_ESTIMATE_MODEL, NULL, NULL, net, &pricer, &err));
+	CHECK_OK(ff_pricer_set_optimizer(pricer, ff_optimizer(optimizer), &err));
 	CHECK_OK(ff_space_create(&g, m, &space, &err));
 	ff_space_allow(space, FF_SPACE_ALL);
 	*least = INFINITY;
@@ -62,7 +63,7 @@ START_TEST(test_heavy_layers)
 	struct ff_machine m = fixture_machine(&slow, &arena);
 	double least, most;
 
-	search("alexnet", 500, &m, 30000, &least, &most);
+	search("alexnet", 500, &m, FF_OPTIMIZER_MOMENTUM, 30000, &least, &most);
 	ck_assert_double_lt(most, 1.02 * least);
 }
 END_TEST
@@ -75,8 +76,23 @@ START_TEST(test_trunk_and_branches)
 	double least, most;
 
 	CHECK_OK(ff_machine_load("dgx-h100", &arena, &m, &err));
-	search("googlenet", 48, &m, 2000, &least, &most);
+	search("googlenet", 48, &m, FF_OPTIMIZER_MOMENTUM, 2000, &least, &most);
 	ck_assert_double_lt(most, 1.02 * least);
+}
+END_TEST
+
+/* Tables need the memory of two nodes, and are cut over them; layers, which have few parameters,
+ * are on one: their sums over the network take longer than a small batch. */
+START_TEST(test_tables_and_layers)
+{
+	struct ff_error err = {0};
+	struct ff_machine m;
+	double least, most;
+
+	CHECK_OK(ff_machine_load("dgx1-v100:4", &arena, &m, &err));
+	search("dlrm_terabyte", 96, &m, FF_OPTIMIZER_SGD, 1000, &least, &most);
+	ck_assert_double_lt(most, 1.02 * least);
+	ck_assert_double_lt(most, 710);
 }
 END_TEST
 
@@ -89,6 +105,7 @@ static Suite *suite(void)
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_heavy_layers);
 	tcase_add_test(c, test_trunk_and_branches);
+	tcase_add_test(c, test_tables_and_layers);
 	suite_add_tcase(s, c);
 	return s;
 }
