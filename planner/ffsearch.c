@@ -116,6 +116,7 @@ static const struct ff_strategy *known(const struct ff_job *j)
 static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_error *err)
 {
 	double share = j->opt.limits.torch ? 1 - FF_WHOLE_SHARE : 1;
+	int64_t bucket_bytes = j->summary.baseline->strategy.bucket_bytes;
 	struct ff_search_options opt = {
 			.seed = j->opt.seed,
 			.proposals = j->opt.proposals,
@@ -123,7 +124,10 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 			.lower_s = j->predict_s,
 			.may_find_none = takes_baseline(j),
 			.beta = j->opt.choice.beta,
-			.bucket_bytes = j->summary.baseline->strategy.bucket_bytes,
+			/* a baseline that does not fit has none that were tuned */
+			.bucket_bytes = bucket_bytes ? bucket_bytes
+						     : ff_bucket_bytes(&j->in.graph,
+								       &j->in.machine),
 			.starts = j->opt.init.n ? j->named : ff_starts,
 			.given = j->init,
 			.n_given = j->n_init,

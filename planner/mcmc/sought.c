@@ -20,19 +20,16 @@
 
 /* ---- buckets ---- */
 
-/* Tunes the buckets of `s` from `bytes` on; 0: from the preset, as where data parallelism does not
- * fit. */
+/* Tunes the buckets of `s` from `bytes` on. */
 static int tune(struct ff_chain *c, struct ff_strategy *s, int64_t bytes, struct ff_evaluation *at,
 		struct ff_error *err)
 {
 	int64_t most = ff_buckets_most(s);
 	int code;
 
-	if (!bytes)
-		bytes = ff_bucket_bytes(c->graph, c->machine);
 	s->bucket_bytes = bytes < most ? bytes : most;
 	code = ff_evaluator_set(c->evaluator, s, at, err);
-	if (code == FF_OK)
+	if (code == FF_OK && s->bucket_bytes)
 		code = ff_buckets_tune(c->evaluator, s, s->bucket_bytes, at, err);
 	return code;
 }
@@ -60,7 +57,7 @@ int ff_chain_go_to_as_by_hand(struct ff_chain *c, struct ff_strategy *s, struct 
 	struct ff_evaluation at, by_hand;
 	int code = tune(c, s, c->opt->bucket_bytes, &at, err);
 
-	if (code == FF_OK && c->opt->bucket_bytes && c->opt->bucket_bytes != preset) {
+	if (code == FF_OK && s->bucket_bytes && c->opt->bucket_bytes != preset) {
 		bytes = s->bucket_bytes;
 		code = tune(c, s, preset, &by_hand, err);
 		if (code == FF_OK && ff_how_much_worse(at, by_hand) >= 0)
