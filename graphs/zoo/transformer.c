@@ -303,8 +303,14 @@ enum { LAYERS, WIDTH, HEADS, SEQUENCE, VOCABULARY, TASK, KEY_HEADS = TASK, HIDDE
 	{                                                                                          \
 		key, help, 1, FF_ZOO_WIDTH, preset, NULL                                           \
 	}
+/* Of more no graph has room for the nodes. */
+#define MAX_BLOCKS 10000
+#define BLOCKS(preset)                                                                             \
+	{                                                                                          \
+		"layers", "blocks", 1, MAX_BLOCKS, preset, NULL                                    \
+	}
 #define SIZES(layers, width, heads, sequence, vocabulary)                                          \
-	SIZE("layers", "blocks", layers), SIZE("width", "features of a place", width),             \
+	BLOCKS(layers), SIZE("width", "features of a place", width),                               \
 			SIZE("heads", "heads of attention", heads),                                \
 			SIZE("sequence", "places of a sequence", sequence),                        \
 			SIZE("vocabulary", "different words", vocabulary)
@@ -482,7 +488,7 @@ const struct ff_zoo_row ff_zoo_moe = {"moe", "mixture of experts, Mixtral 8x7B's
 
 enum { VIT_LAYERS, VIT_WIDTH, VIT_HEADS, VIT_IMAGE, VIT_PATCH, VIT_CHANNELS, VIT_CLASSES };
 static const struct ff_zoo_param vit_params[] = {
-		SIZE("layers", "blocks", 12),
+		BLOCKS(12),
 		SIZE("width", "features of a patch", 768),
 		SIZE("heads", "heads of attention", 12),
 		{"image", "height and width of the images", 1, 4096, 224, NULL},

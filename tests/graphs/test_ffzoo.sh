@@ -47,6 +47,8 @@ check 'unknown key' status 2 lenet --set widht=3 -o "$dir/none.json"
 check 'lists the keys' one_sentence 'there is no "widht", only image'
 check 'bad value' status 2 lenet --set image=0
 check 'names the range' one_sentence 'from 4 to 4096'
+check 'more layers than a graph has room for' status 2 gpt2 --set layers=1000000 -o "$dir/none.json"
+check 'names that range' one_sentence 'from 1 to 10000'
 check 'too small an image' status 2 lenet --set image=5 -o "$dir/none.json"
 check 'names the node' one_sentence 'conv2d "conv2"'
 check 'batch of 0' status 2 lenet --batch 0

@@ -68,6 +68,19 @@ static uint32_t count_repeated(const struct ff_program *p, uint32_t i, uint32_t 
 	return n;
 }
 
+/* What goes from one time to the next is looked for between any two uses of a value.  Where there
+ * are so many of them timing all is faster. */
+#define MOST_USES 512
+
+static bool has_many_uses(const struct ff_graph *g)
+{
+	bool many = false;
+
+	for (uint32_t i = 0; i < g->n_values && !many; i++)
+		many = g->values[i].n_uses > MOST_USES;
+	return many;
+}
+
 static void find_runs(struct ff_trial *e)
 {
 	const struct ff_program *p = &e->order.program;
@@ -75,7 +88,9 @@ static void find_runs(struct ff_trial *e)
 	uint32_t i = 0;
 
 	o->n_runs = 0;
-	while (i < p->n && o->n_runs < FF_RUNS && !e->fold.off && p->micro_batches > 3) {
+	if (e->fold.off || p->micro_batches <= 3 || has_many_uses(e->g))
+		return;
+	while (i < p->n && o->n_runs < FF_RUNS) {
 		uint32_t next = successor(p, i), period = next - i, n = 0;
 
 		if (next != FF_NONE && next > i)
