@@ -7,13 +7,15 @@
 #include "propose/degrees.h"
 #include "propose/propose.h"
 
-#define FASTER 1e-6        /* of a step, by which a change has to help */
-#define SWEEP_PER_NODE 32  /* proposals of a sweep before a round, for each operator, */
-#define SWEEP_SHARE 0.125  /* of those that are left, at most */
-#define MOST_SHARES 64     /* that are looked at, */
-#define MOST_SWEPT 6       /* that are swept from */
-#define SHARES_SHARE 0.125 /* of the budget that is left, for sweeps from other shares, */
-#define SHARES_BEHIND 0.5  /* of the best step, by which these may be longer */
+#define FASTER 1e-6               /* of a step, by which a change has to help */
+#define SWEEP_PER_NODE 32         /* proposals of a sweep before a round, for each operator, */
+#define SWEEP_SHARE 0.125         /* of those that are left, at most */
+#define PATIENCE 256              /* proposals in a row that help nothing */
+#define PATIENCE_SHARE (1.0 / 64) /* likewise, of those that are left */
+#define MOST_SHARES 64            /* that are looked at, */
+#define MOST_SWEPT 6              /* that are swept from */
+#define SHARES_SHARE 0.125        /* of the budget that is left, for sweeps from other shares, */
+#define SHARES_BEHIND 0.5         /* of the best step, by which these may be longer */
 
 /* Proposals of one sweep. */
 static uint64_t most_swept(const struct ff_chain *c)
@@ -24,17 +26,29 @@ static uint64_t most_swept(const struct ff_chain *c)
 	return c->clock.limit && share < most ? share : most;
 }
 
-/* One change of a sweep; *found: there was one. */
-static int sweep_once(struct ff_chain *c, struct ff_sweep *sweep, bool *found, struct ff_error *err)
+/* A sweep ends after so many proposals in a row that help nothing, one for each operator at least:
+ * of the changes of a large network most are in vain, and a round does more. */
+static uint64_t patience(const struct ff_chain *c)
 {
-	bool kept;
+	double done = ff_chain_budget_done(c), most = fmax(PATIENCE, c->frame->proposer.n_all);
+
+	if (done > 0) /* as fast as so far */
+		most = fmax(most, PATIENCE_SHARE * (double)c->proposals * (1 - done) / done);
+	return (uint64_t)most;
+}
+
+/* One change of a sweep; *found: there was one. */
+static int sweep_once(struct ff_chain *c, struct ff_sweep *sweep, bool *found, bool *kept,
+		struct ff_error *err)
+{
 	int code;
 
+	*kept = false;
 	*found = ff_proposer_sweep(&c->frame->proposer, sweep, &c->current, &c->proposed);
 	if (!*found)
 		return FF_OK;
-	code = ff_chain_try(c, -FASTER, &kept, err);
-	if (kept)
+	code = ff_chain_try(c, -FASTER, kept, err);
+	if (*kept)
 		ff_sweep_again(sweep);
 	return code;
 }
@@ -48,13 +62,16 @@ static void choose_node(struct ff_chain *c)
 /* Goes on with a sweep from the current strategy. */
 static int sweep_from(struct ff_chain *c, struct ff_sweep *sweep, struct ff_error *err)
 {
-	uint64_t end = c->proposals + most_swept(c);
-	bool found = true;
+	uint64_t end = c->proposals + most_swept(c), most = patience(c), helped = c->proposals;
+	bool found = true, kept;
 	int code = FF_OK;
 
 	choose_node(c);
-	while (code == FF_OK && found && c->proposals < end && !ff_chain_out_of_budget(c))
-		code = sweep_once(c, sweep, &found, err);
+	while (code == FF_OK && found && c->proposals < end && c->proposals - helped < most &&
+			!ff_chain_out_of_budget(c)) {
+		code = sweep_once(c, sweep, &found, &kept, err);
+		helped = kept ? c->proposals : helped;
+	}
 	return code;
 }
 
