@@ -108,14 +108,15 @@ void ff_view_config(uint32_t n_dims, const uint16_t *degree, const struct ff_vie
 bool ff_view_check(uint32_t n_dims, const uint16_t *degree, const struct ff_view *view,
 		uint32_t n_devices)
 {
-	uint32_t base = UINT32_MAX, reach = view->start, n = 1;
+	uint64_t reach = view->start; /* strides of a list that descends are near 2^32 */
+	uint32_t base = UINT32_MAX, n = 1;
 
 	for (uint32_t i = 0; i < n_dims; i++) {
 		if (degree[i] == 1)
 			continue;
 		if (view->stride[i] < base)
 			base = view->stride[i];
-		reach += (degree[i] - 1u) * view->stride[i];
+		reach += (uint64_t)(degree[i] - 1) * view->stride[i];
 		n *= degree[i];
 	}
 	if (base == 0 || n > n_devices || reach >= n_devices)

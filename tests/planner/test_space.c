@@ -402,6 +402,23 @@ START_TEST(test_micro_batches_of_pipelines)
 }
 END_TEST
 
+/* Devices that a file or a pin lists backwards suggest no view: part 1 would be before device 0. */
+START_TEST(test_lists_that_descend)
+{
+	static const uint16_t backwards[] = {1, 0}, forwards[] = {1, 3};
+	static const uint16_t degree[] = {2, 1};
+	struct ff_config c = {.n_parts = 2, .replicas = 1, .degree = {2, 1}, .list = backwards};
+	struct ff_view view;
+
+	ff_view_of(2, &c, &view);
+	ck_assert(!ff_view_check(2, degree, &view, 4));
+	c.list = forwards;
+	ff_view_of(2, &c, &view);
+	ck_assert(ff_view_check(2, degree, &view, 4));
+	ck_assert(!ff_view_check(2, degree, &view, 3));
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("space");
@@ -418,6 +435,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_micro_batches_of_groups);
 	tcase_add_test(c, test_micro_batches_of_any_batch);
 	tcase_add_test(c, test_micro_batches_of_pipelines);
+	tcase_add_test(c, test_lists_that_descend);
 	suite_add_tcase(s, c);
 	return s;
 }
