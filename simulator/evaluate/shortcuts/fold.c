@@ -206,7 +206,8 @@ static void list_added(struct listing *l, uint32_t edge)
 	}
 }
 
-/* Weights of dropped buckets are gathered at some step of the pass before they are read. */
+/* Weights of dropped buckets are gathered at some step of the pass before they are read; and who
+ * makes gradients that are summed in every micro-batch waits for what another sum has freed. */
 static void list_gathered(struct listing *l, uint32_t edge, enum ff_phase reader)
 {
 	const struct ff_trial *e = l->e;
@@ -240,6 +241,9 @@ static void list_edge(struct listing *l, uint32_t edge)
 		list_gathered(l, edge, FF_PHASE_FORWARD);
 		list_gathered(l, edge, ff_node_reads_in(&e->order.program, to));
 	}
+	if (e->ends[edge].parameter &&
+			(e->order.program.recomputed[from] || e->order.program.scatters))
+		list_gathered(l, edge, ff_edge_made_in(e->g, &e->order.program, edge));
 }
 
 static void list_run(struct listing *l)
