@@ -16,6 +16,7 @@
 #define CASES 400
 #define PROPOSALS 8
 #define LAYERED 20
+#define STAGED 40
 
 struct seen {
 	uint32_t deep, folded, stages, recomputed, gpipe, live, limited, fits, misfits, slower,
@@ -462,6 +463,132 @@ START_TEST(equal_layers)
 }
 END_TEST
 
+/* ---- stages of equal layers ---- */
+
+struct seen_legs {
+	uint32_t folded, proposals, gpipe, once, interleaved, halves, vee, recomputed, flat, cut,
+			elsewhere;
+};
+
+/* Which of the ranks holds a stage. */
+static uint32_t rank_of(const struct ff_strategy *s, uint32_t stage, uint32_t ranks)
+{
+	return s->rule == FF_ORDER_ZB_V && stage >= ranks ? 2 * ranks - 1 - stage : stage % ranks;
+}
+
+/* Samples over the devices of the stage, where there are enough, or all of it on its first. */
+static void put_in_stage(const struct pair *w, uint32_t node, uint32_t first, uint32_t n)
+{
+	const struct ff_node *at = &w->micro.nodes[node];
+	struct ff_config *c = &w->s.config[node];
+	bool cut = false;
+
+	*c = (struct ff_config){.n_parts = 1, .replicas = 1, .start = (uint16_t)first};
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++) {
+		bool here = d < at->n_dims && !cut && at->dim[d].label == FF_DIM_SAMPLE &&
+			    at->dim[d].extent >= (int32_t)n;
+
+		c->degree[d] = here ? (uint16_t)n : 1;
+		c->stride[d] = here;
+		c->n_parts = (uint16_t)(here ? n : c->n_parts);
+		cut = cut || here;
+	}
+}
+
+/* Some operators are left where they were drawn, which is anywhere. */
+static void make_stages(struct pair *w)
+{
+	uint32_t devices = w->h.m.n_devices, n = w->g.n_nodes;
+	uint32_t ranks = 1 + ff_random_below(w->r, devices < 4 ? devices : 4), chunks, each;
+	bool all = ff_random_below(w->r, 4), again = ff_random_below(w->r, 2);
+
+	w->s.rule = ff_random_below(w->r, FF_ORDER_COUNT);
+	w->s.chunks = w->s.rule == FF_ORDER_INTERLEAVED ? 2 : 1;
+	chunks = ff_strategy_chunks(&w->s);
+	each = devices / ranks;
+	for (uint32_t i = 0; i < n; i++) {
+		bool param = ff_node_is_parameter(&w->g, i);
+
+		w->s.priority[i] = 0;
+		w->s.recompute[i] = again && ff_node_is_computed(&w->g, i) &&
+				    !ff_node_is_loss(&w->g, i) && ff_random_below(w->r, 4);
+		w->s.stage[i] = (uint16_t)((uint64_t)i * ranks * chunks / n);
+		if (param && ff_random_below(w->r, 16))
+			w->s.config[i] = (struct ff_config){
+					.n_parts = 0, .flat = w->s.config[i].flat};
+		if (ff_node_needs_config(&w->g, i) && !param && (all || ff_random_below(w->r, 16)))
+			put_in_stage(w, i, rank_of(&w->s, w->s.stage[i], ranks) * each, each);
+	}
+}
+
+static void set_stages(struct pair *w)
+{
+	do
+		draw_strategy(w->r, &w->g, w->h.m.n_devices, &w->a, &w->s, &w->micro);
+	while (w->s.micro_batches < 4);
+	make_stages(w);
+	evaluate(w);
+}
+
+static void look_at_legs(const struct pair *w, struct seen_legs *seen, bool proposed)
+{
+	const struct ff_trial *e = w->folds->now;
+	bool folded = e->legs.n_folded > 0;
+
+	ck_assert_uint_eq(w->plain->now->legs.n_folded, 0);
+	if (!folded)
+		return;
+	seen->folded += !proposed;
+	seen->proposals += proposed;
+	seen->gpipe += w->s.rule == FF_ORDER_GPIPE;
+	seen->once += w->s.rule == FF_ORDER_1F1B;
+	seen->interleaved += w->s.rule == FF_ORDER_INTERLEAVED;
+	seen->halves += w->s.rule == FF_ORDER_ZB_H1;
+	seen->vee += w->s.rule == FF_ORDER_ZB_V;
+	seen->flat += e->placed.n_flat > 0;
+	for (uint32_t i = 0; i < w->g.n_nodes; i++)
+		seen->recomputed += w->s.recompute[i];
+	for (uint32_t k = 0; k < e->order.legs.n_kinds; k++) {
+		const struct ff_leg_kind *kind = &e->order.legs.kind[k];
+		const struct ff_leg_courses *c = &kind->courses[kind->now];
+
+		seen->cut += c->n && c->n_own > 1;
+		seen->elsewhere += c->n && c->n_lanes > c->n_own;
+	}
+}
+
+START_TEST(equal_legs)
+{
+	uint64_t seed = ff_test_seed(1);
+	uint32_t rounds = ff_test_rounds(STAGED);
+	struct seen_legs seen = {0};
+	const uint32_t *count = (const uint32_t *)&seen;
+	const size_t kinds = sizeof(seen) / sizeof(*count);
+	struct seen other = {0};
+
+	for (uint32_t i = 0; i < rounds || (i < 10 * STAGED && ff_test_unmet(count, kinds) < kinds);
+			i++) {
+		struct ff_random r = {seed, i, 1};
+		struct pair w = {.r = &r};
+
+		open_pair(&w, draw_layered_graph);
+		set_stages(&w);
+		look_at_legs(&w, &seen, false);
+		for (int k = 0; k < PROPOSALS; k++) {
+			w.folds->now->legs.n_folded = 0;
+			propose_layers(&w, &other);
+			look_at_legs(&w, &seen, true);
+		}
+		close_pair(&w);
+	}
+	printf("# of %u networks in stages legs of %u were folded, and of %u of their proposals\n",
+			rounds, seen.folded, seen.proposals);
+	ck_assert_msg(ff_test_unmet(count, kinds) == kinds, "count %zu of struct seen_legs is zero",
+			ff_test_unmet(count, kinds));
+	ck_assert_uint_gt(4 * seen.folded, rounds);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("fold");
@@ -473,6 +600,10 @@ static Suite *suite(void)
 	c = tcase_create("layers");
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, equal_layers);
+	suite_add_tcase(s, c);
+	c = tcase_create("legs");
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, equal_legs);
 	suite_add_tcase(s, c);
 	return s;
 }

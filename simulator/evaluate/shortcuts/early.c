@@ -152,7 +152,7 @@ void ff_early_check_idle(struct ff_trial *e, const struct ff_snapshot *s)
 }
 
 /* Marks lie evenly in what there is of the program. */
-static uint32_t mark_step(const struct ff_trial *e, uint32_t k)
+uint32_t ff_early_mark_step(const struct ff_trial *e, uint32_t k)
 {
 	const struct ff_program *p = &e->order.program;
 	uint32_t end = e->order.n_runs ? e->order.run[0].first : p->n;
@@ -165,7 +165,7 @@ static uint32_t mark_step(const struct ff_trial *e, uint32_t k)
 void ff_early_pass(struct ff_trial *e)
 {
 	e->early.marks_next.n = 0;
-	e->early.mark_at = mark_step(e, 0);
+	e->early.mark_at = ff_early_mark_step(e, 0);
 }
 
 void ff_early_mark(struct ff_trial *e, uint32_t step)
@@ -175,7 +175,7 @@ void ff_early_mark(struct ff_trial *e, uint32_t step)
 
 	while (step >= early->mark_at) {
 		memcpy(m->idle[m->n++], e->times.idle, e->m->n_devices * sizeof(*e->times.idle));
-		early->mark_at = mark_step(e, m->n);
+		early->mark_at = ff_early_mark_step(e, m->n);
 	}
 	if (early->on && m->n <= early->marks.n && is_late(e, early->marks.idle[m->n - 1]))
 		ff_early_add_reason(early, early->at_marks);

@@ -15,6 +15,8 @@ int ff_early_check_sync(struct ff_trial *e, struct ff_error *err);
 void ff_early_check_idle(struct ff_trial *e, const struct ff_snapshot *s);
 void ff_early_pass(struct ff_trial *e);
 void ff_early_mark(struct ff_trial *e, uint32_t step);
+/* Of mark number `k`; FF_NONE: there is none. */
+uint32_t ff_early_mark_step(const struct ff_trial *e, uint32_t k);
 void ff_early_end(struct ff_trial *e, bool good);
 void ff_early_keep(struct ff_trial *e);
 
