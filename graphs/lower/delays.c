@@ -15,7 +15,7 @@ static bool is_written(const struct ff_lowering *l, uint32_t param, uint32_t cel
 	const struct ff_node_block *nb = l->node[param];
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		const uint32_t *alias = l->edge[l->g->uses[v->first_use + u]].backward.alias;
+		const uint32_t *alias = l->edge[ff_value_use(l->g, v, u)].backward.alias;
 
 		for (uint32_t p = cell; alias && p < nb->n_parts; p += nb->out->cells)
 			if (alias[p] != FF_NONE)

@@ -141,7 +141,7 @@ void ff_emit_depend_gradients(struct ff_lowering *l, uint32_t value, uint32_t mi
 	const struct ff_value *v = &l->g->values[value];
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = l->g->uses[v->first_use + u];
+		uint32_t edge = ff_value_use(l->g, v, u);
 		const uint32_t *alias = l->edge[edge].backward.alias;
 
 		if (alias && alias[part] != FF_NONE)

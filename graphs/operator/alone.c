@@ -17,7 +17,7 @@ static uint32_t first_reader(const struct ff_graph *g, uint32_t node)
 		const struct ff_value *v = &g->values[n->out + k];
 
 		for (uint32_t i = 0; i < v->n_uses; i++) {
-			uint32_t reader = g->edges[g->uses[v->first_use + i]].node;
+			uint32_t reader = ff_value_reader(g, v, i);
 
 			if (reader != node)
 				first = reader < first ? reader : first;

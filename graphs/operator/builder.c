@@ -435,7 +435,7 @@ static int check_gradients(struct ff_builder *b, struct ff_graph *g)
 		bool comes = !v->needs_grad || !v->n_uses;
 
 		for (uint32_t i = 0; i < v->n_uses; i++)
-			comes = comes || ff_edge_needs_grad(g, g->uses[v->first_use + i]);
+			comes = comes || ff_edge_needs_grad(g, ff_value_use(g, v, i));
 		if (!comes)
 			return FAIL(b, &b->nodes[v->producer],
 					"nothing that reads \"%s\" gives it a gradient",

@@ -106,7 +106,7 @@ static const struct ff_node *reader_of(const struct ff_graph *g, const struct ff
 
 	if (v->n_uses != 1)
 		return NULL;
-	edge = g->uses[v->first_use];
+	edge = ff_value_use(g, v, 0);
 	reader = &g->nodes[g->edges[edge].node];
 	return reader->in == edge ? reader : NULL;
 }

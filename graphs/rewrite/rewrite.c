@@ -54,7 +54,7 @@ static void collect(const struct ff_graph *g, const struct rule *rule, uint32_t 
 
 	*ret = (struct merge){.rule = rule, .n = 1, .node = {i}};
 	for (uint32_t u = 0; u < v->n_uses && ret->n < FF_MAX_MERGED; u++) {
-		uint32_t k = g->edges[g->uses[v->first_use + u]].node;
+		uint32_t k = ff_value_reader(g, v, u);
 
 		if (k > i && !taken[k] && rule->takes(g, k) && rule->alike(g, i, k))
 			ret->node[ret->n++] = k;

@@ -117,7 +117,7 @@ static int read_rule(const char *text, const struct ff_optimizer *o, struct ff_a
 /* What the operator that reads `param` first calls it, and whether that normalises. */
 static const char *first_name(const struct ff_graph *g, uint32_t param, bool *norm)
 {
-	const struct ff_edge *e = &g->edges[g->uses[g->values[g->nodes[param].out].first_use]];
+	const struct ff_edge *e = &g->edges[ff_value_use(g, &g->values[g->nodes[param].out], 0)];
 	const struct ff_node *n = &g->nodes[e->node];
 
 	*norm = ff_op_row(n->op)->normalises;

@@ -224,7 +224,7 @@ static void issued(const struct ff_graph *g, uint32_t node, uint32_t *waits, str
 		const struct ff_value *v = &g->values[n->out + k];
 
 		for (uint32_t u = 0; u < v->n_uses; u++) {
-			uint32_t next = g->edges[g->uses[v->first_use + u]].node;
+			uint32_t next = ff_value_reader(g, v, u);
 
 			if (next != node && !--waits[next])
 				ready_push(r, next);

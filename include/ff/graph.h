@@ -105,6 +105,17 @@ struct ff_graph {
 
 /* Index of the node called `name`, or FF_NONE. */
 uint32_t ff_graph_find(const struct ff_graph *g, const char *name);
+/* The edge at which `v` is read: its use number `u`. */
+static inline uint32_t ff_value_use(const struct ff_graph *g, const struct ff_value *v, uint32_t u)
+{
+	return g->uses[v->first_use + u];
+}
+/* The node that reads it there. */
+static inline uint32_t ff_value_reader(
+		const struct ff_graph *g, const struct ff_value *v, uint32_t u)
+{
+	return g->edges[ff_value_use(g, v, u)].node;
+}
 /* The node whose value arrives at `edge`. */
 static inline uint32_t ff_edge_source(const struct ff_graph *g, uint32_t edge)
 {
@@ -162,7 +173,7 @@ static inline uint32_t ff_node_leader(const struct ff_graph *g, uint32_t node)
 {
 	const struct ff_value *v = &g->values[g->nodes[node].out];
 
-	return ff_node_is_prelude(g, node) ? g->edges[g->uses[v->first_use]].node : node;
+	return ff_node_is_prelude(g, node) ? ff_value_reader(g, v, 0) : node;
 }
 /* The prelude of `node`, or FF_NONE. */
 static inline uint32_t ff_node_prelude(const struct ff_graph *g, uint32_t node)
@@ -191,9 +202,10 @@ static inline bool ff_value_is_kept(const struct ff_graph *g, uint32_t v)
 /* Elements of `operand` that the iteration box `box` of `node` touches. */
 void ff_operand_region(const struct ff_node *node, const struct ff_operand *operand,
 		const struct ff_region *box, struct ff_region *ret);
-/* Trained elements, all parameters together. */
-/* Behind what rows derive: a gradient that several uses of a table add to is dense. */
+/* Once rows have derived everything: a gradient that several uses of a table add to is dense, so
+ * the nodes that read such tables get `sparse_rows` 0. */
 void ff_graph_limit_sparse(struct ff_graph *g);
+/* Trained elements, all parameters together. */
 int64_t ff_graph_parameters(const struct ff_graph *g);
 
 #endif

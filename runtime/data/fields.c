@@ -24,7 +24,7 @@ static void describe_target(
 	f->none = -1;
 	*agree = true;
 	for (uint32_t i = 0; i < v->n_uses; i++) {
-		const struct ff_node *loss = compares(g, g->uses[v->first_use + i]);
+		const struct ff_node *loss = compares(g, ff_value_use(g, v, i));
 
 		f->target = f->target && loss;
 		if (!loss)

@@ -173,7 +173,7 @@ static bool find_maker(const struct ff_executor *x, const struct ff_value *v, ui
 		struct maker *ret)
 {
 	const struct ff_graph *g = x->s->graph;
-	uint32_t edge = g->uses[v->first_use + u];
+	uint32_t edge = ff_value_use(g, v, u);
 	const struct ff_edge *e = &g->edges[edge];
 
 	*ret = (struct maker){edge, &g->nodes[e->node], &x->s->config[e->node], e->slot};

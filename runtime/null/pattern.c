@@ -87,11 +87,11 @@ static void count_readers(struct ff_pattern *p, uint32_t k)
 	const struct ff_value *v = &g->values[p->work.node->out + k];
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
+		const struct ff_edge *e = &g->edges[ff_value_use(g, v, u)];
 		const struct ff_node *n = &g->nodes[e->node];
 		const struct ff_config *c = &p->s->config[e->node];
 
-		if (!ff_edge_needs_grad(g, g->uses[v->first_use + u]))
+		if (!ff_edge_needs_grad(g, ff_value_use(g, v, u)))
 			continue;
 		for (uint32_t part = 0; part < ff_config_cells(c); part++) {
 			struct ff_region box, in, both;

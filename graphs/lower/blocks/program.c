@@ -161,7 +161,7 @@ void ff_steps_forward(struct ff_writer *w, uint32_t node, uint32_t micro)
 	w->n_gathered -= micro == 0 && reads_weights(w, node);
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
-			put_moves(w, FF_PHASE_FORWARD, micro, g->uses[g->values[k].first_use + u]);
+			put_moves(w, FF_PHASE_FORWARD, micro, ff_value_use(g, &g->values[k], u));
 }
 
 /* ---- recomputation ---- */
@@ -184,7 +184,7 @@ void ff_steps_find_recomputed(struct ff_writer *w, bool *recomputed)
 		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 			for (uint32_t u = 0; u < g->values[k].n_uses && !recomputed[node]; u++)
 				recomputed[node] = ff_edge_read_recomputed(
-						g, &w->p, g->uses[g->values[k].first_use + u]);
+						g, &w->p, ff_value_use(g, &g->values[k], u));
 		w->again = w->again || (recomputed[node] && ff_node_is_parameter(g, node));
 	}
 }
@@ -226,7 +226,7 @@ static void put_again(struct ff_writer *w, uint32_t node, uint32_t micro)
 	put_compute(w, FF_PHASE_RECOMPUTE, micro, node, limited);
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
-			uint32_t edge = g->uses[g->values[k].first_use + u];
+			uint32_t edge = ff_value_use(g, &g->values[k], u);
 
 			if (ff_edge_read_recomputed(g, &w->p, edge))
 				put_moves(w, FF_PHASE_RECOMPUTE, micro, edge);

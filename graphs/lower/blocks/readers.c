@@ -10,7 +10,7 @@
 
 static const struct ff_edge *use_of(const struct ff_graph *g, const struct ff_value *v, uint32_t u)
 {
-	return &g->edges[g->uses[v->first_use + u]];
+	return &g->edges[ff_value_use(g, v, u)];
 }
 
 static const struct ff_value *value_of(const struct ff_graph *g, uint32_t param)
@@ -197,7 +197,7 @@ bool ff_reader_adds(const struct ff_graph *g, const uint32_t *position,
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		const struct ff_edge *other = use_of(g, v, u);
-		uint32_t number = g->uses[v->first_use + u];
+		uint32_t number = ff_value_use(g, v, u);
 
 		if (number != edge && ff_edge_needs_grad(g, number) &&
 				key_of(block, other) == key &&

@@ -248,7 +248,7 @@ static void join(const struct readers *r, const struct ff_value *v, struct class
 		const struct ff_sums *ret)
 {
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = r->g->uses[v->first_use + u], was, soonest = edge, stands;
+		uint32_t edge = ff_value_use(r->g, v, u), was, soonest = edge, stands;
 
 		ret->sent[edge] = ret->added[edge] = FF_NONE;
 		if (!joins(r->g, edge))
@@ -268,7 +268,7 @@ static void send_joined(const struct readers *r, const struct ff_value *v, struc
 		const struct ff_sums *ret)
 {
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = r->g->uses[v->first_use + u], last;
+		uint32_t edge = ff_value_use(r->g, v, u), last;
 
 		if (!joins(r->g, edge))
 			continue;

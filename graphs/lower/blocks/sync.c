@@ -297,7 +297,7 @@ static uint32_t find_copies(const struct ff_node *n, const struct ff_config *c,
 bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
 		const struct ff_node_block *const *block, bool together, enum ff_flat *flat)
 {
-	const struct ff_edge *e = &g->edges[g->uses[g->values[g->nodes[param].out].first_use]];
+	const struct ff_edge *e = &g->edges[ff_value_use(g, &g->values[g->nodes[param].out], 0)];
 	const struct ff_weight_group *group;
 	enum ff_readers readers;
 	uint32_t n, copies;
@@ -326,10 +326,10 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 static uint32_t stage_of(const struct ff_graph *g, const struct ff_strategy *s, uint32_t param)
 {
 	const struct ff_value *v = &g->values[g->nodes[param].out];
-	uint32_t stage = ff_strategy_stage(g, s, g->edges[g->uses[v->first_use]].node);
+	uint32_t stage = ff_strategy_stage(g, s, ff_value_reader(g, v, 0));
 
 	for (uint32_t u = 1; u < v->n_uses; u++)
-		if (ff_strategy_stage(g, s, g->edges[g->uses[v->first_use + u]].node) != stage)
+		if (ff_strategy_stage(g, s, ff_value_reader(g, v, u)) != stage)
 			return 0;
 	return 1 + stage;
 }
@@ -339,7 +339,7 @@ static bool is_made_later(const struct ff_graph *g, const struct ff_program *p, 
 {
 	const struct ff_value *v = &g->values[g->nodes[param].out];
 
-	return p->halved[g->edges[g->uses[v->first_use]].node];
+	return p->halved[ff_value_reader(g, v, 0)];
 }
 
 /* Of one micro-batch gradients are synchronised once anyway.  Of several those of a parameter that
@@ -370,7 +370,7 @@ static void read_by(struct ff_bucket_build *k, const struct ff_graph *g, const s
 	const struct ff_value *v = &g->values[g->nodes[param].out];
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t node = g->edges[g->uses[v->first_use + u]].node;
+		uint32_t node = ff_value_reader(g, v, u);
 		uint32_t first = ff_program_gathers(p, later, 0, node);
 		uint32_t opens = k->opens[later], closes = k->closes[later];
 
@@ -463,7 +463,7 @@ static void written_by(struct ff_bucket_build *k, const struct ff_graph *g,
 	const struct ff_value *v = &g->values[g->nodes[param].out];
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t node = g->edges[g->uses[v->first_use + u]].node;
+		uint32_t node = ff_value_reader(g, v, u);
 		uint32_t at = ff_program_writes(p, 0, node);
 
 		if (at != FF_NONE &&

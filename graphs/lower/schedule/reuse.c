@@ -36,7 +36,7 @@ static int64_t own_parameters(const struct ff_graph *g, uint32_t node)
 	for (uint32_t i = n->n_data; i < n->n_in; i++) {
 		const struct ff_value *v = &g->values[g->edges[n->in + i].value];
 
-		if (g->uses[v->first_use] == n->in + i)
+		if (ff_value_use(g, v, 0) == n->in + i)
 			elements += value_elements(v);
 	}
 	return elements;
@@ -114,7 +114,7 @@ static uint32_t find_before(const struct ff_graph *g, uint32_t node, const struc
 	uint32_t last = v->producer < node ? v->producer : FF_NONE;
 
 	for (uint32_t i = 0; i < v->n_uses; i++) {
-		uint32_t reader = g->edges[g->uses[v->first_use + i]].node;
+		uint32_t reader = ff_value_reader(g, v, i);
 
 		if (reader < node && (last == FF_NONE || reader > last))
 			last = reader;
@@ -128,7 +128,7 @@ static uint32_t find_behind(const struct ff_graph *g, uint32_t node, const struc
 	uint32_t first = FF_NONE;
 
 	for (uint32_t i = 0; i < v->n_uses; i++) {
-		uint32_t reader = g->edges[g->uses[v->first_use + i]].node;
+		uint32_t reader = ff_value_reader(g, v, i);
 
 		if (reader > node && ff_node_needs_grad(g, reader) &&
 				ff_op_row(g->nodes[reader].op)->flags & FF_OP_BACKWARD_IN)
