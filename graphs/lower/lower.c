@@ -39,7 +39,7 @@ static int resolve_parameter(struct ff_lowering *l, uint32_t param, struct ff_er
 {
 	const struct ff_graph *g = l->g;
 	const struct ff_config *own = &l->s->config[param], *reader;
-	uint32_t edge = g->uses[g->values[g->nodes[param].out].first_use];
+	uint32_t edge = ff_value_use(g, &g->values[g->nodes[param].out], 0);
 	uint16_t *list;
 
 	l->param[param].synced = ff_param_is_synced(
@@ -57,6 +57,14 @@ static int resolve_parameter(struct ff_lowering *l, uint32_t param, struct ff_er
 	return FF_OK;
 }
 
+static struct ff_redistributor redistributor(const struct ff_lowering *l)
+{
+	return (struct ff_redistributor){.m = l->m,
+			.pieces = !l->opt || !l->opt->sizes_only,
+			.a = l->a,
+			.scratch = l->scratch};
+}
+
 /* The edge of a parameter whose gradients lie where they are summed: shards are
  * the reader's own both ways. */
 static int synced_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *err)
@@ -67,14 +75,14 @@ static int synced_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *er
 	struct ff_side out = {param->out, param->device, false},
 		       in = {&reader->in[e->slot], reader->device, false};
 	struct ff_edge_block *b = &l->edge[edge];
-	bool pieces = !l->opt || !l->opt->sizes_only;
+	const struct ff_redistributor move = redistributor(l);
 	uint32_t *back = ff_arena_array(l->a, param->n_parts, sizeof(*back));
 	int code;
 
 	if (!back)
 		return ff_fail_memory(err);
 	memset(back, 0xff, param->n_parts * sizeof(*back));
-	code = ff_redistribute(l->m, &out, &in, true, pieces, l->a, l->scratch, &b->forward, err);
+	code = ff_redistribute(&move, &out, &in, true, &b->forward, err);
 	for (uint32_t p = 0; p < reader->n_parts && code == FF_OK; p++)
 		if (b->forward.alias[p] != FF_NONE)
 			back[b->forward.alias[p]] = p;
@@ -84,18 +92,18 @@ static int synced_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *er
 
 static int build_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *err)
 {
-	const struct ff_node_block *from = l->node[ff_edge_source(l->g, edge)];
-	const struct ff_node_block *to = l->node[l->g->edges[edge].node];
+	const struct ff_edge_builder with = {
+			.g = l->g, .codec = l->r.travel.codec, .move = redistributor(l)};
+	const struct ff_edge_cut cut = {.edge = edge,
+			.first_use = l->sums.first[edge],
+			.producer = l->node[ff_edge_source(l->g, edge)],
+			.consumer = l->node[l->g->edges[edge].node]};
 	struct ff_edge_block *b = &l->edge[edge];
-	const struct ff_codec *codec = l->r.travel.codec;
-	bool first = l->sums.first[edge], pieces = !l->opt || !l->opt->sizes_only;
-	int code = ff_edge_block_build_pass(l->g, l->m, edge, first, FF_FORWARD, from, to, codec,
-			pieces, l->a, l->scratch, &b->forward, err);
+	int code = ff_edge_block_build_pass(&with, &cut, FF_FORWARD, &b->forward, err);
 
 	if (code < 0 || l->sums.sent[edge] != FF_NONE)
 		return code;
-	return ff_edge_block_build_pass(l->g, l->m, edge, first, FF_BACKWARD, from, to, codec,
-			pieces, l->a, l->scratch, &b->backward, err);
+	return ff_edge_block_build_pass(&with, &cut, FF_BACKWARD, &b->backward, err);
 }
 
 /* Gradients that are added to others are nobody's of themselves, and the sum is moved once. */
@@ -173,20 +181,6 @@ static int find_accumulation(struct ff_lowering *l, struct ff_error *err)
 	l->r.accumulate = accumulate;
 	l->r.added = l->sums.added;
 	return FF_OK;
-}
-
-bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint32_t edge)
-{
-	const struct ff_edge *e = &g->edges[edge];
-	const struct ff_value *v = &g->values[e->value];
-
-	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t other = g->uses[v->first_use + u], node = g->edges[other].node;
-
-		if (position[node] < position[e->node] || (node == e->node && other > edge))
-			return false;
-	}
-	return true;
 }
 
 /* Chunks of what is compressed are its own; gradients that wait do so where they were made. */

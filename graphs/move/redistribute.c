@@ -542,24 +542,24 @@ static int slice_sinks(struct ff_scene *s, const struct ff_side *sink, struct ff
 	return code;
 }
 
-int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
-		const struct ff_side *sink, bool first, bool pieces, struct ff_arena *a,
-		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err)
+int ff_redistribute(const struct ff_redistributor *x, const struct ff_side *source,
+		const struct ff_side *sink, bool first, struct ff_redistribution *ret,
+		struct ff_error *err)
 {
-	struct ff_scene s = {.m = m,
+	struct ff_scene s = {.m = x->m,
 			.side = {*source, *sink},
 			.first = first,
-			.pieces = pieces,
+			.pieces = x->pieces,
 			.type = type_of(source),
 			.size = ff_dtype_bytes(type_of(source)),
 			.codec = codec_of(source, sink),
 			.rank = source->place->rank,
-			.arena = a,
-			.scratch = scratch};
+			.arena = x->a,
+			.scratch = x->scratch};
 	uint32_t n = sink->place->n_parts;
-	uint32_t *alias = ff_arena_array(a, n, sizeof(*alias));
+	uint32_t *alias = ff_arena_array(x->a, n, sizeof(*alias));
 	bool identity = first && ff_side_is_same(source, sink);
-	struct ff_arena_mark mark = ff_arena_mark(scratch);
+	struct ff_arena_mark mark = ff_arena_mark(x->scratch);
 	struct ff_slices slices;
 	struct moves moves = {0};
 	int code = FF_OK;
@@ -572,7 +572,7 @@ int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
 		code = slice_sinks(&s, sink, &slices, err);
 	if (!identity && code == FF_OK)
 		code = find_all(&s, alias, &moves, err);
-	ff_arena_rewind(scratch, mark);
+	ff_arena_rewind(x->scratch, mark);
 	if (code == FF_OK)
 		*ret = (struct ff_redistribution){moves.n, moves.move, alias};
 	return code;

@@ -85,20 +85,25 @@ static inline uint32_t ff_turn_part(const struct ff_node_block *b, enum ff_pass 
 		return i;
 	return b->turns.part[pass == FF_FORWARD ? i : b->n_parts - 1 - i];
 }
-/* `first_use`: of its value's gradient this edge's moves are the first in backward.  Moves of what
- * is carried stand in the order of the turns that they go to.  `producer` is NULL for data-set
- * inputs, whose sinks are loaded; `codec`, or NULL, is gradients'. */
-int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
-		bool first_use, const struct ff_node_block *producer,
-		const struct ff_node_block *consumer, const struct ff_codec *codec, bool pieces,
-		struct ff_arena *a, struct ff_arena *scratch, struct ff_edge_block *ret,
-		struct ff_error *err);
+/* What edge blocks are built with. */
+struct ff_edge_builder {
+	const struct ff_graph *g;
+	const struct ff_codec *codec; /* of parameters' gradients, or NULL: they go as they are */
+	struct ff_redistributor move;
+};
+/* An edge, and how its two ends are cut. */
+struct ff_edge_cut {
+	uint32_t edge;
+	bool first_use; /* of its value's gradient its moves are the first in backward */
+	const struct ff_node_block *producer; /* NULL: an input of the data set, which is loaded */
+	const struct ff_node_block *consumer;
+};
+/* Moves of what is carried stand in the order of the turns that they go to. */
+int ff_edge_block_build(const struct ff_edge_builder *b, const struct ff_edge_cut *cut,
+		struct ff_edge_block *ret, struct ff_error *err);
 /* One of the two alone: what is moved in pass `pass`. */
-int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
-		bool first_use, enum ff_pass pass, const struct ff_node_block *producer,
-		const struct ff_node_block *consumer, const struct ff_codec *codec, bool pieces,
-		struct ff_arena *a, struct ff_arena *scratch, struct ff_redistribution *ret,
-		struct ff_error *err);
+int ff_edge_block_build_pass(const struct ff_edge_builder *b, const struct ff_edge_cut *cut,
+		enum ff_pass pass, struct ff_redistribution *ret, struct ff_error *err);
 
 /* Whether backward visits `edge` before all other uses of its value, when the
  * forward pass issues nodes at `position[node]`. */

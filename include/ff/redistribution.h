@@ -127,13 +127,18 @@ struct ff_redistribution {
 				* FF_NONE */
 };
 
-/* `first`: sinks hold nothing yet, may be aliased, and are zeroed where no
- * source covers them; otherwise everything is added to them.  What adding means is for
- * the source's placement to say.  `pieces`: say
- * which elements go where (execution), else only how much (simulation).  Devices
- * are below `n_devices`.  `scratch` is rewound to where it was. */
-int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
-		const struct ff_side *sink, bool first, bool pieces, struct ff_arena *a,
-		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err);
+/* What redistributions are found with. */
+struct ff_redistributor {
+	const struct ff_machine *m;
+	bool pieces;              /* say which elements go where (execution), else only how much */
+	struct ff_arena *a;       /* for what stays */
+	struct ff_arena *scratch; /* rewound to where it was */
+};
+/* `first`: sinks hold nothing yet, may be aliased, and are zeroed where no source covers them;
+ * otherwise everything is added to them.  What adding means is for the source's placement to say.
+ * Both sides have the same shape, and devices of the machine. */
+int ff_redistribute(const struct ff_redistributor *x, const struct ff_side *source,
+		const struct ff_side *sink, bool first, struct ff_redistribution *ret,
+		struct ff_error *err);
 
 #endif

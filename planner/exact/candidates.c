@@ -182,6 +182,15 @@ static double bytes_written(const struct ff_node *n, const struct ff_node_block 
 	return sum;
 }
 
+/* Of sizes alone; what stays goes to `to`. */
+static struct ff_edge_builder edge_builder(
+		struct ff_additive *a, const struct ff_codec *codec, struct ff_arena *to)
+{
+	return (struct ff_edge_builder){.g = a->g,
+			.codec = codec,
+			.move = {.m = a->m, .a = to, .scratch = &a->inner}};
+}
+
 int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff_node_block *from,
 		const struct ff_node_block *to, double *us, double *bytes, struct ff_error *err)
 {
@@ -189,8 +198,9 @@ int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff
 	const struct ff_edge *x = &a->g->edges[edge];
 	bool first = ff_edge_is_first_use(a->g, a->position, edge);
 	struct ff_edge_block b;
-	int code = ff_edge_block_build(a->g, a->m, edge, first, from, to, ff_price_codec(a->p),
-			false, &a->scratch, &a->inner, &b, err);
+	const struct ff_edge_builder with = edge_builder(a, ff_price_codec(a->p), &a->scratch);
+	const struct ff_edge_cut cut = {edge, first, from, to};
+	int code = ff_edge_block_build(&with, &cut, &b, err);
 
 	if (code < 0)
 		return code;
@@ -247,6 +257,7 @@ static int price_prelude(struct ff_additive *a, uint32_t node, struct ff_candida
 static int price_carried(struct ff_additive *a, uint32_t node, struct ff_candidate *c,
 		struct ff_arena *to, struct ff_error *err)
 {
+	const struct ff_edge_builder with = edge_builder(a, NULL, to);
 	const struct ff_node *n = &a->g->nodes[node];
 	struct ff_arena_mark mark = ff_arena_mark(to);
 	int code = FF_OK;
@@ -255,9 +266,10 @@ static int price_carried(struct ff_additive *a, uint32_t node, struct ff_candida
 		for (int pass = 0; pass < 2 && code == FF_OK; pass++) {
 			struct ff_redistribution r;
 
-			code = ff_edge_block_build_pass(a->g, a->m, n->in + i, true,
-					(enum ff_pass)pass, &c->block, &c->block, NULL, false, to,
-					&a->inner, &r, err);
+			code = ff_edge_block_build_pass(&with,
+					&(struct ff_edge_cut){
+							n->in + i, true, &c->block, &c->block},
+					(enum ff_pass)pass, &r, err);
 			if (code == FF_OK && r.n_moves)
 				c->compute_us += (c->block.turns.n - 1) *
 						 ff_price_move(a->p, a->g, &r.move[0]);

@@ -231,11 +231,10 @@ static void redistribute(const struct world *w, bool first, bool pieces, struct 
 {
 	struct ff_side source = {&w->source.place, w->source.device};
 	struct ff_side sink = {&w->sink.place, w->sink.device};
+	const struct ff_redistributor with = {&w->m, pieces, a, scratch};
 	struct ff_error err = {0};
 
-	ck_assert_int_eq(ff_redistribute(&w->m, &source, &sink, first, pieces, a, scratch, ret,
-					 &err),
-			FF_OK);
+	ck_assert_int_eq(ff_redistribute(&with, &source, &sink, first, ret, &err), FF_OK);
 }
 
 /* What each sink is sent: its slice, where a gather joins them. */

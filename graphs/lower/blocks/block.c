@@ -247,49 +247,41 @@ static int put_in_turn(const struct ff_node_block *b, enum ff_pass pass, struct 
 	return FF_OK;
 }
 
-int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
-		bool first_use, enum ff_pass pass, const struct ff_node_block *producer,
-		const struct ff_node_block *consumer, const struct ff_codec *codec, bool pieces,
-		struct ff_arena *a, struct ff_arena *scratch, struct ff_redistribution *ret,
-		struct ff_error *err)
+int ff_edge_block_build_pass(const struct ff_edge_builder *b, const struct ff_edge_cut *cut,
+		enum ff_pass pass, struct ff_redistribution *ret, struct ff_error *err)
 {
-	const struct ff_edge *e = &g->edges[edge];
+	const struct ff_graph *g = b->g;
+	const struct ff_edge *e = &g->edges[cut->edge];
+	const struct ff_node_block *producer = cut->producer, *consumer = cut->consumer;
 	bool back = pass == FF_BACKWARD;
 	struct ff_side in = {&consumer->in[e->slot], consumer->device, back}, out;
 	int code;
 
 	*ret = (struct ff_redistribution){0};
-	if (back && (!producer || !ff_edge_needs_grad(g, edge)))
+	if (back && (!producer || !ff_edge_needs_grad(g, cut->edge)))
 		return FF_OK;
 	if (!producer)
-		return build_loads(&in, a, ret, err);
+		return build_loads(&in, b->move.a, ret, err);
 	out = (struct ff_side){&producer->out[g->values[e->value].port], producer->device, back};
-	if (back && ff_node_is_parameter(g, ff_edge_source(g, edge)))
-		in.codec = codec;
-	if (!back)
-		code = ff_redistribute(m, &out, &in, true, pieces, a, scratch, ret, err);
-	else
-		code = ff_redistribute(m, &in, &out, first_use, pieces, a, scratch, ret, err);
-	if (code < 0 || !ff_edge_is_carried(g, edge))
+	if (back && ff_node_is_parameter(g, ff_edge_source(g, cut->edge)))
+		in.codec = b->codec;
+	code = back ? ff_redistribute(&b->move, &in, &out, cut->first_use, ret, err)
+		    : ff_redistribute(&b->move, &out, &in, true, ret, err);
+	if (code < 0 || !ff_edge_is_carried(g, cut->edge))
 		return code;
-	return put_in_turn(consumer, pass, a, ret, err);
+	return put_in_turn(consumer, pass, b->move.a, ret, err);
 }
 
-int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
-		bool first_use, const struct ff_node_block *producer,
-		const struct ff_node_block *consumer, const struct ff_codec *codec, bool pieces,
-		struct ff_arena *a, struct ff_arena *scratch, struct ff_edge_block *ret,
-		struct ff_error *err)
+int ff_edge_block_build(const struct ff_edge_builder *b, const struct ff_edge_cut *cut,
+		struct ff_edge_block *ret, struct ff_error *err)
 {
-	struct ff_edge_block b;
-	int code = ff_edge_block_build_pass(g, m, edge, first_use, FF_FORWARD, producer, consumer,
-			codec, pieces, a, scratch, &b.forward, err);
+	struct ff_edge_block both;
+	int code = ff_edge_block_build_pass(b, cut, FF_FORWARD, &both.forward, err);
 
 	if (code == FF_OK)
-		code = ff_edge_block_build_pass(g, m, edge, first_use, FF_BACKWARD, producer,
-				consumer, codec, pieces, a, scratch, &b.backward, err);
+		code = ff_edge_block_build_pass(b, cut, FF_BACKWARD, &both.backward, err);
 	if (code == FF_OK)
-		*ret = b;
+		*ret = both;
 	return code;
 }
 
@@ -301,12 +293,26 @@ bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, ui
 	if (!ff_edge_needs_grad(g, edge))
 		return false;
 	for (uint32_t i = 0; i < t->n_uses; i++) {
-		uint32_t other = g->uses[t->first_use + i];
+		uint32_t other = ff_value_use(g, t, i);
 		uint32_t node = g->edges[other].node;
 
 		if (!ff_edge_needs_grad(g, other))
 			continue;
 		if (position[node] > position[e->node] || (node == e->node && other < edge))
+			return false;
+	}
+	return true;
+}
+
+bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint32_t edge)
+{
+	const struct ff_edge *e = &g->edges[edge];
+	const struct ff_value *v = &g->values[e->value];
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t other = ff_value_use(g, v, u), node = g->edges[other].node;
+
+		if (position[node] < position[e->node] || (node == e->node && other > edge))
 			return false;
 	}
 	return true;

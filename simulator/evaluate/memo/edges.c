@@ -141,6 +141,19 @@ static bool stays(const struct ff_redistribution *r, const struct ff_memo_node *
 	return all;
 }
 
+/* Of sizes alone. */
+static int find_moves(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
+		const struct ff_memo_node *from, const struct ff_memo_node *to,
+		struct ff_memo_edge *e, struct ff_error *err)
+{
+	const struct ff_edge_builder with = {.g = t->g,
+			.codec = ff_price_codec(t->p),
+			.move = {.m = t->m, .a = &t->arena, .scratch = &t->scratch}};
+	const struct ff_edge_cut cut = {edge, e->first_use, from ? from->block : NULL, to->block};
+
+	return ff_edge_block_build_pass(&with, &cut, pass, &e->moved[pass], err);
+}
+
 int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		const struct ff_memo_node *from, const struct ff_memo_node *to,
 		struct ff_memo_edge *e, struct ff_error *err)
@@ -153,9 +166,7 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		e->moved = ff_arena_array(&t->arena, 2, sizeof(*e->moved));
 	if (!e->moved)
 		return ff_fail_memory(err);
-	code = ff_edge_block_build_pass(t->g, t->m, edge, e->first_use, pass,
-			from ? from->block : NULL, to->block, ff_price_codec(t->p), false,
-			&t->arena, &t->scratch, &e->moved[pass], err);
+	code = find_moves(t, edge, pass, from, to, e, err);
 	if (code == FF_OK)
 		code = time_moves(t, edge, &e->moved[pass], &e->move[pass], err);
 	e->built[pass] = code == FF_OK;
