@@ -133,7 +133,7 @@ static void operand_init(struct ff_operand *o, const struct ff_value *v)
 	memcpy(o->order, v->order, sizeof(o->order));
 	for (uint32_t i = 0; i < v->rank; i++) {
 		o->shape[i] = v->shape[i];
-		ff_axis_whole(o, i);
+		o->axis[i] = (struct ff_axis_map){.window = o->shape[i]}; /* whole */
 	}
 }
 
@@ -290,11 +290,6 @@ int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, stru
 	ff_operand_plain(d->node->out_map);
 	ff_derive_flops(d, forward, backward);
 	return FF_OK;
-}
-
-void ff_axis_whole(struct ff_operand *o, uint32_t axis)
-{
-	o->axis[axis] = (struct ff_axis_map){.window = o->shape[axis]};
 }
 
 struct ff_axis_map *ff_axis_term(struct ff_operand *o, uint32_t axis, struct ff_term term)

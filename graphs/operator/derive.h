@@ -124,7 +124,6 @@ int ff_derive_carry(struct ff_derive *d, uint32_t i, enum ff_dtype dtype, uint32
 int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err);
 
 /* Maps of one axis. */
-void ff_axis_whole(struct ff_operand *o, uint32_t axis);
 void ff_axis_plain(struct ff_operand *o, uint32_t axis, int32_t dim);
 void ff_axis_window(struct ff_operand *o, uint32_t axis, int32_t dim, const struct ff_window *w);
 /* Adds a term; the first one replaces "whole" by offset 0 and window 1. */

@@ -71,7 +71,8 @@ bool ff_products_alike(const struct ff_graph *g, uint32_t i, uint32_t k)
 	return !memcmp(&a, &b, sizeof(a));
 }
 
-int32_t ff_product_rows(const struct ff_graph *g, uint32_t i)
+/* Rows of axis 0 of its parameters, which are features of its output. */
+static int32_t rows_of(const struct ff_graph *g, uint32_t i)
 {
 	union ff_attrs attrs = g->nodes[i].attrs;
 
@@ -103,7 +104,7 @@ static void add_slices(struct ff_rewriting *r, uint32_t whole, uint32_t axis, co
 	attrs.slice.stop = 0;
 	for (uint32_t k = 0; k < n; k++) {
 		attrs.slice.start = attrs.slice.stop;
-		attrs.slice.stop += ff_product_rows(r->g, node[k]);
+		attrs.slice.stop += rows_of(r->g, node[k]);
 		r->made[r->g->nodes[node[k]].out] = ff_builder_add(
 				r->b, FF_OP_SLICE, r->g->nodes[node[k]].name, &attrs, &whole, 1);
 	}
@@ -119,8 +120,8 @@ int ff_products_merge(struct ff_rewriting *r, const char *merged, const uint32_t
 	bool equal = true;
 
 	for (uint32_t k = 0; k < n; k++) {
-		rows += ff_product_rows(r->g, node[k]);
-		equal = equal && ff_product_rows(r->g, node[k]) == ff_product_rows(r->g, node[0]);
+		rows += rows_of(r->g, node[k]);
+		equal = equal && rows_of(r->g, node[k]) == rows_of(r->g, node[0]);
 	}
 	/* 0: too many, as who adds the node says */
 	*at(&attrs, p->features) = rows > INT32_MAX ? 0 : (int32_t)rows;

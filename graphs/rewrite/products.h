@@ -15,8 +15,6 @@ struct ff_rewriting {
 /* Whether node `i` may be merged with others at all; and with an earlier one. */
 bool ff_product_merges(const struct ff_graph *g, uint32_t i);
 bool ff_products_alike(const struct ff_graph *g, uint32_t i, uint32_t k);
-/* Rows of axis 0 of its parameters, which are features of its output. */
-int32_t ff_product_rows(const struct ff_graph *g, uint32_t i);
 /* Puts one product, called `merged`, in the place of n, and its parts behind it. */
 int ff_products_merge(struct ff_rewriting *r, const char *merged, const uint32_t *node, uint32_t n);
 

@@ -9,10 +9,10 @@
 #include "ff/clock.h"
 #include "process/pulse.h"
 
-bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
+/* Whether the pass under way has this task. */
+static bool is_in_pass(const struct ff_executor *x, uint32_t task)
 {
 	const struct ff_job *j = &x->job[task];
-
 	const struct ff_task *t = &x->s->tasks[task];
 	bool updates = t->compute == FF_COMPUTE_UPDATE;
 	bool averages = ff_task_moves_bucket(t) && x->s->buckets[t->bucket].averaged;
@@ -155,7 +155,7 @@ static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error 
 	int code = j->transfer ? keep_place(x, j, true, err) : FF_OK;
 
 	for (uint32_t i = 0; i < j->n_waits && code == FF_OK; i++)
-		if (ff_executor_runs(x, j->wait[i]))
+		if (is_in_pass(x, j->wait[i]))
 			code = await(x, j->stream, x->job[j->wait[i]].done, err);
 	if (code == FF_OK && x->trace.on)
 		code = x->b->stream.call(j->stream, note_time, &j->start_us, err);
@@ -203,7 +203,7 @@ int ff_executor_issue(struct ff_executor *x, struct ff_error *err)
 		struct ff_job *j = &x->job[i];
 
 		j->traced = false;
-		if (!ff_executor_runs(x, i))
+		if (!is_in_pass(x, i))
 			continue;
 		if (alone)
 			code = take_turn(x, last, j->stream, err);

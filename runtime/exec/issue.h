@@ -4,8 +4,7 @@
 
 #include "exec/core/state.h"
 
-/* Whether the pass under way has this task; all of its tasks to the streams. */
-bool ff_executor_runs(const struct ff_executor *x, uint32_t task);
+/* Gives the tasks that the pass under way has to their streams. */
 int ff_executor_issue(struct ff_executor *x, struct ff_error *err);
 
 #endif

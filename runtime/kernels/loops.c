@@ -3,7 +3,13 @@
 
 #include <string.h>
 
-static void put_axis(const struct ff_axes *from, uint32_t axis, struct ff_loops *to, uint32_t at)
+/* Axes before they are sorted and merged; sink: 0 along axes that are added up. */
+struct axes {
+	uint32_t rank;
+	int64_t n[FF_MAX_RANK], sink[FF_MAX_RANK], stride[FF_LOOP_READ][FF_MAX_RANK];
+};
+
+static void put_axis(const struct axes *from, uint32_t axis, struct ff_loops *to, uint32_t at)
 {
 	to->n[at] = from->n[axis];
 	for (uint32_t k = 0; k < FF_LOOP_READ; k++)
@@ -11,7 +17,7 @@ static void put_axis(const struct ff_axes *from, uint32_t axis, struct ff_loops 
 }
 
 /* How far one step along an axis goes in what is read. */
-static int64_t reach(const struct ff_axes *a, uint32_t axis)
+static int64_t reach(const struct axes *a, uint32_t axis)
 {
 	int64_t most = 0;
 
@@ -22,7 +28,7 @@ static int64_t reach(const struct ff_axes *a, uint32_t axis)
 }
 
 /* Axes of more than one step, those of the sink first, each kind by falling strides. */
-static uint32_t sort_axes(const struct ff_axes *a, uint32_t sorted[FF_MAX_RANK], uint32_t *kept)
+static uint32_t sort_axes(const struct axes *a, uint32_t sorted[FF_MAX_RANK], uint32_t *kept)
 {
 	uint32_t n = 0;
 
@@ -48,7 +54,9 @@ static uint32_t sort_axes(const struct ff_axes *a, uint32_t sorted[FF_MAX_RANK],
 	return n;
 }
 
-void ff_loops_fill(const struct ff_axes *axes, struct ff_loops *ret)
+/* Without axes of one step, those of the sink in its order, then the others, largest stride of
+ * what is read first; neighbours that are one run on all sides are one. */
+static void fill(const struct axes *axes, struct ff_loops *ret)
 {
 	uint32_t sorted[FF_MAX_RANK], kept, n = sort_axes(axes, sorted, &kept);
 
@@ -73,7 +81,9 @@ void ff_loops_fill(const struct ff_axes *axes, struct ff_loops *ret)
 	}
 }
 
-void ff_loops_strides(const struct ff_operand *o, const struct ff_region *region, uint32_t rank,
+/* Strides of a dense shard `region` of `o` by the last axes of something of `rank`: 0 where it
+ * has one element. */
+static void find_strides(const struct ff_operand *o, const struct ff_region *region, uint32_t rank,
 		int64_t stride[FF_MAX_RANK])
 {
 	uint32_t missing = rank - o->rank;
@@ -89,29 +99,29 @@ void ff_loops_strides(const struct ff_operand *o, const struct ff_region *region
 void ff_loops_binary(const struct ff_work *w, int sink, struct ff_loops *ret)
 {
 	const struct ff_node *n = w->node;
-	struct ff_axes a = {.rank = n->out_map[0].rank};
+	struct axes a = {.rank = n->out_map[0].rank};
 	int64_t *out = a.stride[FF_LOOP_Z];
 
 	for (uint32_t i = 0; i < a.rank; i++)
 		a.n[i] = ff_region_size(&w->out[0], i);
 	for (uint32_t k = 0; k < 2; k++)
-		ff_loops_strides(&n->in_map[k], &w->in[k], a.rank, a.stride[k]);
-	ff_loops_strides(&n->out_map[0], &w->out[0], a.rank, out);
+		find_strides(&n->in_map[k], &w->in[k], a.rank, a.stride[k]);
+	find_strides(&n->out_map[0], &w->out[0], a.rank, out);
 	memcpy(a.sink, sink < 0 ? out : a.stride[sink], sizeof(a.sink));
-	ff_loops_fill(&a, ret);
+	fill(&a, ret);
 }
 
 void ff_loops_alike(const struct ff_work *w, struct ff_loops *ret)
 {
 	const struct ff_operand *in = w->node->in_map;
-	struct ff_axes a = {.rank = in[0].rank};
+	struct axes a = {.rank = in[0].rank};
 
 	for (uint32_t i = 0; i < a.rank; i++)
 		a.n[i] = ff_region_size(&w->in[0], i);
 	for (uint32_t k = 0; k < 2; k++)
 		ff_region_strides(in[k].order, &w->in[k], a.stride[k]);
 	memcpy(a.sink, a.stride[FF_LOOP_X], sizeof(a.sink));
-	ff_loops_fill(&a, ret);
+	fill(&a, ret);
 }
 
 static bool is_reduced(const struct ff_reduce_attrs *a, uint32_t axis)
@@ -126,7 +136,7 @@ void ff_loops_reduce(const struct ff_work *w, bool backward, struct ff_loops *re
 {
 	const struct ff_node *n = w->node;
 	const struct ff_reduce_attrs *r = &n->attrs.reduce;
-	struct ff_axes a = {.rank = n->in_map[0].rank};
+	struct axes a = {.rank = n->in_map[0].rank};
 	int64_t in[FF_MAX_RANK], dense[FF_MAX_RANK], out[FF_MAX_RANK] = {0};
 	uint32_t port = 0;
 
@@ -146,7 +156,7 @@ void ff_loops_reduce(const struct ff_work *w, bool backward, struct ff_loops *re
 		memcpy(a.stride[FF_LOOP_Y], out, sizeof(out));
 	if (backward)
 		memcpy(a.stride[FF_LOOP_Z], out, sizeof(out));
-	ff_loops_fill(&a, ret);
+	fill(&a, ret);
 }
 
 /* Steps of what has the axes that stay, by those of the input: of `region` of `o`, 0 along the
@@ -169,7 +179,7 @@ static void strides_of_rest(const struct ff_node *n, const struct ff_operand *o,
 void ff_loops_statistics(const struct ff_work *w, struct ff_loops *ret)
 {
 	const struct ff_operand *in = &w->node->in_map[0];
-	struct ff_axes a = {.rank = in->rank};
+	struct axes a = {.rank = in->rank};
 
 	ff_region_strides(in->order, &w->in[0], a.stride[FF_LOOP_X]);
 	strides_of_rest(w->node, w->node->out_map, &w->out[0], false, a.sink);
@@ -177,13 +187,13 @@ void ff_loops_statistics(const struct ff_work *w, struct ff_loops *ret)
 		a.n[i] = ff_region_size(&w->in[0], i);
 		a.stride[FF_LOOP_Y][i] = a.sink[i] /= 2;
 	}
-	ff_loops_fill(&a, ret);
+	fill(&a, ret);
 }
 
 void ff_loops_largest(const struct ff_work *w, bool backward, struct ff_loops *ret)
 {
 	const struct ff_node *n = w->node;
-	struct ff_axes a = {.rank = n->in_map[0].rank};
+	struct axes a = {.rank = n->in_map[0].rank};
 	int64_t pairs[FF_MAX_RANK], out[FF_MAX_RANK];
 
 	strides_of_rest(n, &n->in_map[1], &w->in[1], false, pairs);
@@ -199,22 +209,22 @@ void ff_loops_largest(const struct ff_work *w, bool backward, struct ff_loops *r
 	memcpy(a.stride[backward ? FF_LOOP_Y : FF_LOOP_X], pairs, sizeof(pairs));
 	if (backward)
 		memcpy(a.stride[FF_LOOP_Z], out, sizeof(out));
-	ff_loops_fill(&a, ret);
+	fill(&a, ret);
 }
 
 void ff_loops_expand(const struct ff_work *w, bool backward, struct ff_loops *ret)
 {
 	const struct ff_node *n = w->node;
-	struct ff_axes a = {.rank = n->out_map[0].rank};
+	struct axes a = {.rank = n->out_map[0].rank};
 	int64_t *in = a.stride[FF_LOOP_X], *out = a.stride[FF_LOOP_Z];
 
 	for (uint32_t i = 0; i < a.rank; i++)
 		a.n[i] = ff_region_size(&w->out[0], i);
-	ff_loops_strides(&n->in_map[0], &w->in[0], a.rank, in);
-	ff_loops_strides(&n->out_map[0], &w->out[0], a.rank, out);
+	find_strides(&n->in_map[0], &w->in[0], a.rank, in);
+	find_strides(&n->out_map[0], &w->out[0], a.rank, out);
 	memcpy(a.sink, backward ? in : out, sizeof(a.sink));
 	memset(backward ? in : out, 0, sizeof(a.sink));
-	ff_loops_fill(&a, ret);
+	fill(&a, ret);
 }
 
 int64_t ff_reduce_count(const struct ff_node *n)
@@ -231,10 +241,10 @@ void ff_loops_matrices(const struct ff_work *w, uint32_t side, bool back, struct
 	const struct ff_node *n = w->node;
 	const struct ff_operand *o = side < 2 ? &n->in_map[side] : n->out_map;
 	const struct ff_region *region = side < 2 ? &w->in[side] : w->out;
-	struct ff_axes a = {.rank = o->rank};
+	struct axes a = {.rank = o->rank};
 	int64_t shard[FF_MAX_RANK], plain[FF_MAX_RANK], step = 1;
 
-	ff_loops_strides(o, region, a.rank, shard);
+	find_strides(o, region, a.rank, shard);
 	for (uint32_t i = a.rank; i-- > 0;) {
 		a.n[i] = ff_region_size(i + 2 < a.rank ? w->out : region, i);
 		plain[i] = step;
@@ -242,5 +252,5 @@ void ff_loops_matrices(const struct ff_work *w, uint32_t side, bool back, struct
 	}
 	memcpy(a.sink, back ? shard : plain, sizeof(a.sink));
 	memcpy(a.stride[FF_LOOP_X], back ? plain : shard, sizeof(shard));
-	ff_loops_fill(&a, ret);
+	fill(&a, ret);
 }

@@ -15,21 +15,6 @@ struct ff_loops {
 	int64_t n[FF_MAX_RANK], stride[FF_LOOP_READ][FF_MAX_RANK];
 };
 
-/* Axes before they are sorted and merged; sink: 0 along axes that are added up. */
-struct ff_axes {
-	uint32_t rank;
-	int64_t n[FF_MAX_RANK], sink[FF_MAX_RANK], stride[FF_LOOP_READ][FF_MAX_RANK];
-};
-
-/* Without axes of one step, those of the sink in its order, then the others, largest stride of
- * what is read first; neighbours that are one run on all sides are one. */
-void ff_loops_fill(const struct ff_axes *axes, struct ff_loops *ret);
-
-/* Strides of a dense shard `region` of `o` by the last axes of something of `rank`: 0 where it
- * has one element. */
-void ff_loops_strides(const struct ff_operand *o, const struct ff_region *region, uint32_t rank,
-		int64_t stride[FF_MAX_RANK]);
-
 /* Loops of a node of two operands that `w` is a part of: those that write its output (`sink` -1)
  * from x and y, or the gradient of an operand from x, y and z, the output's. */
 void ff_loops_binary(const struct ff_work *w, int sink, struct ff_loops *ret);

@@ -36,7 +36,8 @@ bool ff_launch_is_rank(void)
 	return getenv("OMPI_COMM_WORLD_RANK") || getenv("PMIX_RANK") || getenv("PMI_RANK");
 }
 
-bool ff_launch_is_started(void)
+/* Whether ff_launch did. */
+static bool is_started(void)
 {
 	return getenv(STARTED);
 }
@@ -44,9 +45,9 @@ bool ff_launch_is_started(void)
 void ff_launch_listen(const char *name, void (*leave)(void))
 {
 	ff_stop_listen(name,
-			ff_launch_is_started() ? FF_LISTENER_STARTED
-			: ff_launch_is_rank()  ? FF_LISTENER_RANK
-					       : FF_LISTENER_ALONE,
+			is_started()          ? FF_LISTENER_STARTED
+			: ff_launch_is_rank() ? FF_LISTENER_RANK
+					      : FF_LISTENER_ALONE,
 			leave);
 }
 

@@ -10,8 +10,6 @@
 
 /* Whether mpirun, srun or another starter made this process a rank. */
 bool ff_launch_is_rank(void);
-/* Whether ff_launch did. */
-bool ff_launch_is_started(void);
 /* ff_stop_listen (stop.h), as what this process is; the first thing that a command does. */
 void ff_launch_listen(const char *name, void (*leave)(void));
 

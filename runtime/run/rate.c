@@ -137,8 +137,3 @@ void ff_rate_text(const struct ff_rate_plan *p, char text[FF_RATE_TEXT])
 	if (p->annealing->has_floor)
 		snprintf(text + at, FF_RATE_TEXT - (size_t)at, " down to %g", o->floor);
 }
-
-const char *ff_rate_name_of(const struct ff_rate_plan *p)
-{
-	return p->annealing->name;
-}

@@ -31,6 +31,5 @@ double ff_rate_at(const struct ff_rate_plan *p, double base, uint64_t step);
 #define FF_RATE_TEXT 160
 /* What is done, in a few words. */
 void ff_rate_text(const struct ff_rate_plan *p, char text[FF_RATE_TEXT]);
-const char *ff_rate_name_of(const struct ff_rate_plan *p);
 
 #endif

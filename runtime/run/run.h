@@ -123,8 +123,8 @@ int ff_checkpoint_agree(const struct ff_plan *p, struct ff_comm *comm, struct ff
 int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_outcome *outcome, struct ff_error *err);
 
-/* verify.c: differences that rounding in another order explains (docs/running.md). */
-double ff_gradient_tolerance(const struct ff_graph *g);
+/* verify.c: the relative difference of losses that rounding in another order explains
+ * (docs/running.md). */
 double ff_loss_tolerance(const struct ff_graph *g);
 /* What differences of a gradient are a share of. */
 static inline const char *ff_gradient_measure(const struct ff_graph *g)

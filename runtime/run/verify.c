@@ -113,7 +113,8 @@ static double depth(const struct ff_graph *g)
 	return most;
 }
 
-double ff_gradient_tolerance(const struct ff_graph *g)
+/* The relative difference of gradients that rounding in another order explains. */
+static double gradient_tolerance(const struct ff_graph *g)
 {
 	return g->dtype == FF_BF16 ? sqrt(depth(g)) / 32 : 1e-4;
 }
@@ -492,7 +493,7 @@ static int compare(struct trial *t, struct ff_error *err)
 	if (code < 0 || !t->whole)
 		return code;
 	if (isnan(most))
-		most = ff_gradient_tolerance(g);
+		most = gradient_tolerance(g);
 	if (isnan(most_loss))
 		most_loss = ff_loss_tolerance(g);
 	apart = fabs(v->loss - v->reference) / fmax(fabs(v->reference), LEAST_LOSS);

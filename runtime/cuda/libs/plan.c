@@ -408,11 +408,6 @@ int ff_plan_find(struct ff_kernel *k, const struct ff_plan_problem *q, const str
 	return code;
 }
 
-int64_t ff_plan_workspace(const struct ff_plan *plan)
-{
-	return plan->workspace;
-}
-
 int ff_plan_run(const struct ff_kernel *k, const struct ff_plan *plan, cudaStream_t queue,
 		int64_t n, const int64_t *ids, const void *const *pointers, void *workspace,
 		struct ff_error *err)

@@ -17,8 +17,7 @@ void ff_dnn_close(struct ff_dnn *d);
  * cuDNN has none.  The device keeps it. */
 int ff_plan_find(struct ff_kernel *k, const struct ff_plan_problem *q, const struct ff_plan **ret,
 		struct ff_error *err);
-int64_t ff_plan_workspace(const struct ff_plan *plan);
-/* Runs it on tensors of these ids; `workspace` has at least ff_plan_workspace() bytes. */
+/* Runs it on tensors of these ids; `workspace` is the kernel's scratchpad. */
 int ff_plan_run(const struct ff_kernel *k, const struct ff_plan *plan, cudaStream_t queue,
 		int64_t n, const int64_t *ids, const void *const *pointers, void *workspace,
 		struct ff_error *err);
