@@ -388,7 +388,7 @@ static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, str
 	for (uint32_t slot = 0; slot < n->n_in; slot++) {
 		const struct ff_value *t = ff_derive_in(&d, slot);
 
-		int64_t volume = ff_shape_volume(t->rank, t->shape);
+		int64_t volume = ff_value_volume(t);
 
 		elements = ff_sat_add(elements, volume);
 		if (ff_node_is_parameter(g, t->producer))
@@ -398,7 +398,7 @@ static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, str
 	for (uint32_t k = 0; k < n->n_out && !ff_node_is_parameter(g, i); k++) {
 		struct ff_value *v = ff_derive_value(&d, k);
 
-		elements = ff_sat_add(elements, ff_shape_volume(v->rank, v->shape));
+		elements = ff_sat_add(elements, ff_value_volume(v));
 		v->needs_grad = grad && k + n->n_saved < n->n_out && !constant &&
 				!ff_dtype_is_whole(v->dtype);
 	}

@@ -329,7 +329,7 @@ bool ff_derive_needs_grad(const struct ff_derive *d, uint32_t slot)
 void ff_derive_flops(struct ff_derive *d, int64_t forward, int64_t backward)
 {
 	const struct ff_value *out = ff_derive_value(d, 0);
-	int64_t n = ff_shape_volume(out->rank, out->shape);
+	int64_t n = ff_value_volume(out);
 	bool grad = false;
 
 	for (uint32_t i = 0; i < d->node->n_in; i++)
@@ -341,7 +341,7 @@ void ff_derive_flops(struct ff_derive *d, int64_t forward, int64_t backward)
 void ff_derive_products(struct ff_derive *d, int64_t fan_in, bool bias)
 {
 	const struct ff_value *out = ff_derive_value(d, 0);
-	int64_t n = ff_shape_volume(out->rank, out->shape);
+	int64_t n = ff_value_volume(out);
 	int64_t pass = ff_sat_mul(2, ff_sat_mul(n, fan_in)), add = bias ? n : 0;
 
 	d->node->flops_forward = ff_sat_add(pass, add);

@@ -8,7 +8,6 @@
 
 #include "ff/graph.h"
 #include "ff/work.h"
-#include "operator/shape.h"
 
 /* Caps on a tensor and on a whole graph, checked while it is built: what one device may hold of
  * all tensors, a tensor or all parameters on 4096 devices, and FLOPs of one step stay within 64

@@ -2,7 +2,6 @@
 #include "ff/graph.h"
 
 #include "base/names.h"
-#include "shape.h"
 
 uint32_t ff_graph_find(const struct ff_graph *g, const char *name)
 {
@@ -15,7 +14,7 @@ int64_t ff_graph_parameters(const struct ff_graph *g)
 
 	for (uint32_t i = 0; i < g->n_values; i++)
 		if (g->values[i].kind == FF_VALUE_PARAMETER)
-			n += ff_shape_volume(g->values[i].rank, g->values[i].shape);
+			n += ff_value_volume(&g->values[i]);
 	return n;
 }
 

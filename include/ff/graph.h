@@ -10,6 +10,7 @@
 #include "ff/hash.h"
 #include "ff/json.h"
 #include "ff/op.h"
+#include "ff/shape.h"
 
 #define FF_MAX_INPUTS 130    /* of a node, its parameters among them */
 #define FF_MAX_OUTPUTS 32    /* what it saves among them */
@@ -37,6 +38,12 @@ struct ff_value {
 };
 /* A fan-in of what starts at one. */
 #define FF_FAN_ONE (-1)
+
+/* Elements of a value. */
+static inline int64_t ff_value_volume(const struct ff_value *v)
+{
+	return ff_shape_volume(v->rank, v->shape);
+}
 
 struct ff_node {
 	enum ff_op op;

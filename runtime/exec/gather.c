@@ -173,10 +173,8 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 {
 	const struct ff_value *v = &x->s->graph->values[x->s->graph->nodes[node].out];
 	int code = ff_replay_wait(x, err);
-	int64_t n = 1;
+	int64_t n = ff_value_volume(v);
 
-	for (uint32_t i = 0; i < v->rank; i++)
-		n *= v->shape[i];
 	memset(whole, 0, (size_t)n * sizeof(*whole));
 	if (code == FF_OK && array >= FF_ARRAY_WAITING && ff_waiting_is_shown(x)) {
 		code = ff_waiting_show(x, array - FF_ARRAY_WAITING, err);

@@ -125,13 +125,10 @@ int ff_residuals_put(struct ff_executor *x, uint32_t node, const float *whole, s
 {
 	const struct ff_value *v = &x->s->graph->values[x->s->graph->nodes[node].out];
 	uint32_t replicas = replicas_of(x, node);
-	size_t n = 1;
-	float *left;
+	size_t n = (size_t)ff_value_volume(v);
+	float *left = malloc(n * sizeof(*left));
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < v->rank; i++)
-		n *= (size_t)v->shape[i];
-	left = malloc(n * sizeof(*left));
 	if (!left)
 		return ff_fail_memory(err);
 	for (uint32_t r = 0; r < replicas && code == FF_OK; r++) {

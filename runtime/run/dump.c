@@ -4,21 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int64_t volume(const struct ff_value *v)
-{
-	int64_t n = 1;
-
-	for (uint32_t i = 0; i < v->rank; i++)
-		n *= v->shape[i];
-	return n;
-}
-
 /* The first batch in the order of the axes, whatever the storage. */
 static int put_input(const struct ff_plan *p, uint32_t node, struct ff_tensors_out *out,
 		struct ff_error *err)
 {
 	const struct ff_value *t = &p->graph.values[p->graph.nodes[node].out];
-	int64_t n = volume(t);
+	int64_t n = ff_value_volume(t);
 	float *shard = malloc((size_t)n * sizeof(*shard)),
 	      *whole = malloc((size_t)n * sizeof(*whole));
 	const uint16_t *halves = (const uint16_t *)shard;

@@ -126,12 +126,7 @@ double ff_loss_tolerance(const struct ff_graph *g)
 
 static int64_t count_elements(const struct ff_graph *g, uint32_t node)
 {
-	const struct ff_value *v = &g->values[g->nodes[node].out];
-	int64_t n = 1;
-
-	for (uint32_t i = 0; i < v->rank; i++)
-		n *= v->shape[i];
-	return n;
+	return ff_value_volume(&g->values[g->nodes[node].out]);
 }
 
 /* How far a gradient is from another one, and how large that is, in its measure. */
@@ -263,16 +258,11 @@ static int move_kept(const struct ff_graph *g, struct ff_executor *x, bool back,
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < g->n_values && code == FF_OK; i++) {
-		const struct ff_value *v = &g->values[i];
-		int64_t n = 1;
-
 		if (!ff_value_is_kept(g, i))
 			continue;
-		for (uint32_t k = 0; k < v->rank; k++)
-			n *= v->shape[k];
 		code = back ? ff_executor_put_kept(x, i, all, err)
 			    : ff_executor_kept(x, i, all, err);
-		all += n;
+		all += ff_value_volume(&g->values[i]);
 	}
 	return code;
 }
@@ -281,13 +271,8 @@ static int64_t count_kept(const struct ff_graph *g)
 {
 	int64_t all = 1; /* so that there is something to allocate */
 
-	for (uint32_t i = 0; i < g->n_values; i++) {
-		int64_t n = 1;
-
-		for (uint32_t k = 0; k < g->values[i].rank; k++)
-			n *= g->values[i].shape[k];
-		all += ff_value_is_kept(g, i) ? n : 0;
-	}
+	for (uint32_t i = 0; i < g->n_values; i++)
+		all += ff_value_is_kept(g, i) ? ff_value_volume(&g->values[i]) : 0;
 	return all;
 }
 

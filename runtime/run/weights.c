@@ -11,15 +11,6 @@
 #include "ff/rewrite.h"
 #include "process/agree.h"
 
-static int64_t volume(const struct ff_value *v)
-{
-	int64_t n = 1;
-
-	for (uint32_t i = 0; i < v->rank; i++)
-		n *= v->shape[i];
-	return n;
-}
-
 /* A parameter as files have it: one of the graph before rewrites, part of one of this graph's. */
 struct part {
 	const char *name;
@@ -31,7 +22,7 @@ static struct part part_of(const struct ff_graph *g, uint32_t node, uint32_t k)
 {
 	const struct ff_parameter_piece piece = ff_parameter_piece(g, node, k);
 	struct part p = {.name = piece.name, .value = g->values[g->nodes[node].out]};
-	int64_t row = volume(&p.value) / p.value.shape[0];
+	int64_t row = ff_value_volume(&p.value) / p.value.shape[0];
 
 	p.value.shape[0] = piece.n;
 	p.first = piece.first * row;
@@ -179,7 +170,7 @@ static int write_array(struct ff_executor *x, const struct ff_graph *g, uint32_t
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		int64_t n = volume(&g->values[g->nodes[i].out]);
+		int64_t n = ff_value_volume(&g->values[g->nodes[i].out]);
 		float *whole;
 
 		if (!ff_node_is_parameter(g, i))
@@ -402,7 +393,7 @@ static int read_tensor(struct ff_plan *p, const struct ff_tensor *t, int64_t n, 
 static int load_array(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
 		uint32_t node, uint32_t array, struct ff_error *err)
 {
-	int64_t n = volume(&g->values[g->nodes[node].out]);
+	int64_t n = ff_value_volume(&g->values[g->nodes[node].out]);
 	float *whole = calloc((size_t)n, sizeof(*whole));
 	int code = whole ? FF_OK : ff_fail_memory(err);
 

@@ -4,15 +4,6 @@
 #include "ff/backward.h"
 #include "ff/optimizer.h"
 
-static int64_t value_elements(const struct ff_value *t)
-{
-	int64_t n = 1;
-
-	for (uint32_t d = 0; d < t->rank; d++)
-		n *= t->shape[d];
-	return n;
-}
-
 /* A value that the node writes, and its gradient. */
 static int64_t written_bytes(const struct ff_graph *g, const struct ff_node *n)
 {
@@ -22,7 +13,7 @@ static int64_t written_bytes(const struct ff_graph *g, const struct ff_node *n)
 		const struct ff_value *v = &g->values[n->out + k];
 
 		if (v->kind != FF_VALUE_PARAMETER)
-			bytes += 2 * value_elements(v) * ff_dtype_bytes(v->dtype);
+			bytes += 2 * ff_value_volume(v) * ff_dtype_bytes(v->dtype);
 	}
 	return bytes;
 }
@@ -37,7 +28,7 @@ static int64_t own_parameters(const struct ff_graph *g, uint32_t node)
 		const struct ff_value *v = &g->values[g->edges[n->in + i].value];
 
 		if (ff_value_use(g, v, 0) == n->in + i)
-			elements += value_elements(v);
+			elements += ff_value_volume(v);
 	}
 	return elements;
 }

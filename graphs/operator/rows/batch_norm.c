@@ -54,7 +54,7 @@ static void count(const union ff_attrs *a, struct ff_op_counts *ret)
 static int check_group(const struct ff_derive *d, const struct ff_value *in, struct ff_error *err)
 {
 	const struct ff_norm_attrs *a = &d->node->attrs.norm;
-	int64_t each = ff_shape_volume(in->rank, in->shape) / in->shape[1];
+	int64_t each = ff_value_volume(in) / in->shape[1];
 
 	if (a->sync && a->group)
 		return ff_derive_fail(d, err,
@@ -122,7 +122,7 @@ static int derive_moments(struct ff_derive *d, struct ff_error *err)
 	int32_t group = d->node->attrs.norm.group;
 	int32_t shape[3] = {group ? (in->shape[0] - 1) / group + 1 : 0,
 			in->rank > 1 ? in->shape[1] : 1, 4};
-	int64_t n = ff_shape_volume(in->rank, in->shape);
+	int64_t n = ff_value_volume(in);
 	int code = ff_derive_out(d, 0, FF_F32, group ? 3 : 2, group ? shape : shape + 1,
 			ff_order_plain, err);
 

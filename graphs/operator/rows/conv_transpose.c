@@ -125,7 +125,7 @@ static void count_flops(struct ff_derive *d, const struct ff_value *in, uint32_t
 {
 	const struct ff_conv_attrs *a = &d->node->attrs.conv;
 	const struct ff_value *out = ff_derive_value(d, 0);
-	int64_t pass = ff_sat_mul(2, ff_shape_volume(in->rank, in->shape));
+	int64_t pass = ff_sat_mul(2, ff_value_volume(in));
 	int64_t add = a->bias ? ff_shape_volume(out->rank, out->shape) : 0;
 
 	pass = ff_sat_mul(pass, a->out_channels / a->groups);

@@ -78,7 +78,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	if (code < 0)
 		return code;
 	if (a->sparse)
-		d->node->sparse_rows = ff_shape_volume(ids->rank, ids->shape);
+		d->node->sparse_rows = ff_value_volume(ids);
 	/* forward only copies, backward adds */
 	ff_derive_flops(d, 0, 1);
 	return FF_OK;

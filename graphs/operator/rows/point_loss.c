@@ -56,7 +56,7 @@ static int derive_typed(struct ff_derive *d, enum ff_dtype type, int64_t forward
 	ff_derive_axes(d, x->rank, x->shape);
 	ff_operand_plain(ff_derive_map(d, 0));
 	ff_operand_plain(ff_derive_map(d, 1));
-	n = ff_shape_volume(x->rank, x->shape);
+	n = ff_value_volume(x);
 	d->node->flops_forward = ff_sat_mul(forward, n);
 	d->node->flops_backward = x->needs_grad ? ff_sat_mul(backward, n) : 0;
 	return FF_OK;

@@ -93,7 +93,7 @@ static int derive(struct ff_derive *d, int64_t backward, struct ff_error *err)
 	map_rest(d->node->out_map, a->keep, in->rank, reduced, dim);
 	if (d->node->n_prelude)
 		map_rest(ff_derive_map(d, 1), false, in->rank, reduced, dim);
-	n = ff_shape_volume(in->rank, in->shape);
+	n = ff_value_volume(in);
 	d->node->flops_forward = n;
 	d->node->flops_backward = in->needs_grad ? ff_sat_mul(n, backward) : 0;
 	return FF_OK;
@@ -142,7 +142,7 @@ static int derive_statistics(struct ff_derive *d, struct ff_error *err)
 	map_rest(d->node->out_map, false, in->rank, reduced, dim);
 	d->node->out_map[0].reduce = FF_REDUCE_TIES;
 	/* compare, compare, count */
-	d->node->flops_forward = ff_sat_mul(3, ff_shape_volume(in->rank, in->shape));
+	d->node->flops_forward = ff_sat_mul(3, ff_value_volume(in));
 	return FF_OK;
 }
 

@@ -17,7 +17,7 @@ static int resolve(const struct ff_derive *d, const struct ff_value *in, int32_t
 		struct ff_error *err)
 {
 	const struct ff_reshape_attrs *a = &d->node->attrs.reshape;
-	int64_t have = ff_shape_volume(in->rank, in->shape), known = 1, rest;
+	int64_t have = ff_value_volume(in), known = 1, rest;
 	int32_t inferred = -1;
 	bool fits;
 

@@ -45,7 +45,7 @@ static int derive_statistics(struct ff_derive *d, struct ff_error *err)
 {
 	uint32_t axis = (uint32_t)d->node->attrs.softmax.axis, rank = 0;
 	const struct ff_value *in = ff_derive_in(d, 0);
-	int64_t n = ff_shape_volume(in->rank, in->shape);
+	int64_t n = ff_value_volume(in);
 	int32_t shape[FF_MAX_RANK];
 	int code;
 

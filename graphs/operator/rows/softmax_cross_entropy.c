@@ -113,7 +113,7 @@ static int derive_statistics(struct ff_derive *d, struct ff_error *err)
 	if (code == FF_OK)
 		code = map_axes(d, FF_DIM_REDUCTION, pairs, 2, err);
 	/* largest, of those before the label too, subtract, exp, sum */
-	d->node->flops_forward = ff_sat_mul(5, ff_shape_volume(logits->rank, logits->shape));
+	d->node->flops_forward = ff_sat_mul(5, ff_value_volume(logits));
 	return code;
 }
 
@@ -132,13 +132,12 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	d->node->in_map[0].backward_only = d->node->attrs.loss.smoothing == 0;
 	/* log, subtract, add, count a label; then subtract, exp, scale, minus target a
 	 * logit */
-	d->node->flops_forward = ff_sat_mul(4, ff_shape_volume(labels->rank, labels->shape));
+	d->node->flops_forward = ff_sat_mul(4, ff_value_volume(labels));
 	if (d->node->attrs.loss.smoothing > 0)
-		d->node->flops_forward = ff_sat_add(d->node->flops_forward,
-				ff_sat_mul(2, ff_shape_volume(logits->rank, logits->shape)));
+		d->node->flops_forward = ff_sat_add(
+				d->node->flops_forward, ff_sat_mul(2, ff_value_volume(logits)));
 	if (logits->needs_grad)
-		d->node->flops_backward =
-				ff_sat_mul(4, ff_shape_volume(logits->rank, logits->shape));
+		d->node->flops_backward = ff_sat_mul(4, ff_value_volume(logits));
 	return FF_OK;
 }
 

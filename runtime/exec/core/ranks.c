@@ -40,11 +40,8 @@ bool ff_ranks_has(const struct ff_executor *x, uint32_t loss)
 static int64_t labels_of(const struct ff_executor *x, uint32_t loss)
 {
 	const struct ff_operand *labels = &loss_of(x, loss)->in_map[1];
-	int64_t n = 1;
 
-	for (uint32_t i = 0; i < labels->rank; i++)
-		n *= labels->shape[i];
-	return n;
+	return ff_shape_volume(labels->rank, labels->shape);
 }
 
 /* Of several processes the same. */
