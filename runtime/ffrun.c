@@ -282,7 +282,7 @@ static int report(const struct ff_run_options *o, const struct ff_plan *p,
 static int run(const struct ff_run_options *o, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_error *err)
 {
-	struct ff_outcome outcome[2] = {0};
+	struct ff_outcome outcome[FF_MAX_CANDIDATES] = {0};
 	struct ff_verdict verdict = {0};
 	int code = lower(o, p, comm, err);
 

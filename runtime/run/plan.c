@@ -97,7 +97,7 @@ static int load_planned_machine(
 	int code;
 
 	if (!ff_machine_known(c->info.machine)) {
-		ff_error_write(&p->note[0], FF_OK,
+		ff_error_write(&p->note[FF_NOTE_MACHINE], FF_OK,
 				"%.200s is for machine \"%.100s\", which is not known here; this "
 				"computer is assumed (--machine names another)",
 				c->name, c->info.machine);
@@ -107,7 +107,7 @@ static int load_planned_machine(
 		return code;
 	if (devices <= found.n_devices)
 		return ff_machine_subset(&found, devices, &p->arena, &p->machine, err);
-	ff_error_write(&p->note[0], FF_OK,
+	ff_error_write(&p->note[FF_NOTE_MACHINE], FF_OK,
 			"%.200s is for machine \"%.100s\", which has %u of the %u devices that "
 			"are to run; this computer is assumed (--machine names another)",
 			c->name, c->info.machine, found.n_devices, devices);
@@ -168,7 +168,7 @@ static int load_candidate(
 				  : ff_strategy_load(name, &p->graph, devices, &p->arena,
 						    &c->strategy, &c->info, err));
 	if (code == FF_OK && 1 - c->info.disturbed_share < FF_STEADY)
-		ff_error_write(&p->note[1], FF_OK,
+		ff_error_write(&p->note[FF_NOTE_DISTURBED], FF_OK,
 				"%.200s: %.0f %% of the costs behind its prediction rest on "
 				"samples "
 				"that something else disturbed, so measured times may differ",
@@ -233,7 +233,7 @@ static void note_optimizer(struct ff_plan *p, uint32_t i)
 	if (!planned || planned == p->optimizer ||
 			!(c->info.predicted_us > 0 || c->info.memory_bytes))
 		return;
-	ff_error_write(&p->note[2 + i], FF_OK,
+	ff_error_write(&p->note[FF_NOTE_TRAINED + i], FF_OK,
 			"%.200s was searched for optimizer %s: with %s neither its predicted time "
 			"nor its predicted memory holds (ffsearch --optimizer %s searches for it)",
 			c->name, planned->name, p->optimizer->name, p->optimizer->name);
@@ -248,7 +248,7 @@ static void note_clip(struct ff_plan *p, uint32_t i)
 
 	if (c->info.clip == clips || !(c->info.predicted_us > 0))
 		return;
-	ff_error_write(&p->note[2 + i], FF_OK,
+	ff_error_write(&p->note[FF_NOTE_TRAINED + i], FF_OK,
 			"%.200s was searched for gradients that are %sclipped: its predicted time "
 			"and "
 			"memory do not hold (ffsearch %s --clip searches for it)",
@@ -266,7 +266,7 @@ static void note_travel(struct ff_plan *p, uint32_t i, enum ff_way_id id)
 		return;
 	ff_travel_say(&c->info.travel, id, planned);
 	ff_travel_say(&p->travel, id, asked);
-	ff_error_write(&p->note[2 + i], FF_OK,
+	ff_error_write(&p->note[FF_NOTE_TRAINED + i], FF_OK,
 			"%.200s is for gradients that are %s, and here they are %s: its predicted "
 			"time and memory do not hold (ffsearch %s%s predicts it)",
 			c->name, planned, asked, ff_way(id)->beside ? "--simulate with " : "",
@@ -403,7 +403,7 @@ void ff_plan_communicate(struct ff_plan *p, const char *name)
 		const char *planned = c->info.communication;
 
 		if (planned && strcmp(planned, name) != 0)
-			ff_error_write(&p->note[4 + i], FF_OK,
+			ff_error_write(&p->note[FF_NOTE_COMMUNICATION + i], FF_OK,
 					"%.200s was planned for ranks that communicate over %.60s, "
 					"but these do over %.60s, so measured times may differ",
 					c->name, planned, name);

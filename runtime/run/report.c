@@ -294,7 +294,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
 {
-	struct ff_measured f[2] = {0};
+	struct ff_measured f[FF_MAX_CANDIDATES] = {0};
 	double speedup = 0;
 	int code = FF_OK;
 

@@ -146,7 +146,7 @@ int ff_report_write(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_out *out, struct ff_error *err)
 {
-	struct ff_measured f[2] = {0};
+	struct ff_measured f[FF_MAX_CANDIDATES] = {0};
 	int code = FF_OK;
 
 	ff_out_object(out, NULL);

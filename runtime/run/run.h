@@ -18,12 +18,19 @@ struct ff_candidate {
 	struct ff_schedule schedule;
 };
 
-/* Of a machine, of disturbed samples, of another optimizer and of another communication by
- * candidate, of weights, of a checkpoint, of one that has all steps behind it. */
-#define FF_NOTE_WEIGHTS 6
-#define FF_NOTE_CHECKPOINT 7
-#define FF_NOTE_FINISHED 8
-#define FF_PLAN_NOTES 9
+#define FF_MAX_CANDIDATES 2
+
+/* Notes for the user: what each is about.  Those of a candidate are one for each. */
+enum ff_plan_note {
+	FF_NOTE_MACHINE,   /* another one is assumed */
+	FF_NOTE_DISTURBED, /* samples behind the prediction */
+	FF_NOTE_TRAINED,   /* by candidate: planned for another optimizer, clipping or travel */
+	FF_NOTE_COMMUNICATION = FF_NOTE_TRAINED + FF_MAX_CANDIDATES, /* by candidate: another one */
+	FF_NOTE_WEIGHTS = FF_NOTE_COMMUNICATION + FF_MAX_CANDIDATES, /* tensors that are not read */
+	FF_NOTE_CHECKPOINT,
+	FF_NOTE_FINISHED, /* the checkpoint has all steps behind it */
+	FF_PLAN_NOTES
+};
 
 /* All that is read before anything runs; the same on every rank, but for the ordinal. */
 struct ff_plan {
@@ -31,7 +38,7 @@ struct ff_plan {
 	struct ff_graph graph, given; /* as the plan has it rewritten; as its file has it */
 	struct ff_machine machine;    /* as many devices as run */
 	uint32_t n_candidates;        /* the plan; with --compare, what it is compared with */
-	struct ff_candidate candidate[2];
+	struct ff_candidate candidate[FF_MAX_CANDIDATES];
 	const struct ff_optimizer *optimizer;
 	struct ff_groups groups;
 	double clip;             /* 0: gradients are not clipped */

@@ -22,7 +22,7 @@ struct training {
 	struct ff_plan *plan;
 	struct ff_comm *comm;
 	struct ff_outcome *outcome;
-	struct ff_executor *x[2];
+	struct ff_executor *x[FF_MAX_CANDIDATES];
 	struct ff_progress progress;
 	struct ff_metrics metrics;
 	uint64_t gathered;             /* steps whose losses are known */
