@@ -41,6 +41,32 @@ static const char details[] =
 
 static const struct ff_command names = {.name = "ffprof"};
 
+/* What goes together. */
+static int check(const struct ff_prof_options *o, struct ff_error *err)
+{
+	if ((o->graph != NULL) == o->topology)
+		return ff_fail(err, FF_E_INPUT,
+				o->graph ? "--topology measures nothing: expected no GRAPH"
+					 : "expected GRAPH, or --topology; see ffprof --help");
+	if (o->topology)
+		return FF_OK;
+	if (!o->machine)
+		return ff_fail(err, FF_E_INPUT, "expected --machine FILE or NAME");
+	if (o->micro_batches > FF_MAX_MICRO_BATCHES)
+		return ff_fail(err, FF_E_INPUT, "option --micro-batches: expected at most %d",
+				FF_MAX_MICRO_BATCHES);
+	if (o->rounds > FF_PROF_ROUNDS)
+		return ff_fail(err, FF_E_INPUT, "option --rounds: expected at most %d",
+				FF_PROF_ROUNDS);
+	if (o->kernels && o->write_machine)
+		return ff_fail(err, FF_E_INPUT,
+				"option --kernels: --write-machine needs links, which are not "
+				"measured then");
+	if (!o->out)
+		return ff_fail(err, FF_E_INPUT, "expected -o COSTS");
+	return FF_OK;
+}
+
 static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, struct ff_error *err)
 {
 	const struct ff_option options[] = {
@@ -107,28 +133,8 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 
 	if (code < 0 || *done)
 		return code;
-	if (n == o->topology)
-		return ff_fail(err, FF_E_INPUT,
-				n ? "--topology measures nothing: expected no GRAPH"
-				  : "expected GRAPH, or --topology; see ffprof --help");
-	if (o->topology)
-		return FF_OK;
-	o->graph = args[0];
-	if (!o->machine)
-		return ff_fail(err, FF_E_INPUT, "expected --machine FILE or NAME");
-	if (o->micro_batches > FF_MAX_MICRO_BATCHES)
-		return ff_fail(err, FF_E_INPUT, "option --micro-batches: expected at most %d",
-				FF_MAX_MICRO_BATCHES);
-	if (o->rounds > FF_PROF_ROUNDS)
-		return ff_fail(err, FF_E_INPUT, "option --rounds: expected at most %d",
-				FF_PROF_ROUNDS);
-	if (o->kernels && o->write_machine)
-		return ff_fail(err, FF_E_INPUT,
-				"option --kernels: --write-machine needs links, which are not "
-				"measured then");
-	if (!o->out)
-		return ff_fail(err, FF_E_INPUT, "expected -o COSTS");
-	return FF_OK;
+	o->graph = n ? args[0] : NULL;
+	return check(o, err);
 }
 
 /* The machine that the ranks are, or one that must be so. */

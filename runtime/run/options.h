@@ -69,6 +69,10 @@ struct ff_run_options {
 	struct ff_pulse *pulse; /* this rank's; NULL: nobody watches it */
 };
 
+/* command.c: `ret` points into `argv`.  *done: help or the like was printed, which is all.
+ * FF_E_INPUT. */
+int ff_run_parse(int argc, char **argv, struct ff_run_options *ret, bool *done,
+		struct ff_error *err);
 /* What goes together, and whether outputs can be written.  FF_E_INPUT, FF_E_IO. */
 int ff_run_check(const struct ff_run_options *o, struct ff_error *err);
 /* Whether each of several ranks can read what there is to read. */
