@@ -82,12 +82,10 @@ static void write_classes(const struct ff_strategy_info *info, struct ff_out *o)
 	ff_out_close(o);
 }
 
-void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
-		const struct ff_strategy_info *info, struct ff_out *o)
+/* What the plan is for. */
+static void write_subject(
+		const struct ff_graph *g, const struct ff_strategy_info *info, struct ff_out *o)
 {
-	ff_out_object(o, NULL);
-	ff_out_string(o, "format", "ffsoap-strategy");
-	ff_out_int(o, "version", FF_STRATEGY_VERSION);
 	ff_graph_write_reference(g, o);
 	if (g->rewritten) {
 		ff_out_array(o, "rewrites");
@@ -102,6 +100,11 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 	if (info->clip)
 		ff_out_bool(o, "clip", true);
 	ff_travel_write(&info->travel, o);
+}
+
+/* What is predicted of it, and by what. */
+static void write_prediction(const struct ff_strategy_info *info, struct ff_out *o)
+{
 	if (info->predicted_us > 0)
 		ff_out_real(o, "predicted_us", info->predicted_us);
 	if (info->n_classes)
@@ -120,6 +123,11 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 			ff_out_int(o, NULL, info->memory_bytes[i]);
 		ff_out_close(o);
 	}
+}
+
+/* What holds for all operators: micro-batches and their order, how gradients are summed. */
+static void write_step(const struct ff_strategy *s, struct ff_out *o)
+{
 	if (s->micro_batches > 1)
 		ff_out_int(o, "micro_batches", s->micro_batches);
 	if (s->rule)
@@ -138,6 +146,17 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_string(o, "gradients", "scattered");
 	if (s->shards)
 		ff_out_int(o, "shards", s->shards);
+}
+
+void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
+		const struct ff_strategy_info *info, struct ff_out *o)
+{
+	ff_out_object(o, NULL);
+	ff_out_string(o, "format", "ffsoap-strategy");
+	ff_out_int(o, "version", FF_STRATEGY_VERSION);
+	write_subject(g, info, o);
+	write_prediction(info, o);
+	write_step(s, o);
 	if (info->data_parallel_bucket_bytes)
 		ff_out_int(o, "data_parallel_bucket_bytes", info->data_parallel_bucket_bytes);
 	ff_out_array(o, "operators");

@@ -68,6 +68,50 @@ static uint32_t number_of(const struct ff_task *t)
 	return t->compute == FF_COMPUTE_PART ? ff_task_pass(t) : 3 + t->compute;
 }
 
+static void mix_task(struct hash *h, const struct ff_schedule *s, const struct ff_task *t)
+{
+	mix(h, (uint64_t)t->micro << 8 | (t->phase == FF_PHASE_RECOMPUTE ? 128u : 0) |
+					number_of(t) << 1 | ff_task_pass(t));
+	if (t->grads)
+		mix(h, t->grads);
+	mix(h, (uint64_t)t->node << 32 | t->part);
+	mix(h, (uint64_t)t->device << 32 | t->edge);
+	mix(h, (uint64_t)t->bucket << 32 | t->stage);
+	for (uint32_t k = 0; k < t->n_lanes; k++)
+		mix(h, s->lanes[t->first_lane + k]);
+	for (uint32_t k = 0; k < t->n_deps; k++)
+		mix(h, s->deps[t->first_dep + k]);
+	if (ff_task_moves_edge(t)) /* others have what their bucket says */
+		mix_move(h, t->move);
+}
+
+/* How gradients are summed, where not by plain all-reduces of each bucket. */
+static void mix_buckets(struct hash *h, const struct ff_schedule *s)
+{
+	for (uint32_t i = 0; i < s->n_buckets; i++) {
+		const struct ff_bucket *b = &s->buckets[i];
+		uint32_t kind = b->dropped + 2u * (b->scattered && !b->dropped);
+
+		if (b->codec)
+			mix(h, (uint64_t)i << 32 | b->codec->id);
+		else if (b->flat)
+			mix(h, (uint64_t)i << 32 | (FF_NONE - kind));
+	}
+	for (uint32_t i = 0; i < s->n_buckets; i++)
+		if (s->buckets[i].flat && ff_bucket_groups(&s->buckets[i]) > 1)
+			mix(h, (uint64_t)i << 32 | s->buckets[i].runs);
+}
+
+static void mix_shard(struct hash *h, const struct ff_shard *s)
+{
+	mix(h, (uint64_t)s->bucket << 32 | s->node);
+	mix(h, (uint64_t)s->offset);
+	mix(h, s->group);
+	if (s->sparse_rows)
+		mix(h, (uint64_t)s->sparse_rows);
+	mix_region(h, &s->region);
+}
+
 uint64_t ff_schedule_hash(const struct ff_schedule *s)
 {
 	struct hash h = {0};
@@ -76,23 +120,8 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 	mix(&h, (uint64_t)s->optimizer->id << 32 | s->optimizer->states);
 	if (s->clip != FF_NONE)
 		mix(&h, s->clip);
-	for (uint32_t i = 0; i < s->n_tasks; i++) {
-		const struct ff_task *t = &s->tasks[i];
-
-		mix(&h, (uint64_t)t->micro << 8 | (t->phase == FF_PHASE_RECOMPUTE ? 128u : 0) |
-						number_of(t) << 1 | ff_task_pass(t));
-		if (t->grads)
-			mix(&h, t->grads);
-		mix(&h, (uint64_t)t->node << 32 | t->part);
-		mix(&h, (uint64_t)t->device << 32 | t->edge);
-		mix(&h, (uint64_t)t->bucket << 32 | t->stage);
-		for (uint32_t k = 0; k < t->n_lanes; k++)
-			mix(&h, s->lanes[t->first_lane + k]);
-		for (uint32_t k = 0; k < t->n_deps; k++)
-			mix(&h, s->deps[t->first_dep + k]);
-		if (ff_task_moves_edge(t)) /* others have what their bucket says */
-			mix_move(&h, t->move);
-	}
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		mix_task(&h, s, &s->tasks[i]);
 	for (uint32_t i = 0; i < s->n_buffers; i++) {
 		mix(&h, s->buffers[i].device);
 		mix(&h, (uint64_t)s->buffers[i].offset);
@@ -102,26 +131,11 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 		mix(&h, s->travel.average_every);
 	if (s->travel.staleness)
 		mix(&h, s->travel.staleness);
-	for (uint32_t i = 0; i < s->n_buckets; i++)
-		if (s->buckets[i].codec)
-			mix(&h, (uint64_t)i << 32 | s->buckets[i].codec->id);
-		else if (s->buckets[i].flat)
-			mix(&h, (uint64_t)i << 32 | (FF_NONE - s->buckets[i].dropped -
-								    2u * (s->buckets[i].scattered &&
-											 !s->buckets[i].dropped)));
-	for (uint32_t i = 0; i < s->n_buckets; i++)
-		if (s->buckets[i].flat && ff_bucket_groups(&s->buckets[i]) > 1)
-			mix(&h, (uint64_t)i << 32 | s->buckets[i].runs);
+	mix_buckets(&h, s);
 	for (uint32_t i = 0; i < s->graph->n_edges; i++)
 		mix(&h, (uint64_t)s->added[i] << 1 | s->accumulate[i]);
-	for (uint32_t i = 0; i < s->n_shards; i++) {
-		mix(&h, (uint64_t)s->shards[i].bucket << 32 | s->shards[i].node);
-		mix(&h, (uint64_t)s->shards[i].offset);
-		mix(&h, s->shards[i].group);
-		if (s->shards[i].sparse_rows)
-			mix(&h, (uint64_t)s->shards[i].sparse_rows);
-		mix_region(&h, &s->shards[i].region);
-	}
+	for (uint32_t i = 0; i < s->n_shards; i++)
+		mix_shard(&h, &s->shards[i]);
 	for (uint32_t d = 0; d < s->machine->n_devices; d++)
 		mix(&h, (uint64_t)s->memory_bytes[d]);
 	return h.h;
