@@ -22,6 +22,15 @@ static inline bool ff_edge_is_in_place(const struct ff_graph *g, uint32_t edge)
 {
 	return g->edges[edge].slot == 0 && ff_edge_is_left(g, edge);
 }
+/* Whether backward comes to edge `a` before it comes to `b`, when the forward pass issues nodes at
+ * `position[node]`: nodes from the last to the first, the inputs of one in their order. */
+static inline bool ff_edge_is_visited_before(
+		const struct ff_graph *g, const uint32_t *position, uint32_t a, uint32_t b)
+{
+	uint32_t x = g->edges[a].node, y = g->edges[b].node;
+
+	return x == y ? a < b : position[x] > position[y];
+}
 /* Whether backward brings a gradient back over `edge`. */
 static inline bool ff_edge_needs_grad(const struct ff_graph *g, uint32_t edge)
 {

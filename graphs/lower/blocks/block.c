@@ -287,18 +287,15 @@ int ff_edge_block_build(const struct ff_edge_builder *b, const struct ff_edge_cu
 
 bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, uint32_t edge)
 {
-	const struct ff_edge *e = &g->edges[edge];
-	const struct ff_value *t = &g->values[e->value];
+	const struct ff_value *t = &g->values[g->edges[edge].value];
 
 	if (!ff_edge_needs_grad(g, edge))
 		return false;
 	for (uint32_t i = 0; i < t->n_uses; i++) {
 		uint32_t other = ff_value_use(g, t, i);
-		uint32_t node = g->edges[other].node;
 
-		if (!ff_edge_needs_grad(g, other))
-			continue;
-		if (position[node] > position[e->node] || (node == e->node && other < edge))
+		if (ff_edge_needs_grad(g, other) &&
+				ff_edge_is_visited_before(g, position, other, edge))
 			return false;
 	}
 	return true;
@@ -306,14 +303,10 @@ bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, ui
 
 bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint32_t edge)
 {
-	const struct ff_edge *e = &g->edges[edge];
-	const struct ff_value *v = &g->values[e->value];
+	const struct ff_value *v = &g->values[g->edges[edge].value];
 
-	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t other = ff_value_use(g, v, u), node = g->edges[other].node;
-
-		if (position[node] < position[e->node] || (node == e->node && other > edge))
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		if (ff_edge_is_visited_before(g, position, edge, ff_value_use(g, v, u)))
 			return false;
-	}
 	return true;
 }

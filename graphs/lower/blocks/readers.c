@@ -104,33 +104,41 @@ static int by_number(const void *a, const void *b)
 	return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
-/* The devices of group number `i` of every set of readers. */
+/* Devices of group number `i` of all readers, those that read alike once: how many, and, unless it
+ * is NULL, into `device`. */
+static uint32_t list_devices(const struct ff_graph *g, const struct ff_value *v,
+		const struct ff_node_block *const *block, uint32_t i, uint16_t *device)
+{
+	uint32_t n = 0, ignored;
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		const struct ff_edge *e = use_of(g, v, u);
+		const struct ff_weight_group *own;
+
+		if (!is_first_alike(g, v, block, u))
+			continue;
+		own = ff_node_block_groups(block[e->node], e->slot, &ignored) + i;
+		if (device)
+			memcpy(device + n, own->device, own->n_devices * sizeof(*device));
+		n += own->n_devices;
+	}
+	return n;
+}
+
+/* Group number `i` of the first reader, on the devices of all. */
 static int unite(const struct ff_graph *g, const struct ff_value *v,
 		const struct ff_node_block *const *block, uint32_t i, struct ff_arena *a,
 		struct ff_weight_group *ret, struct ff_error *err)
 {
-	uint16_t *device = NULL;
+	const struct ff_edge *e = use_of(g, v, 0);
+	uint32_t n = list_devices(g, v, block, i, NULL), ignored;
+	uint16_t *device = ff_arena_array(a, n, sizeof(*device));
 
-	for (int turn = 0; turn < 2; turn++) {
-		uint32_t n = 0, ignored;
-
-		for (uint32_t u = 0; u < v->n_uses; u++) {
-			const struct ff_edge *e = use_of(g, v, u);
-			const struct ff_weight_group *own =
-					ff_node_block_groups(block[e->node], e->slot, &ignored) + i;
-
-			if (!is_first_alike(g, v, block, u))
-				continue;
-			if (turn == 0 && !n)
-				*ret = *own;
-			if (turn == 1)
-				memcpy(device + n, own->device, own->n_devices * sizeof(*device));
-			n += own->n_devices;
-		}
-		ret->n_devices = (uint16_t)n;
-		if (turn == 0 && !(device = ff_arena_array(a, n, sizeof(*device))))
-			return ff_fail_memory(err);
-	}
+	if (!device)
+		return ff_fail_memory(err);
+	list_devices(g, v, block, i, device);
+	*ret = ff_node_block_groups(block[e->node], e->slot, &ignored)[i];
+	ret->n_devices = (uint16_t)n;
 	qsort(device, ret->n_devices, sizeof(*device), by_number);
 	ret->slot = FF_NONE;
 	ret->device = device;
@@ -196,14 +204,11 @@ bool ff_reader_adds(const struct ff_graph *g, const uint32_t *position,
 	uint64_t key = key_of(block, e);
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		const struct ff_edge *other = use_of(g, v, u);
-		uint32_t number = ff_value_use(g, v, u);
+		uint32_t other = ff_value_use(g, v, u);
 
-		if (number != edge && ff_edge_needs_grad(g, number) &&
-				key_of(block, other) == key &&
-				(other->node == e->node ? number < edge
-							: position[other->node] >
-										position[e->node]))
+		if (other != edge && ff_edge_needs_grad(g, other) &&
+				key_of(block, &g->edges[other]) == key &&
+				ff_edge_is_visited_before(g, position, other, edge))
 			return true;
 	}
 	return false;

@@ -233,15 +233,6 @@ static bool joins(const struct ff_graph *g, uint32_t edge)
 	       !ff_edge_is_carried(g, edge);
 }
 
-/* Whether backward comes to `a` before it comes to `b`. */
-static bool is_visited_before(
-		const struct ff_graph *g, const uint32_t *position, uint32_t a, uint32_t b)
-{
-	uint32_t x = g->edges[a].node, y = g->edges[b].node;
-
-	return x == y ? a < b : position[x] > position[y];
-}
-
 /* Classes of uses whose gradients may be added up.  Of the use that stands for one `added` is that
  * which backward comes to first, and `first` says whether there are others. */
 static void join(const struct readers *r, const struct ff_value *v, struct classes *c,
@@ -255,7 +246,8 @@ static void join(const struct readers *r, const struct ff_value *v, struct class
 			continue;
 		was = classes_add(c, r, edge);
 		stands = *class_of(c, r, edge);
-		if (was != FF_NONE && !is_visited_before(r->g, r->position, edge, ret->added[was]))
+		if (was != FF_NONE && !ff_edge_is_visited_before(
+						      r->g, r->position, edge, ret->added[was]))
 			soonest = ret->added[was];
 		ret->added[stands] = soonest;
 		ret->first[stands] = was != FF_NONE;
@@ -320,7 +312,8 @@ void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		ret->first[uses[u]] = false;
 		if (ff_edge_needs_grad(g, uses[u]) && ret->sent[uses[u]] == FF_NONE &&
-				(best == FF_NONE || is_visited_before(g, position, uses[u], best)))
+				(best == FF_NONE || ff_edge_is_visited_before(
+								    g, position, uses[u], best)))
 			best = uses[u];
 	}
 	if (best != FF_NONE)
