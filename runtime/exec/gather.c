@@ -140,15 +140,20 @@ static int place_own(struct ff_executor *x, const struct ff_shard *shard, uint32
 	int64_t begin = shard->offset / FF_F32_BYTES, first, end, held, held_end;
 	int64_t stop = begin + ff_region_volume(&shard->region);
 	float *at = ff_address_array(x, shard->bucket, position, array, &held, &held_end);
+	struct ff_held h;
 
 	if (!at)
 		return FF_OK;
 	ff_address_run(b, position, &first, &end);
 	first = first > begin ? first : begin;
 	end = end < stop ? end : stop;
-	return ff_whole_add_run(x, value_of(x, shard), &shard->region, first - begin, end - first,
-			at + (first - held), x->host[x->host_of[b->device[position]]].compute,
-			share, whole, err);
+	h = (struct ff_held){.value = value_of(x, shard),
+			.region = &shard->region,
+			.first = first - begin,
+			.n = end - first,
+			.memory = at + (first - held),
+			.stream = x->host[x->host_of[b->device[position]]].compute};
+	return ff_whole_add(x, &h, share, whole, err);
 }
 
 /* The owners of each shard, of replicas the first's, write it into the whole; the others add zeros.

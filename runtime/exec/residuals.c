@@ -79,9 +79,12 @@ static int visit_all(struct ff_executor *x, uint32_t node, uint32_t replica, vis
 
 static int add(struct ff_executor *x, const struct place *p, float *whole, struct ff_error *err)
 {
-	return p->memory ? ff_whole_add(x, p->value, &p->region, p->memory,
-					   x->host[x->host_of[p->device]].compute, 1, whole, err)
-			 : FF_OK;
+	if (!p->memory)
+		return FF_OK;
+	return ff_whole_add(x,
+			&(struct ff_held){p->value, &p->region, 0, ff_region_volume(&p->region),
+					p->memory, x->host[x->host_of[p->device]].compute},
+			1, whole, err);
 }
 
 int ff_residuals_add(struct ff_executor *x, uint32_t node, float *whole, struct ff_error *err)

@@ -198,7 +198,10 @@ int ff_waiting_add(struct ff_executor *x, uint32_t node, uint32_t age, float *wh
 			struct ff_region r = region_of(&m, p);
 
 			if (array)
-				code = ff_whole_add(x, v, &r, array, stream, 1, whole, err);
+				code = ff_whole_add(x,
+						&(struct ff_held){v, &r, 0, ff_region_volume(&r),
+								array, stream},
+						1, whole, err);
 		}
 	}
 	return code;

@@ -75,31 +75,23 @@ static void add(const struct ff_value *v, const struct ff_region *r, float share
 	} while (ff_walk_next_line(&w));
 }
 
-int ff_whole_add(struct ff_executor *x, const struct ff_value *v, const struct ff_region *r,
-		const void *memory, struct ff_stream *stream, float share, float *whole,
+int ff_whole_add(struct ff_executor *x, const struct ff_held *h, float share, float *whole,
 		struct ff_error *err)
-{
-	return ff_whole_add_run(x, v, r, 0, ff_region_volume(r), memory, stream, share, whole, err);
-}
-
-int ff_whole_add_run(struct ff_executor *x, const struct ff_value *v, const struct ff_region *r,
-		int64_t first, int64_t n, const void *memory, struct ff_stream *stream, float share,
-		float *whole, struct ff_error *err)
 {
 	float *staging;
 	int code;
 
-	if (n <= 0)
+	if (h->n <= 0)
 		return FF_OK;
-	staging = calloc((size_t)ff_region_volume(r), sizeof(*staging));
+	staging = calloc((size_t)ff_region_volume(h->region), sizeof(*staging));
 	if (!staging)
 		return ff_fail_memory(err);
-	code = x->b->move.download(
-			stream, staging + first, memory, (size_t)n * sizeof(*staging), err);
+	code = x->b->move.download(h->stream, staging + h->first, h->memory,
+			(size_t)h->n * sizeof(*staging), err);
 	if (code == FF_OK)
-		code = x->b->stream.drain(stream, err);
+		code = x->b->stream.drain(h->stream, err);
 	if (code == FF_OK)
-		add(v, r, share, staging, whole);
+		add(h->value, h->region, share, staging, whole);
 	free(staging);
 	return code;
 }

@@ -26,13 +26,16 @@ void ff_whole_take(const struct ff_value *v, const struct ff_region *r, const fl
 		float *region);
 /* Makes a region of the whole zero. */
 void ff_whole_clear(const struct ff_value *v, const struct ff_region *r, float *whole);
-/* Adds a share of a region, which lies in device memory, to the whole. */
-int ff_whole_add(struct ff_executor *x, const struct ff_value *v, const struct ff_region *r,
-		const void *memory, struct ff_stream *stream, float share, float *whole,
+/* A region of a value, or a run of its elements, in device memory. */
+struct ff_held {
+	const struct ff_value *value;
+	const struct ff_region *region;
+	int64_t first, n; /* elements that are there: of the region, so many from `first` on */
+	const void *memory;
+	struct ff_stream *stream; /* of the device */
+};
+/* Adds `share` times what is held to the whole. */
+int ff_whole_add(struct ff_executor *x, const struct ff_held *h, float share, float *whole,
 		struct ff_error *err);
-/* The same where there are but `n` elements of it in memory, those from number `first` on. */
-int ff_whole_add_run(struct ff_executor *x, const struct ff_value *v, const struct ff_region *r,
-		int64_t first, int64_t n, const void *memory, struct ff_stream *stream, float share,
-		float *whole, struct ff_error *err);
 
 #endif

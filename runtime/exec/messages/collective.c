@@ -148,7 +148,8 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 	const struct ff_schedule *s = t->x->s;
 	const struct ff_bucket *b = &s->buckets[t->task->bucket];
 	struct ff_bucket_layout layout = ff_bucket_arrays(b, s->optimizer, s->graph->dtype);
-	bool gathers = t->task->move->kind == FF_MOVE_ALL_GATHER, across = t->task->move->among.across;
+	bool gathers = t->task->move->kind == FF_MOVE_ALL_GATHER,
+	     across = t->task->move->among.across;
 	bool clears = b->scattered && !gathers && !across;
 	size_t gaps = clears ? (size_t)(b->n_shards + 1) * t->x->n_hosts : 0;
 	int64_t *count, *offset;
@@ -176,21 +177,35 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 	return ff_bucket_groups(b) > 1 && b->flat ? build_groups(t, b, err) : FF_OK;
 }
 
-static void add_copy(const struct ff_move *mv, struct ff_copy *list, uint32_t *n,
-		const void *source, const struct ff_region *source_region, void *sink,
-		const struct ff_region *sink_region, const struct ff_region *region,
-		const uint8_t *order, bool add)
+/* A dense array of a region. */
+struct array {
+	void *at;
+	const struct ff_region *region;
+};
+
+/* Chunk `region` from one array to another. */
+static struct ff_copy copy_of(const struct ff_move *mv, const uint8_t *order, struct array from,
+		struct array to, const struct ff_region *region)
 {
-	list[(*n)++] = (struct ff_copy){
-			.source = source,
-			.sink = sink,
+	return (struct ff_copy){
+			.source = from.at,
+			.sink = to.at,
 			.order = order,
-			.source_region = *source_region,
-			.sink_region = *sink_region,
+			.source_region = *from.region,
+			.sink_region = *to.region,
 			.region = *region,
 			.type = mv->type,
-			.add = add,
 	};
+}
+
+/* Out of the stage into the shard. */
+static void add_arrival(
+		struct ff_transfer *t, const uint8_t *order, struct array stage, struct array shard)
+{
+	struct ff_copy *c = &t->after[t->n_after++];
+
+	*c = copy_of(t->task->move, order, stage, shard, stage.region);
+	c->add = t->task->move->accumulate;
 }
 
 /* Where the chunks lie that a stage or a whole shard is made of, in elements. */
@@ -229,22 +244,25 @@ static void add_end(struct ff_transfer *t, uint32_t i, const uint8_t *order, voi
 	send[i] = source;
 	recv[i] = sink;
 	if (mv->send_staged) {
-		for (uint32_t k = 0; k < mv->n_devices; k++)
-			add_copy(mv, t->before, &t->n_before, source, whole,
-					stage + c->offset[k] * size, &mv->piece[k].region,
-					&mv->piece[k].region, order, false);
+		for (uint32_t k = 0; k < mv->n_devices; k++) {
+			const struct ff_region *chunk = &mv->piece[k].region;
+
+			t->before[t->n_before++] = copy_of(mv, order, (struct array){source, whole},
+					(struct array){stage + c->offset[k] * size, chunk}, chunk);
+		}
 		send[i] = stage;
 		stage += ff_align64(ff_region_volume(whole) * size);
 	}
 	if (mv->recv_staged) {
 		recv[i] = stage;
 		for (uint32_t k = 0; gather && k < mv->n_devices; k++)
-			add_copy(mv, t->after, &t->n_after, stage + c->offset[k] * size,
-					&mv->piece[k].region, sink, whole, &mv->piece[k].region,
-					order, mv->accumulate);
+			add_arrival(t, order,
+					(struct array){stage + c->offset[k] * size,
+							&mv->piece[k].region},
+					(struct array){sink, whole});
 		if (!gather)
-			add_copy(mv, t->after, &t->n_after, stage, received, sink, received,
-					received, order, mv->accumulate);
+			add_arrival(t, order, (struct array){stage, received},
+					(struct array){sink, received});
 	}
 }
 
