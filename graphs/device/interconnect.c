@@ -35,7 +35,7 @@ static int read_hop(const struct ff_json *v, struct ff_hop *ret, struct ff_error
 	return code;
 }
 
-/* Those that it does not name, there are not; `simple` there must be. */
+/* Of NCCL's protocols; one that the file does not name cannot be used, `simple` it must name. */
 static int read_protocols(const struct ff_json *kind, const char *key, struct ff_hop *ret,
 		struct ff_error *err)
 {

@@ -17,8 +17,8 @@ int ff_origin_name(struct ff_import *im, const Onnx__NodeProto *n, struct ff_con
 const char *ff_origin_sole(struct ff_import *im, const char *name);
 /* Whether the file does not say so: then it is noted that it is taken for a constant. */
 bool ff_origin_is_guess(struct ff_import *im, const struct ff_constant *c);
-/* It is operand of an operator of two, where parameters and constants stand alike: noted where
- * the file does not say which it is. */
+/* Notes that `c`, an operand of an operator of two, is taken for a parameter, unless the file says
+ * that it is one: constants stand there just so. */
 void ff_origin_doubt(struct ff_import *im, const struct ff_constant *c);
 
 enum ff_onnx_list {

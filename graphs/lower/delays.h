@@ -4,12 +4,12 @@
 
 #include "lower/state/lowering.h"
 
-/* Steps that gradients wait which backward writes in a bucket; buffers of those that wait
- * elsewhere, and of those whose turn it is. */
+/* How many steps gradients wait that backward writes in a bucket; 0: it writes none there. */
 uint32_t ff_delays_of(const struct ff_lowering *l, uint32_t bucket);
+/* Buffers of gradients that wait elsewhere, and of those that are due. */
 void ff_delays_build(struct ff_lowering *l);
 
-/* Delays of a bucket; of what is moved at the edge of step `s`. */
+/* Delay tasks of a bucket, one a device; of the gradients that step `s` moves at its edge. */
 void ff_delays_emit_bucket(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket);
 void ff_delays_emit_edge(struct ff_lowering *l, const struct ff_step *s);
 

@@ -24,7 +24,7 @@ uint32_t *ff_emit_list(const struct ff_lowering *l, const uint32_t *const *table
 /* The first task of what a phase computes of `node`. */
 uint32_t *ff_emit_computed(
 		const struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint32_t node);
-/* That of `part`; FF_NONE: the phase computes nothing of `node`. */
+/* The task that computes `part` of `node`; FF_NONE: the phase computes nothing of it. */
 uint32_t ff_emit_task(const struct ff_lowering *l, enum ff_phase phase, uint32_t micro,
 		uint32_t node, uint32_t part);
 bool ff_emit_from_parameter(const struct ff_lowering *l, uint32_t edge);

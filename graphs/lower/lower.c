@@ -18,7 +18,7 @@
 #include "tasks.h"
 #include "updates.h"
 
-/* One that readers apart have lies where all of them do. */
+/* A parameter whose readers are apart lies where all of them do. */
 static int follow_apart(struct ff_lowering *l, uint32_t param, uint32_t edge, struct ff_error *err)
 {
 	const struct ff_weight_group *group;
@@ -33,8 +33,8 @@ static int follow_apart(struct ff_lowering *l, uint32_t param, uint32_t edge, st
 	return code;
 }
 
-/* Those that are synchronised, and others without a config of their own, follow the first node that
- * reads them. */
+/* A parameter that is synchronised, or has no config of its own, follows the first node that reads
+ * it. */
 static int resolve_parameter(struct ff_lowering *l, uint32_t param, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
@@ -124,7 +124,7 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 	return code;
 }
 
-/* What is moved for another use is there. */
+/* What is moved for another use need not be moved again. */
 static void find_sharing(struct ff_lowering *l)
 {
 	for (uint32_t k = 0; k < l->g->n_values; k++)
@@ -231,7 +231,7 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 	return code;
 }
 
-/* That the optimizer's settings are of. */
+/* The group of parameters, by the optimizer's settings, that `param` is in. */
 static uint32_t group_of(const struct ff_lowering *l, uint32_t param)
 {
 	return l->opt && l->opt->group ? l->opt->group[param] : 0;

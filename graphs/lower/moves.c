@@ -21,7 +21,7 @@ static void make_stage(struct ff_lowering *l, struct ff_task *t, const struct ff
 		ff_buffer_use(l, ff_buffer_new(l, mv->device[i], mv->stage_bytes[i]));
 }
 
-/* Likewise, but for good, what is not sent of gradients that are compressed. */
+/* One buffer a device, for good, for what is not sent yet of gradients that are compressed. */
 static void keep_residual(struct ff_lowering *l, struct ff_task *t, const struct ff_move *mv)
 {
 	if (!mv->codec)
@@ -59,7 +59,7 @@ uint32_t ff_moves_begin(struct ff_lowering *l, const struct ff_step *s, const st
 	return l->r.n_tasks - 1;
 }
 
-/* Those, and what they are added to. */
+/* Waits for the gradients of an earlier step that it takes, and for what they are added to. */
 void ff_moves_depend_late(struct ff_lowering *l)
 {
 	const struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];

@@ -42,7 +42,7 @@ int ff_tables_places(struct ff_lowering *l, struct ff_error *err)
 	return l->failed ? ff_fail_memory(err) : FF_OK;
 }
 
-/* Those of what is moved over one edge. */
+/* Tables of what is moved over one edge. */
 static void build_table(struct ff_lowering *l, uint32_t e)
 {
 	uint32_t parts = l->node[l->g->edges[e].node]->n_parts;
@@ -58,7 +58,7 @@ static void build_table(struct ff_lowering *l, uint32_t e)
 	}
 }
 
-/* What another edge's moves bring. */
+/* What another edge's moves bring has that edge's tables. */
 static void share_tables(struct ff_lowering *l, uint32_t e)
 {
 	for (uint32_t i = 0; i < l->r.n_instances && l->shared_from[e] != FF_NONE; i++)

@@ -269,8 +269,8 @@ static bool sends_gradients(const struct ff_lowering *l, const struct ff_step *s
 			       ff_emit_from_parameter(l, s->id));
 }
 
-/* What is moved: readers may have to be brought parameters forward, so it does not go before those.
- */
+/* Gradients that are moved, not all-reduced.  They do not go before forward's moves, by which their
+ * readers may have to be brought parameters. */
 static void emit_due_moves(struct ff_lowering *l)
 {
 	for (uint32_t i = 0; i < l->program.n; i++) {
@@ -283,7 +283,8 @@ static void emit_due_moves(struct ff_lowering *l)
 	}
 }
 
-/* They are there from the start.  All-reduces are spread over forward, from when the first inputs
+/* Tasks of a step whose gradients are of an earlier one, and so there from the start.  All-reduces
+ * are spread over forward, from when the first inputs
  * are on their way, so that what moves there waits for few of them, and where the host issues one
  * by one none for all that is computed. */
 static void emit_late(struct ff_lowering *l)

@@ -4,17 +4,17 @@
 
 #include "lower/state/lowering.h"
 
-/* A bucket of the bucketing as the schedule has it, but for its shards; that of the gradients'
- * norm, but for its devices. */
+/* Bucket `i` of the bucketing as the schedule has it, but for its shards. */
 struct ff_bucket ff_updates_bucket(const struct ff_lowering *l, uint32_t i);
+/* The bucket of the gradients' norm, but for its devices. */
 struct ff_bucket ff_updates_norm(const struct ff_lowering *l);
-/* Forward weights are gathered, backward gradients are summed, in groups or (`across`) among them;
- * where those are not, what is updated by them becomes the mean. */
+/* A bucket's collective.  Forward: weights are gathered.  Backward: gradients are summed, within
+ * groups of devices or (`across`) among groups; of an averaged bucket, weights and states become
+ * the mean. */
 struct ff_move ff_updates_move(const struct ff_lowering *l, const struct ff_bucket *b,
 		enum ff_pass pass, bool across);
-/* A bucket's gradients are summed, in groups or (`across`) among them, or (forward) the weights of
- * a flat one gathered: begun, for sums what they come after, and ended, with its buffers.  Both
- * give the task's number. */
+/* The task of that collective is opened, comes after the gradients that it sums, and gets its
+ * buffers.  The first and the last return its number. */
 uint32_t ff_updates_begin(
 		struct ff_lowering *l, const struct ff_step *s, uint32_t bucket, bool across);
 void ff_updates_depend(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket);

@@ -11,7 +11,7 @@ struct ff_pairs {
 	uint32_t n_all;  /* those that are only counted among them */
 	uint32_t n_home; /* of all: more than half of the sink, on its own device */
 };
-/* Those of all sinks of a component that are no aliases; their sources enter it. */
+/* The pairs of all sinks of a component that are no aliases; their sources enter the component. */
 int ff_pairs_find(struct ff_scene *s, const uint32_t *component, const uint32_t *alias,
 		struct ff_pairs *p, struct ff_error *err);
 

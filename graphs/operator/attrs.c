@@ -277,7 +277,7 @@ static void write_list(struct ff_out *o, const char *key, const struct ff_number
 	ff_out_close(o);
 }
 
-/* Those behind only where they differ from those before. */
+/* What is padded behind is written only where it differs from what is padded before. */
 static void write_pads(struct ff_out *o, const char *key, const int32_t *v, int32_t n)
 {
 	const int32_t *behind = v + FF_MAX_SPATIAL;

@@ -20,7 +20,7 @@ static void write_inputs(const struct ff_graph *g, const struct ff_node *n, stru
 	ff_out_close(o);
 }
 
-/* Those that have not the name that they would get. */
+/* Parameters, where they are not called as they would be without: NODE.PARAMETER. */
 static void write_params(const struct ff_graph *g, const struct ff_node *n, struct ff_out *o)
 {
 	const struct ff_op_row *row = ff_op_row(n->op);

@@ -31,9 +31,9 @@ struct ff_update_way {
 	/* 0: gradients are synchronised once; else in every micro-batch, as soon as its stage,
 	 * which is the one before this number, has made them. */
 	uint32_t stage;
-	bool later; /* of these: by nodes whose backward is computed in two */
-	/* Of a flat one, as ff_bucket has them; asked for: 0, or as many as devices do not have
-	 * groups of: one each. */
+	bool later; /* with a stage: gradients are made in the second half of a backward */
+	/* Flat: runs as ff_bucket has them.  Until ff_bucketing_add, what is asked for: 0, or a
+	 * number that the devices cannot be grouped by, becomes one run a device. */
 	uint32_t runs;
 	uint32_t copies; /* asked for: so many of each run, replicas together; 0: `runs` says */
 };
@@ -47,13 +47,13 @@ struct ff_bucket_build {
 	uint32_t close;       /* node after whose backward the gradients are complete; the first
 			       * that reads one of its weights forward */
 	uint32_t next_at;     /* next bucket that closes at the same node, or FF_NONE */
-	uint32_t writes;      /* of one that is scattered: who writes gradients first, or FF_NONE */
-	/* Of one that is so in every micro-batch: the bucket, of so many micro-batches later, whose
-	 * gradients are written when those of this one are gone. */
+	uint32_t writes;      /* scattered: the node that writes its gradients first, or FF_NONE */
+	/* Scattered, in every micro-batch: once its gradients are summed, those of bucket `frees`
+	 * may be written, of the micro-batch that is `frees_later` later. */
 	uint32_t frees, frees_later;
-	/* Of one that is dropped, forward and later: at whose step it is gathered, the first reader
-	 * of the bucket before, and who reads it last, or FF_NONE; the next that is gathered there.
-	 */
+	/* Dropped; [0]: for forward, [1]: for what comes later.  It is gathered at the step of node
+	 * `opens`, the first reader of the bucket before it, and node `closes` reads it last;
+	 * FF_NONE: nobody reads it then.  next_opened: the next bucket that is gathered there. */
 	uint32_t opens[2], closes[2], next_opened[2];
 	int64_t bytes;
 	struct ff_sparse sparse;

@@ -23,7 +23,8 @@ int ff_cli_end(const struct ff_command *c, int code, const struct ff_error *err)
 /* The environment's word on something that is on or off: 0 or 1; without one *value stays. */
 int ff_cli_switch(const char *name, bool *value, struct ff_error *err);
 
-/* Likewise a whole number within bounds. */
+/* The environment's word on a whole number; FF_E_INPUT where it is not within bounds.  Without one
+ * *value stays. */
 int ff_cli_count(const char *name, int64_t least, int64_t most, int64_t *value,
 		struct ff_error *err);
 

@@ -79,8 +79,8 @@ struct ff_comm {
 			struct ff_error *err);
 	int (*sum)(struct ff_comm *c, float *v, int64_t n, struct ff_error *err);
 	int (*barrier)(struct ff_comm *c, struct ff_error *err);
-	/* Likewise, of those that host one of these devices and call it in one order: what the
-	 * first one has. */
+	/* Among the processes that host one of these devices, which call it in one order: `v`
+	 * becomes what the first of them has. */
 	int (*share)(struct ff_comm *c, uint32_t n, const uint16_t *device, void *v, size_t bytes,
 			struct ff_error *err);
 	/* Optional (may be NULL): one of the streams has failed.  What the other one waits for may

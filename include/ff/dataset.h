@@ -13,8 +13,8 @@ struct ff_dataset;
  * most, else FF_E_INPUT.  `g` must outlive it. */
 int ff_dataset_open(const char *spec, const struct ff_graph *g, uint64_t seed,
 		struct ff_dataset **ret, struct ff_error *err);
-/* That none of `out` is one of its files: FF_E_INPUT.  A `spec` that nothing is found for, or NULL,
- * has none. */
+/* FF_E_INPUT where one of `out` is a file of the data set.  A `spec` that nothing is found for, or
+ * NULL, has none. */
 int ff_dataset_spares(
 		const char *spec, const struct ff_path *out, uint32_t n_out, struct ff_error *err);
 void ff_dataset_close(struct ff_dataset *d);

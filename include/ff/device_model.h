@@ -29,7 +29,7 @@ struct ff_device_model {
 /* Parses a model; same contract as ff_graph_parse. */
 int ff_device_model_parse(const char *file, const char *text, size_t len, struct ff_arena *a,
 		struct ff_device_model *ret, struct ff_error *err);
-/* That of `kind`: the file that it names, or of its own name, in the folder models beside
+/* The model of `kind`: the file that it names, or one of its own name, in the folder models beside
  * machines; of "P100" one of "P100-16GB", too.  *ret NULL: there is none. */
 int ff_device_model_find(const struct ff_device_kind *kind, struct ff_arena *a,
 		const struct ff_device_model **ret, struct ff_error *err);

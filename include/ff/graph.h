@@ -54,13 +54,14 @@ struct ff_node {
 	uint32_t n_prelude;  /* the last of the data are what its prelude writes */
 	uint32_t out, n_out; /* values written, consecutive */
 	uint32_t n_saved;    /* the last of them, which it keeps to itself */
-	/* Values before those, which a part leaves to the one behind it along a dim: the last of
-	 * the data are they, read from the part before (docs/schedule.md).  No node has a prelude,
-	 * too. */
+	/* The outputs before those are carried: a part leaves them to the part behind it along
+	 * `carried_dim`, which reads them as the last of its data (docs/schedule.md).  A node that
+	 * carries has no prelude. */
 	uint32_t n_carried;
-	/* The last of those, float32, are there from step to step: backward changes them, passes
-	 * without training read them.  Parts that have the same elements change them alike, or
-	 * (kept_apart) in every micro-batch by their own samples: then the mean over all counts. */
+	/* The last of the saved values, float32, are kept from step to step: backward changes them,
+	 * passes without training read them.  Parts that have the same elements change them alike,
+	 * or (kept_apart) in every micro-batch by their own samples: then the mean over all counts.
+	 */
 	uint32_t n_kept;
 
 	/* derived by the operator's row */
@@ -73,9 +74,9 @@ struct ff_node {
 	bool kept_apart;            /* see n_kept */
 	int64_t flops_forward;      /* whole operator: multiply and add count as two */
 	int64_t flops_backward;     /* all gradients */
-	/* It looks up so many rows, all samples together, and makes the gradient of these alone;
-	 * 0: that of all rows, as where others read its table, too, or it comes in micro-batches.
-	 */
+	/* Of an embedding: rows that it looks up, all samples together, whose gradients alone it
+	 * makes; 0: it makes those of all rows, as where others read its table, too, or in
+	 * micro-batches.  0 of other operators. */
 	int64_t sparse_rows;
 };
 

@@ -74,7 +74,7 @@ static inline uint32_t ff_table_next(const struct ff_table *t, uint64_t hash, ui
 	*at = (*at + 1) & (t->cap - 1);
 	return ff_table_walk(t, hash, at);
 }
-/* It will be looked up soon: where it would stand is brought near. */
+/* Prefetches the slot of a hash that will be looked up soon. */
 static inline void ff_table_prefetch(const struct ff_table *t, uint64_t hash)
 {
 	if (t->cap)

@@ -17,15 +17,15 @@ struct ff_path {
 /* Where a file lies, behind links; it need not be there yet, its folder must, else false and errno.
  * `ret` has room for 2 * PATH_MAX. */
 bool ff_path_locate(const char *path, char *ret);
-/* That no two of `out` are one file (or both standard output) and that none would replace one of
- * `in`, however the paths are spelt and linked.  FF_E_INPUT. */
+/* FF_E_INPUT where two of `out` are one file (or both standard output), or one would replace one of
+ * `in`, however the paths are spelt and linked. */
 int ff_paths_apart(const struct ff_path *out, uint32_t n_out, const struct ff_path *in,
 		uint32_t n_in, struct ff_error *err);
-/* The same, and that each of `out` can be written; FF_E_IO of what cannot. */
+/* The same, and FF_E_IO where one of `out` cannot be written. */
 int ff_paths_check(const struct ff_path *out, uint32_t n_out, const struct ff_path *in,
 		uint32_t n_in, struct ff_error *err);
-/* That each of `in` can be read by all of several ranks: a pipe gives what it has but once.
- * FF_E_INPUT. */
+/* FF_E_INPUT where one of `in` cannot be read by each of several ranks: a pipe gives what it has
+ * but once. */
 int ff_paths_check_shared(
 		const struct ff_path *in, uint32_t n_in, uint32_t ranks, struct ff_error *err);
 /* Whether one of `out` is standard output, where nothing else should be then. */

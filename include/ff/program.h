@@ -12,20 +12,21 @@
 enum ff_step_kind {
 	FF_STEP_MOVES,   /* redistribution at edge `id`: values forward, gradients backward */
 	FF_STEP_COMPUTE, /* all parts of node `id`, and what is carried from part to part */
-	/* Flat buckets whose weights node `id` is the first to read: where it is limited, for this
-	 * micro-batch's forward or (FF_PHASE_RECOMPUTE) what comes later, those that are dropped
-	 * and are read behind such a bucket. */
+	/* All-gathers of flat buckets.  Not limited: those whose weights node `id` is the first to
+	 * read, once for all micro-batches.  Limited: dropped ones, for this micro-batch's forward
+	 * or (FF_PHASE_RECOMPUTE) what comes later, each when the bucket before it is first read,
+	 * which is by node `id`. */
 	FF_STEP_GATHER,
 	/* Buckets whose gradients node `id` completes: where it is limited those that are
 	 * synchronised in every micro-batch, else the others, in the last. */
 	FF_STEP_SYNC,
 	FF_STEP_UPDATE, /* all buckets */
 };
-/* Limited steps.  What is there from the start, and is brought several times, would all be
- * brought at once where moves run beside compute, as nothing but the reader stands in their
- * way.  So a device's limited moves begin when its FF_PREFETCH_DISTANCE-th last limited compute
- * before them has ended: of all their readers only as many have what they were brought at a time,
- * the one that runs among them. */
+/* Limited steps.  Inputs and parameters are there from the start.  Where they are brought several
+ * times, and moves run beside compute, nothing but memory would keep all these moves from being
+ * made at once.  So a device's limited moves begin when the last but FF_PREFETCH_DISTANCE - 1 of
+ * its limited computes before them has ended: so many readers have what they were brought, the
+ * one that runs among them. */
 #define FF_PREFETCH_DISTANCE 3
 
 struct ff_step {
@@ -33,8 +34,8 @@ struct ff_step {
 	enum ff_phase phase;
 	uint32_t micro; /* micro-batch */
 	uint32_t id;
-	/* MOVES, GATHER: of what is brought several times; COMPUTE: reads such first; SYNC: of what
-	 * is summed several times */
+	/* MOVES, GATHER: what it moves is brought several times.  COMPUTE: it is the first to read
+	 * such.  SYNC: its gradients are summed in every micro-batch. */
 	bool limited;
 };
 
@@ -55,7 +56,7 @@ struct ff_program {
 	bool scatters;
 	/* By phase; the step, or FF_NONE: ff_program_compute, ff_program_moves. */
 	uint32_t *compute[FF_PHASE_COUNT], *moves[FF_PHASE_COUNT];
-	/* Of limited ones, forward and later: ff_program_gathers. */
+	/* Limited FF_STEP_GATHER, forward and later: ff_program_gathers. */
 	uint32_t *gathers[2];
 	uint32_t *syncs, *sync_once; /* ff_program_syncs, by node */
 };

@@ -62,7 +62,7 @@ struct ff_move {
 	/* Messages: each sink gets a slice of what is its, and gathers behind, in the same
 	 * redistribution, join them. */
 	bool sliced;
-	/* Such a gather: each device's slice lies in its sink, and there are no sources. */
+	/* A gather of slices: each device's slice lies in its sink, and there are no sources. */
 	bool joins;
 	struct ff_among among;
 	enum ff_reduce reduce; /* what "add" means */
@@ -93,8 +93,8 @@ struct ff_move {
 	const struct ff_traffic *traffic; /* messages: n_devices */
 	int64_t copied_bytes; /* most that one device packs, unpacks, clears or copies */
 	int64_t added_bytes;  /* most that one device adds to what is there */
-	/* That lie behind each other in a shard and stay so, of what its first source and its first
-	 * sink (sliced: its slice) share, wherever that starts; 0: one of both uses nothing. */
+	/* How many bytes lie behind each other both in the first source's shard and in the first
+	 * sink's (sliced: its slice), of what the two share; 0: one of both uses nothing. */
 	int64_t run_bytes;
 };
 

@@ -50,8 +50,8 @@ int ff_rewrites_find(const struct ff_graph *g, struct ff_arena *a, struct ff_rew
 /* Rewrites `g`, which is as in its file.  FF_E_INPUT, with the rewrite's text: it cannot be. */
 int ff_graph_rewrite(const struct ff_graph *g, const char *const *text, uint32_t n,
 		struct ff_arena *a, struct ff_graph *ret, struct ff_error *err);
-/* Those whose first node fits one of the patterns (fnmatch; "all": all, "none": none).
- * FF_E_INPUT: one fits nothing. */
+/* Applies the rewrites whose first node fits one of the patterns (fnmatch; "all": all, "none":
+ * none). FF_E_INPUT: one fits nothing. */
 int ff_graph_rewrite_matching(const struct ff_graph *g, const char *const *pattern, uint32_t n,
 		struct ff_arena *a, struct ff_graph *ret, struct ff_error *err);
 

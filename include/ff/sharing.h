@@ -39,7 +39,8 @@ struct ff_leaving {
 	void *ctx;
 };
 
-/* Those of all uses of `value`, and its first use (FF_NONE: none has a gradient).  Of uses that
+/* Fills in `ret` for all uses of `value`, and finds its first use in backward (FF_NONE: none has a
+ * gradient).  Of uses that
  * read alike, as above, the one that backward comes to first has the sum, to which the others add
  * their own on the device, and the moves of the one that it comes to last take it away.  Not where
  * more of it stays on the devices than leaves them, as adding takes time of theirs, nor where a

@@ -30,7 +30,7 @@ static uint32_t behind(const struct direct *d, uint32_t i)
 	return (d->me + i) % d->n;
 }
 
-/* That of the `i`th device behind, i > 0. */
+/* This device's chunk as the `i`th device behind has it, i > 0. */
 static char *slot(const struct direct *d, uint32_t i)
 {
 	return d->slot + (size_t)(i - 1) * (size_t)bytes_of(d, d->me);

@@ -31,12 +31,12 @@ const char *ff_store_name(const struct ff_store *s);
 int64_t ff_store_bytes(const struct ff_store *s);
 /* All that is unpacked, or NULL where the bytes are to be read. */
 const uint8_t *ff_store_memory(const struct ff_store *s);
-/* The first `bytes` are there, else FF_E_INPUT.  A packed file is unpacked so far: memory grows
+/* FF_E_INPUT unless the first `bytes` are there.  A packed file is unpacked so far: memory grows
  * with what is really there, as a header may claim anything. */
 int ff_store_need(struct ff_store *s, int64_t bytes, struct ff_error *err);
-/* All that there is is unpacked. */
+/* Unpacks all that there is. */
 int ff_store_whole(struct ff_store *s, struct ff_error *err);
-/* It has so many bytes and ends well, else FF_E_INPUT. */
+/* FF_E_INPUT unless the store has just so many bytes, and a packed file ends well. */
 int ff_store_end(struct ff_store *s, int64_t bytes, struct ff_error *err);
 /* Bytes that are needed, or known to be there. */
 int ff_store_read(const struct ff_store *s, int64_t at, size_t n, void *to, struct ff_error *err);

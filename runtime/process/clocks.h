@@ -33,7 +33,7 @@ struct ff_clock_line {
 /* offset = ((sent - received) + (returned - answered)) / 2, at the middle of what the other one
  * saw; bound = ((returned - sent) - (answered - received)) / 2, whichever way was the slower. */
 struct ff_clock_reading ff_clock_reading_of(const struct ff_ping *p);
-/* That of the `n` pings with the least bound. */
+/* The reading of the ping, of `n`, with the least bound. */
 struct ff_clock_reading ff_clock_reading_best(const struct ff_ping *p, uint32_t n);
 
 /* All ranks call together while nothing else is under way: each gets a reading of its own clock.

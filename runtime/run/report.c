@@ -165,7 +165,7 @@ static void print_test(const struct ff_plan *p, const struct ff_test *t)
 	printf("\n");
 }
 
-/* Those on the way. */
+/* Tests before the last step. */
 static void print_tests(const struct ff_plan *p, const struct ff_outcome *o)
 {
 	for (uint32_t i = 0; i < o->n_tests; i++)

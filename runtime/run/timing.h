@@ -20,9 +20,9 @@ int ff_timing_end(struct ff_timing *t, struct ff_comm *comm, struct ff_arena *a,
 /* Two tasks of different ranks are not farther off than this; 0: there is one rank. */
 double ff_timing_bound(const struct ff_timing *t);
 
-/* Likewise, when it has ended: the spans of all ranks in one step, of which this one has `n` since
- * `origin_us` of its clock.  Their times begin with the first rank's that began the step.  Memory
- * from `a`. */
+/* All ranks call together, behind ff_timing_end: the spans of all ranks in one step, of which this
+ * one has `n` since `origin_us` of its clock.  Their times begin with the first rank's that began
+ * the step.  Memory from `a`. */
 int ff_timing_gather(const struct ff_timing *t, struct ff_comm *comm, const struct ff_span *own,
 		uint32_t n, double origin_us, struct ff_arena *a, struct ff_span **all,
 		uint32_t *n_all, struct ff_error *err);

@@ -104,7 +104,7 @@ static void set_rates(struct training *t, uint64_t step)
 							groups->setting[k][FF_SETTING_RATE], step));
 }
 
-/* That of parameters which no rule is about. */
+/* The rate of parameters that no rule of --group names. */
 static double shown_rate(const struct training *t, uint64_t step)
 {
 	const double *setting = t->plan->groups.setting[0];

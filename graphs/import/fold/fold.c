@@ -205,7 +205,7 @@ static int cast_like(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
 	return ff_onnx_set_constant(im, n, 0, &c);
 }
 
-/* Those that know more of their inputs than constants say. */
+/* Operators that are folded by what is known of their inputs beside constants, such as shapes. */
 static const struct {
 	const char *op;
 	int (*fold)(struct ff_import *im, const Onnx__NodeProto *n, bool *done);

@@ -20,7 +20,7 @@ static int emit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 	return ff_emit_as(im, n, &e);
 }
 
-/* Those whose attributes have no counterpart, or none at all. */
+/* ONNX operators that become one of ours without attributes. */
 static const struct {
 	const char *name;
 	enum ff_op op;

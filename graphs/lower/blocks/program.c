@@ -22,7 +22,7 @@ void ff_steps_put(struct ff_writer *w, struct ff_step step)
 		w->p.sync_once[step.id] = at;
 }
 
-/* All parts, and what they carry. */
+/* Computes all parts of a node; moves of what they carry are within that step. */
 static void put_compute(struct ff_writer *w, enum ff_phase phase, uint32_t micro, uint32_t node,
 		bool limited)
 {
@@ -45,7 +45,8 @@ static bool is_limited(const struct ff_writer *w, uint32_t edge)
 	return ff_node_is_source(w->g, from) ? w->s->micro_batches > 1 : w->p.recomputed[from];
 }
 
-/* What is carried moves while it is computed. */
+/* Moves what is at `edge`, but for what is carried, which moves while its node computes.  Moves to
+ * another stage are put when the tick is over. */
 static void put_moves(struct ff_writer *w, enum ff_phase phase, uint32_t micro, uint32_t edge)
 {
 	uint32_t from = ff_edge_source(w->g, edge), to = w->g->edges[edge].node;
@@ -129,7 +130,7 @@ bool ff_steps_reads_again(const struct ff_writer *w, uint32_t node)
 	return recomputed;
 }
 
-/* These are gathered as often, just before they are read. */
+/* Weights of dropped buckets are gathered in every micro-batch, just before they are read. */
 static void put_gather(struct ff_writer *w, enum ff_phase phase, uint32_t micro, uint32_t node)
 {
 	if (ff_steps_reads_again(w, node) && ff_program_gathers(&w->p, phase != FF_PHASE_FORWARD,
@@ -216,7 +217,7 @@ static bool bring_again(struct ff_writer *w, uint32_t node, uint32_t micro)
 	return w->p.n > before;
 }
 
-/* All inputs of `node` are there. */
+/* Recomputes `node`, all of whose inputs are there. */
 static void put_again(struct ff_writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
@@ -285,7 +286,7 @@ static void put_sync(struct ff_writer *w, uint32_t node, uint32_t micro)
 		w->held[w->n_held++] = (struct ff_writer_late){step, w->at};
 }
 
-/* Those that are synchronised in every micro-batch. */
+/* Synchronises what is synchronised in every micro-batch. */
 static void put_sync_each(struct ff_writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &w->g->nodes[node];

@@ -13,7 +13,8 @@ static void put_forward(struct ff_writer *w, struct ff_writer_pass *p, uint32_t 
 		ff_steps_forward(w, node, p->micro);
 }
 
-/* In the last micro-batch, whose gradients of parameters are moved.  What was found for the node
+/* The next node of the stage that reads parameters which are gathered again.  It is asked for in the
+ * last micro-batch alone: only then gradients of parameters are moved.  What was found for the node
  * before holds up to there. */
 static uint32_t next_that_reads_again(struct ff_writer *w, struct ff_writer_pass *p, uint32_t i)
 {
@@ -213,7 +214,8 @@ static bool is_through(const struct ff_writer *w, const struct ff_writer_rank *r
 	return !r->pass.left && r->begun[FF_STAGE_BACKWARD] == r->n_chunks * w->s->micro_batches;
 }
 
-/* Those that are due of `late`; says how many are left. */
+/* Puts the steps of `late` whose ranks have computed (`held`: are through); says how many are left.
+ */
 static uint32_t put_late(struct ff_writer *w, struct ff_writer_late *late, uint32_t n, bool held)
 {
 	uint32_t left = 0;

@@ -53,14 +53,16 @@ struct ff_writer {
 	/* Inputs that are brought once: nodes of `order` that were looked at, and how many of
 	 * those that read such have theirs on the way. */
 	uint32_t ahead, n_ahead;
-	/* Likewise of weights, whose flat buckets may have to be gathered. */
+	/* Weights, whose flat buckets may have to be gathered: nodes of `order` that were looked
+	 * at, and how many of those that read weights have theirs on the way. */
 	uint32_t gathered, n_gathered;
 };
 
 void ff_steps_put(struct ff_writer *w, struct ff_step step);
-/* Of a node in a micro-batch: what it needs, what it computes, what moves from there; `next` is, in
- * the last one, the next of its stage that reads parameters which are gathered again, or FF_NONE.
- * Gradients of parameters, where they are made apart. */
+/* Puts what a node has in a micro-batch: what it needs, what it computes, what moves from there.
+ * `next` is, in the last micro-batch, the next node of its stage that reads parameters which are
+ * gathered again, or FF_NONE.  ff_steps_weights: gradients of parameters, where backward is halved.
+ */
 void ff_steps_forward(struct ff_writer *w, uint32_t node, uint32_t micro);
 void ff_steps_backward(struct ff_writer *w, uint32_t node, uint32_t next, uint32_t micro);
 void ff_steps_weights(struct ff_writer *w, uint32_t node, uint32_t micro);

@@ -148,7 +148,7 @@ static uint32_t open_single(struct ff_bucketing *b, const struct ff_weight_group
 	return b->n_buckets - 1;
 }
 
-/* The same of any devices; FF_NONE: there is no memory. */
+/* The newest bucket of the devices of `g`, opened anew when it is full; FF_NONE: no memory. */
 static uint32_t open_bucket(
 		struct ff_bucketing *b, const struct ff_weight_group *g, struct ff_update_way w)
 {
@@ -167,7 +167,7 @@ static uint32_t open_bucket(
 	return b->n_buckets - 1;
 }
 
-/* There is room for it. */
+/* Appends a member to a bucket; `reserve` has made room for it. */
 static void append(struct ff_bucketing *b, struct ff_bucket_build *k, struct ff_bucket_member m)
 {
 	m.next = FF_NONE;
@@ -183,7 +183,7 @@ static void append(struct ff_bucketing *b, struct ff_bucket_build *k, struct ff_
 	k->open = k->bytes < b->bucket_bytes;
 }
 
-/* A way for the devices of `g`. */
+/* How many runs `w` comes to on the devices of `g`. */
 static struct ff_update_way resolved(struct ff_update_way w, const struct ff_weight_group *g)
 {
 	uint32_t n = g->n_devices;
@@ -220,7 +220,7 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 	return code;
 }
 
-/* Lists those that close at each node. */
+/* Lists the buckets that close at each node. */
 static void list_closed(struct ff_bucketing *b)
 {
 	memset(b->first_at, 0xff, b->n_nodes * sizeof(*b->first_at));
@@ -322,7 +322,7 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 
 /* ---- scattered and dropped buckets ---- */
 
-/* 1 and the stage of all who read `param`; 0: they are in several. */
+/* 1 + the stage of all nodes that read `param`; 0: they are in several stages. */
 static uint32_t stage_of(const struct ff_graph *g, const struct ff_strategy *s, uint32_t param)
 {
 	const struct ff_value *v = &g->values[g->nodes[param].out];
@@ -334,7 +334,8 @@ static uint32_t stage_of(const struct ff_graph *g, const struct ff_strategy *s, 
 	return 1 + stage;
 }
 
-/* Such have one reader. */
+/* Whether the gradient of `param` is made in the second half of a backward.  Parameters of halved
+ * nodes have one reader. */
 static bool is_made_later(const struct ff_graph *g, const struct ff_program *p, uint32_t param)
 {
 	const struct ff_value *v = &g->values[g->nodes[param].out];

@@ -143,7 +143,7 @@ static uint32_t count_near(const struct device *d, const struct item *item)
 	return n;
 }
 
-/* Those of a chain that may live with `buffer`. */
+/* Spans of the buffers in a bin's chain that may live with `buffer`, as the next of d->near. */
 static uint32_t add_near(struct device *d, const struct bin *bin, uint32_t buffer, uint32_t n)
 {
 	const struct ff_life *life = d->l->life;

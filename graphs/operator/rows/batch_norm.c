@@ -42,7 +42,7 @@ static const struct ff_attr_row attrs[] = {
 				.later = 1},
 		GROUP,
 };
-/* That of the norm changes its prelude, too. */
+/* The group is the prelude's attribute, too: it says over which samples moments are taken. */
 static const struct ff_attr_row moments_attrs[] = {GROUP};
 
 static void count(const union ff_attrs *a, struct ff_op_counts *ret)

@@ -25,7 +25,7 @@ struct ff_filter_product {
 	int64_t columns_bytes;                   /* room for the windows as a matrix, or 0 */
 };
 
-/* Those of `passes` that are faster as products. */
+/* The bits of `passes` that are faster as products. */
 int ff_filter_product_passes(const struct ff_filter *f, int passes);
 int ff_filter_product_prepare(struct ff_kernel *k, const struct ff_filter *f, int passes,
 		struct ff_filter_product *ret, struct ff_error *err);

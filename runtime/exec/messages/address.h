@@ -19,7 +19,8 @@ float *ff_address_residual(const struct ff_executor *x, uint32_t bucket, char *a
 /* What a device hosted here has not sent of a piece that is compressed. */
 float *ff_address_move_residual(
 		const struct ff_executor *x, const struct ff_task *t, const struct ff_piece *p);
-/* Likewise its weights rounded to what the graph computes in; NULL where that is float32. */
+/* Of the device at `position`, its weights rounded to what the graph computes in, elements `first`
+ * up to `end`; NULL where the graph computes in float32. */
 uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, uint32_t position,
 		int64_t *first, int64_t *end);
 

@@ -15,7 +15,7 @@ struct taps {
 	int32_t lo, hi;
 };
 
-/* Those of window `o` that are inside. */
+/* The taps of window `o` that are inside the image. */
 static struct taps taps_inside(const struct ff_windows *w, int axis, int64_t o)
 {
 	int64_t at = o * w->stride[axis] - w->pad[0][axis], left = w->in[axis] - at;

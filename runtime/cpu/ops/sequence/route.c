@@ -31,7 +31,7 @@ FF_REAL_LOOP int32_t next_choice(
 	return best;
 }
 
-/* That place `p` has a slot of an expert. */
+/* Writes that place `p` has slot `slot` of expert `e`. */
 static void write_slot(const struct route *k, const struct ff_kernel_io *io, int64_t sample,
 		int64_t p, int64_t e, int64_t slot)
 {
