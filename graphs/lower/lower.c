@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "arrivals.h"
+#include "buckets.h"
 #include "changes.h"
 #include "computes.h"
 #include "delays.h"
-#include "dropped.h"
 #include "equal_devices.h"
 #include "ff/instance.h"
 #include "ff/micro.h"
@@ -16,7 +16,6 @@
 #include "room.h"
 #include "tables.h"
 #include "tasks.h"
-#include "updates.h"
 
 /* A parameter whose readers are apart lies where all of them do. */
 static int follow_apart(struct ff_lowering *l, uint32_t param, uint32_t edge, struct ff_error *err)
@@ -183,185 +182,6 @@ static int find_accumulation(struct ff_lowering *l, struct ff_error *err)
 	return FF_OK;
 }
 
-/* Chunks of what is compressed are its own; gradients that wait do so where they were made. */
-static struct ff_update_way update_way(const struct ff_lowering *l, uint32_t param)
-{
-	if (!l->param[param].synced)
-		return (struct ff_update_way){0};
-	if (ff_lowering_stays(l))
-		return (struct ff_update_way){.synced = true,
-				.flat = l->param[param].flat && !l->r.travel.codec,
-				.runs = l->s->shards};
-	return ff_param_way(
-			l->g, l->s, &l->program, param, &l->s->config[param], l->param[param].flat);
-}
-
-static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
-{
-	const struct ff_graph *g = l->g;
-	int64_t bytes = l->opt && l->opt->bucket_bytes ? l->opt->bucket_bytes
-			: l->s->bucket_bytes           ? l->s->bucket_bytes
-						       : ff_bucket_bytes(g, l->m);
-	int code = ff_bucketing_init(&l->buckets, g, bytes, err);
-
-	if (code < 0)
-		return code;
-	ff_bucketing_begin(&l->buckets);
-	for (uint32_t i = g->n_nodes; i-- > 0;) {
-		uint32_t node = l->order[i];
-		const struct ff_node *n = &g->nodes[node];
-
-		for (uint32_t e = n->in + n->n_data; e < n->in + n->n_in && code == FF_OK; e++) {
-			uint32_t param = ff_edge_source(g, e), count;
-			const struct ff_weight_group *group;
-
-			if (!ff_edge_completes(g, l->position, e))
-				continue;
-			if (l->param[param].synced)
-				code = ff_readers_groups(g, e, l->node, l->a, &group, &count, err);
-			else
-				group = ff_node_block_groups(l->node[param], FF_NONE, &count);
-			if (code == FF_OK)
-				code = ff_bucketing_add(&l->buckets, node, param, group, count,
-						update_way(l, param), err);
-		}
-	}
-	ff_bucketing_end(&l->buckets);
-	ff_bucketing_open(&l->buckets, g, &l->program);
-	return code;
-}
-
-/* The group of parameters, by the optimizer's settings, that `param` is in. */
-static uint32_t group_of(const struct ff_lowering *l, uint32_t param)
-{
-	return l->opt && l->opt->group ? l->opt->group[param] : 0;
-}
-
-/* A shard and, on every device that has it, the buffers of the elements and of
- * their gradients; `list` is where its rows are listed among others. */
-static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bucket_member *m,
-		int64_t offset, int64_t list)
-{
-	const struct ff_node_block *nb = l->node[m->param];
-	const struct ff_weight_group *g = m->group;
-	size_t value = (size_t)l->g->nodes[m->param].out * l->r.n_instances;
-	int64_t volume = ff_region_volume(&g->region);
-	enum ff_dtype type = nb->out->type;
-	struct ff_bucket_layout at =
-			ff_bucket_arrays(&l->r.buckets[bucket], l->r.optimizer, l->g->dtype);
-	int64_t place = at.readers + offset * ff_dtype_bytes(type) / FF_F32_BYTES;
-	int64_t waits = ff_bucket_waiting(&l->r.buckets[bucket], l->r.optimizer, l->g->dtype);
-	const uint32_t *const *dout = &l->r.dout[value];
-	/* then others each time, parts of a buffer */
-	bool dropped = l->r.buckets[bucket].dropped, scattered = l->r.buckets[bucket].scattered;
-	int64_t gradient = scattered ? offset : at.gradients + offset;
-	bool sparse = l->r.buckets[bucket].sparse.list_bytes > 0;
-
-	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
-			.cell = g->cell,
-			.bucket = bucket,
-			.region = g->region,
-			.offset = offset,
-			.group = group_of(l, m->param),
-			.sparse_rows = sparse ? g->sparse_rows : 0,
-			.list = at.lists + list};
-	for (uint32_t k = 0; k < g->n_devices; k++) {
-		uint32_t p = ff_shard_part(g->cell, nb->out->cells, g->replica, g->n_devices, k);
-		uint32_t weights = dropped ? FF_NONE
-					   : ff_buffer_pin(l, nb->device[p], bucket,
-							     volume * ff_dtype_bytes(type), place);
-
-		for (uint32_t i = 0; i < l->r.n_instances; i++)
-			if (l->r.out[value + i])
-				((uint32_t *)l->r.out[value + i])[p] = weights;
-		for (uint32_t i = 0; i < (scattered ? l->r.n_instances : 1); i += 2)
-			((uint32_t *)dout[i])[p] = ff_buffer_pin(
-					l, nb->device[p], bucket, volume * FF_F32_BYTES, gradient);
-		if (l->r.buckets[bucket].delay)
-			((uint32_t *)dout[1])[p] = ff_buffer_pin(l, nb->device[p], bucket,
-					volume * FF_F32_BYTES, waits + offset);
-	}
-}
-
-/* Group by group, so that there is one update for each in a bucket. */
-static void add_shards(struct ff_lowering *l, uint32_t bucket, const struct ff_bucket_build *k)
-{
-	const struct ff_bucket_member *member = l->buckets.member;
-	int64_t at = 0, list = 0;
-
-	for (uint32_t group = 0; group < FF_MAX_GROUPS && at < k->bytes; group++)
-		for (uint32_t m = k->first; m != FF_NONE; m = member[m].next) {
-			if (group_of(l, member[m].param) != group)
-				continue;
-			add_shard(l, bucket, &member[m], at, list);
-			at += member[m].group->bytes;
-			list += ff_sparse_list_bytes(member[m].group->sparse_rows);
-		}
-}
-
-/* The bucket of the gradients' norm, behind all others. */
-static int build_clip(struct ff_lowering *l, struct ff_error *err)
-{
-	struct ff_bucket *b = &l->r.buckets[l->r.n_buckets];
-	uint16_t *device = ff_arena_array(l->a, l->m->n_devices, sizeof(*device));
-	bool *updates = ff_arena_array(l->scratch, l->m->n_devices, sizeof(*updates));
-
-	if (!device || !updates)
-		return ff_fail_memory(err);
-	*b = ff_updates_norm(l);
-	b->device = device;
-	b->first_shard = l->r.n_shards;
-	for (uint32_t i = 0; i < l->r.n_buckets; i++)
-		for (uint32_t d = 0; d < l->r.buckets[i].n_devices; d++)
-			updates[l->r.buckets[i].device[d]] = true;
-	for (uint32_t d = 0; d < l->m->n_devices; d++)
-		if (updates[d])
-			device[b->n_devices++] = (uint16_t)d;
-	l->r.clip = l->r.n_buckets++;
-	l->told.sync[l->r.clip] = FF_NONE;
-	return FF_OK;
-}
-
-/* Room for what is compressed of a bucket, on each of its devices. */
-static void reserve_packed(struct ff_lowering *l, const struct ff_bucket *b)
-{
-	int64_t n = b->bytes / FF_F32_BYTES;
-
-	for (uint32_t d = 0; d < b->n_devices && b->codec; d++) {
-		int64_t *most = &l->r.packed_bytes[b->device[d]];
-		int64_t need = ff_codec_stage_bytes(b->codec, n, b->n_devices);
-
-		*most = need > *most ? need : *most;
-	}
-}
-
-/* Buckets and shards of the schedule from the bucketing. */
-static int build_buckets(struct ff_lowering *l, struct ff_error *err)
-{
-	const struct ff_bucketing *b = &l->buckets;
-
-	l->r.n_buckets = b->n_buckets;
-	l->r.buckets = ff_arena_array(l->a, b->n_buckets + 1, sizeof(*l->r.buckets));
-	l->r.shards = ff_arena_array(l->a, b->n_members, sizeof(*l->r.shards));
-	l->told.sync = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->told.sync));
-	l->told.delay = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->told.delay));
-	if (!l->r.buckets || !l->r.shards || !l->told.sync || !l->told.delay)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < b->n_buckets; i++) {
-		const struct ff_bucket_build *k = &b->bucket[i];
-
-		l->told.sync[i] = l->told.delay[i] = FF_NONE;
-		l->r.buckets[i] = ff_updates_bucket(l, i);
-		l->r.buckets[i].first_shard = l->r.n_shards;
-		reserve_packed(l, &l->r.buckets[i]);
-		if (k->way.scattered && ff_dropped_begin(l, i) < 0)
-			return ff_fail_memory(err);
-		add_shards(l, i, k);
-		l->r.buckets[i].n_shards = l->r.n_shards - l->r.buckets[i].first_shard;
-	}
-	return ff_lowering_clips(l) ? build_clip(l, err) : FF_OK;
-}
-
 /* What operators keep has a buffer for good, the same in every micro-batch, or one for each. */
 static void build_kept(struct ff_lowering *l)
 {
@@ -489,7 +309,7 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 			(code = find_accumulation(l, err)) < 0 ||
 			(code = ff_program_build(
 					 l->g, l->s, l->order, l->scratch, &l->program, err)) < 0 ||
-			(code = gather_buckets(l, err)) < 0)
+			(code = ff_buckets_gather(l, err)) < 0)
 		return code;
 	l->r.recomputed = ff_arena_copy(
 			l->a, l->program.recomputed, l->g->n_nodes, sizeof(*l->program.recomputed));
@@ -502,7 +322,8 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 			(folds(l) && (code = ff_equal_devices_find(l, err)) < 0) ||
 			(code = ff_room_reserve(l, err)) < 0 ||
 			(code = ff_tables_places(l, err)) < 0 ||
-			(code = ff_tables_build(l, err)) < 0 || (code = build_buckets(l, err)) < 0)
+			(code = ff_tables_build(l, err)) < 0 ||
+			(code = ff_buckets_build(l, err)) < 0)
 		return code;
 	build_kept(l);
 	ff_delays_build(l);
