@@ -201,23 +201,22 @@ int ff_derive_param(struct ff_derive *d, uint32_t i, uint32_t rank, const int32_
 	return FF_OK;
 }
 
-int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape,
-		const uint8_t *order, int64_t fan_in, int32_t dim_out, int32_t dim_in, int bias,
-		struct ff_error *err)
+int ff_derive_weights(
+		struct ff_derive *d, const struct ff_weight *w, bool bias, struct ff_error *err)
 {
 	struct ff_operand *o;
-	int code = ff_derive_param(d, 0, rank, shape, order, fan_in, &o, err);
+	int code = ff_derive_param(d, 0, w->rank, w->shape, w->order, w->fan_in, &o, err);
 
 	if (code < 0)
 		return code;
-	ff_axis_plain(o, 0, dim_out);
-	ff_axis_plain(o, 1, dim_in);
+	ff_axis_plain(o, 0, w->dim_out);
+	ff_axis_plain(o, 1, w->dim_in);
 	if (!bias)
 		return FF_OK;
-	code = ff_derive_param(d, 1, 1, shape, ff_order_plain, 0, &o, err);
+	code = ff_derive_param(d, 1, 1, w->shape, ff_order_plain, 0, &o, err);
 	if (code < 0)
 		return code;
-	ff_axis_plain(o, 0, dim_out);
+	ff_axis_plain(o, 0, w->dim_out);
 	o->lead_only = 1;
 	return FF_OK;
 }
@@ -240,28 +239,26 @@ static void carry_axis(
 	m->offset = offset;
 }
 
-int ff_derive_carry(struct ff_derive *d, uint32_t i, enum ff_dtype dtype, uint32_t rank,
-		const int32_t *shape, uint32_t axis, int32_t dim, bool down, struct ff_carry *ret,
-		struct ff_error *err)
+int ff_derive_carry(struct ff_derive *d, uint32_t i, struct ff_carry *c, struct ff_error *err)
 {
 	struct ff_node *n = d->node;
 	uint32_t port = ff_node_outputs(n) + i;
-	int32_t between[FF_MAX_RANK], behind;
+	int32_t between[FF_MAX_RANK], behind, steps = c->shape[c->axis];
 	int code;
 
-	memcpy(between, shape, rank * sizeof(*shape));
+	memcpy(between, c->shape, c->rank * sizeof(*between));
 	/* of one step nothing is carried, but an axis has some element */
-	between[axis] = shape[axis] > 1 ? shape[axis] - 1 : 1;
-	behind = shape[axis] > 1 ? 0 : -1;
-	code = ff_derive_out(d, port, dtype, rank, between, ff_order_plain, err);
+	between[c->axis] = steps > 1 ? steps - 1 : 1;
+	behind = steps > 1 ? 0 : -1;
+	code = ff_derive_out(d, port, c->dtype, c->rank, between, ff_order_plain, err);
 	if (code < 0)
 		return code;
-	ret->left = &n->out_map[port];
-	ret->found = ff_derive_map(d, n->n_data - n->n_carried + i);
-	carry_axis(down ? ret->found : ret->left, axis, dim, FF_ONLY_LAST, behind);
-	carry_axis(down ? ret->left : ret->found, axis, dim, FF_ONLY_FIRST, -1);
-	n->carried_dim = (uint32_t)dim;
-	n->carried_down = down;
+	c->left = &n->out_map[port];
+	c->found = ff_derive_map(d, n->n_data - n->n_carried + i);
+	carry_axis(c->down ? c->found : c->left, c->axis, c->dim, FF_ONLY_LAST, behind);
+	carry_axis(c->down ? c->left : c->found, c->axis, c->dim, FF_ONLY_FIRST, -1);
+	n->carried_dim = (uint32_t)c->dim;
+	n->carried_down = c->down;
 	return FF_OK;
 }
 

@@ -102,22 +102,34 @@ int ff_derive_out(struct ff_derive *d, uint32_t port, enum ff_dtype dtype, uint3
 int ff_derive_param(struct ff_derive *d, uint32_t i, uint32_t rank, const int32_t *shape,
 		const uint8_t *order, int64_t fan_in, struct ff_operand **ret,
 		struct ff_error *err);
-/* A weight whose first two axes are `dim_out` and `dim_in` and whose others are whole,
- * and behind it, if `bias`, one value for each element of `dim_out`. */
-int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape,
-		const uint8_t *order, int64_t fan_in, int32_t dim_out, int32_t dim_in, int bias,
-		struct ff_error *err);
+/* A weight whose first two axes are `dim_out` and `dim_in` and whose others are whole. */
+struct ff_weight {
+	uint32_t rank;
+	const int32_t *shape;
+	const uint8_t *order;
+	int64_t fan_in;
+	int32_t dim_out, dim_in;
+};
+/* Parameter 0, and behind it, if `bias`, one value for each element of `dim_out`. */
+int ff_derive_weights(
+		struct ff_derive *d, const struct ff_weight *w, bool bias, struct ff_error *err);
 /* Shape of input `slot`; its axes are whole until mapped. */
 struct ff_operand *ff_derive_map(struct ff_derive *d, uint32_t slot);
-/* Value number `i` that is carried along dim `dim`, of `steps`, which axis `axis` of `shape`
- * follows; towards the start if `down`: an element of it lies between two steps.  Its other axes
- * are whole until mapped, at both ends. */
+/* A value that is carried along dim `dim`, which axis `axis` of its shape follows; towards the
+ * dim's start if `down`.  `shape` has the dim's steps there: an element lies between two steps. */
 struct ff_carry {
+	enum ff_dtype dtype;
+	uint32_t rank;
+	const int32_t *shape;
+	uint32_t axis;
+	int32_t dim;
+	bool down;
+	/* What ff_derive_carry makes of it: where a part leaves it, and where it finds it.  Other
+	 * axes than `axis` are whole until mapped. */
 	struct ff_operand *left, *found;
 };
-int ff_derive_carry(struct ff_derive *d, uint32_t i, enum ff_dtype dtype, uint32_t rank,
-		const int32_t *shape, uint32_t axis, int32_t dim, bool down, struct ff_carry *ret,
-		struct ff_error *err);
+/* Sets carried value number `i`. */
+int ff_derive_carry(struct ff_derive *d, uint32_t i, struct ff_carry *c, struct ff_error *err);
 /* The whole row of an operator whose inputs and one output all have one shape, dims
  * and layout, all axes plain. */
 int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err);

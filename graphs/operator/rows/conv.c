@@ -86,8 +86,14 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	ff_derive_dim(d, FF_DIM_REDUCTION, "in_channel", filter[1]);
 	ff_operand_plain(d->node->out_map);
 	map_input(d, in->shape[1], axes, window);
-	code = ff_derive_weights(d, rank, filter, ff_derive_filter_order(axes), fan_in, OUT_CHANNEL,
-			SPATIAL + (int32_t)axes, a->bias, err);
+	code = ff_derive_weights(d,
+			&(struct ff_weight){.rank = rank,
+					.shape = filter,
+					.order = ff_derive_filter_order(axes),
+					.fan_in = fan_in,
+					.dim_out = OUT_CHANNEL,
+					.dim_in = SPATIAL + (int32_t)axes},
+			a->bias, err);
 	if (code < 0)
 		return code;
 	ff_derive_products(d, fan_in, a->bias);

@@ -59,7 +59,14 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	map_axes(d, in, &p, &r);
 	matrix[0] = a->out_features;
 	matrix[1] = in->shape[in->rank - 1];
-	code = ff_derive_weights(d, 2, matrix, ff_order_plain, matrix[1], p, r, a->bias, err);
+	code = ff_derive_weights(d,
+			&(struct ff_weight){.rank = 2,
+					.shape = matrix,
+					.order = ff_order_plain,
+					.fan_in = matrix[1],
+					.dim_out = p,
+					.dim_in = r},
+			a->bias, err);
 	if (code < 0)
 		return code;
 	ff_derive_products(d, matrix[1], a->bias);

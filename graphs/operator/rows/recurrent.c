@@ -94,12 +94,16 @@ static int add_cell(struct ff_derive *d, int32_t hidden, struct ff_error *err)
 static int add_carried(struct ff_derive *d, int32_t hidden, struct ff_error *err)
 {
 	const int32_t *in = ff_derive_in(d, 0)->shape, shape[3] = {in[0], in[1], hidden};
-	struct ff_carry c;
+	struct ff_carry c = {.rank = 3,
+			.shape = shape,
+			.axis = 1,
+			.dim = 1,
+			.down = d->node->attrs.recurrent.reverse};
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < d->node->n_carried && code == FF_OK; i++) {
-		code = ff_derive_carry(d, i, i ? FF_F32 : d->graph->dtype, 3, shape, 1, 1,
-				d->node->attrs.recurrent.reverse, &c, err);
+		c.dtype = i ? FF_F32 : d->graph->dtype;
+		code = ff_derive_carry(d, i, &c, err);
 		if (code < 0)
 			break;
 		ff_axis_plain(c.left, 0, 0);

@@ -27,14 +27,15 @@ struct ends_of_piece {
 	const uint8_t *order;
 };
 
-static void add_local(
-		struct ff_transfer *t, const struct ff_piece *p, const struct ends_of_piece *e)
+/* The piece into its sink, from where `region` of the source lies. */
+static void add_arrival(struct ff_transfer *t, const struct ff_piece *p,
+		const struct ends_of_piece *e, const void *from, const struct ff_region *region)
 {
 	t->after[t->n_after++] = (struct ff_copy){
-			.source = e->source,
+			.source = from,
 			.sink = e->sink,
 			.order = e->order,
-			.source_region = e->source_region,
+			.source_region = *region,
 			.sink_region = e->sink_region,
 			.region = p->region,
 			.type = t->task->move->type,
@@ -103,23 +104,6 @@ static void *encode(struct ff_transfer *t, const struct ff_piece *p, const struc
 	return c.message;
 }
 
-/* Out of the stage. */
-static void add_arrival(struct ff_transfer *t, const struct ff_piece *p,
-		const struct ends_of_piece *e, const void *from)
-{
-	t->after[t->n_after++] = (struct ff_copy){
-			.source = from,
-			.sink = e->sink,
-			.order = e->order,
-			.source_region = p->region,
-			.sink_region = e->sink_region,
-			.region = p->region,
-			.type = t->task->move->type,
-			.add = p->add,
-			.reduce = t->task->move->reduce,
-	};
-}
-
 /* Where it arrives, and becomes the sink or is added to it; or else what it says lies behind it. */
 static void *decode(struct ff_transfer *t, const struct ff_piece *p, const struct ends_of_piece *e)
 {
@@ -137,7 +121,7 @@ static void *decode(struct ff_transfer *t, const struct ff_piece *p, const struc
 	}
 	c.values = (float *)((char *)c.message + ff_align64(ff_codec_bytes(c.codec, c.n)));
 	t->aside[t->n_aside++] = c;
-	add_arrival(t, p, e, c.values);
+	add_arrival(t, p, e, c.values, &p->region);
 	return c.message;
 }
 
@@ -159,7 +143,7 @@ static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct 
 	}
 	*to = (char *)ff_address_stage(t, ff_address_position(t->task->move, p->to)) +
 	      p->recv_stage;
-	add_arrival(t, p, e, *to);
+	add_arrival(t, p, e, *to, &p->region);
 	return FF_OK;
 }
 
@@ -202,7 +186,7 @@ static int add_pieces(
 		shard_region(t, e->source_node, e->source_map, p->source, &x.source_region);
 		shard_region(t, e->sink_node, e->sink_map, p->sink, &x.sink_region);
 		if (p->from == p->to)
-			add_local(t, p, &x);
+			add_arrival(t, p, &x, x.source, &x.source_region);
 		else
 			code = add_message(t, p, &x, err);
 	}
