@@ -107,60 +107,6 @@ static inline uint32_t ff_program_syncs(const struct ff_program *p, uint32_t mic
 {
 	return p->syncs[(size_t)micro * p->n_nodes + node];
 }
-
-/* Where what is brought over `edge` is read last: there, or, if a prelude reads it there
- * and backward does not come to it, where the node behind that does. */
-static inline uint32_t ff_edge_last(const struct ff_graph *g, uint32_t edge)
-{
-	uint32_t node = g->edges[edge].node, leader = ff_node_leader(g, node);
-
-	return leader == node || ff_node_needs_grad(g, node)
-			       ? edge
-			       : g->nodes[leader].in + g->edges[edge].slot;
-}
-/* The prelude that replaces the gradient which comes back over `edge` by another one, once
- * whoever it is sent on to has it; FF_NONE. */
-static inline uint32_t ff_edge_replaced_by(const struct ff_graph *g, uint32_t edge)
-{
-	const struct ff_value *v = &g->values[g->edges[edge].value];
-	uint32_t prelude = ff_node_prelude(g, v->producer);
-
-	return !v->port && prelude != FF_NONE && ff_node_needs_grad(g, prelude) ? prelude : FF_NONE;
-}
-/* Whether the value at `edge` is read backward. */
-static inline bool ff_edge_read_backward(const struct ff_graph *g, uint32_t edge)
-{
-	const struct ff_edge *e = &g->edges[ff_edge_last(g, edge)];
-
-	return ff_node_needs_grad(g, e->node) &&
-	       (e->slot >= g->nodes[e->node].n_data ||
-			       (ff_op_flags_of(g, e->node) & FF_OP_BACKWARD_IN));
-}
-/* Whether backward of `node` reads what it made forward. */
-static inline bool ff_node_reads_own(const struct ff_graph *g, uint32_t node)
-{
-	return ff_node_needs_grad(g, node) &&
-	       (g->nodes[node].n_saved > g->nodes[node].n_kept ||
-			       (ff_op_flags_of(g, node) & FF_OP_BACKWARD_OUT));
-}
-/* The two nodes of an edge, and what is asked of them most. */
-struct ff_edge_ends {
-	uint32_t from, to;
-	uint32_t value;
-	uint32_t prelude;         /* ff_edge_replaced_by */
-	bool computed, parameter; /* what `from` is */
-};
-static inline struct ff_edge_ends ff_edge_ends(const struct ff_graph *g, uint32_t edge)
-{
-	uint32_t from = ff_edge_source(g, edge);
-
-	return (struct ff_edge_ends){.from = from,
-			.to = g->edges[edge].node,
-			.value = g->edges[edge].value,
-			.prelude = ff_edge_replaced_by(g, edge),
-			.computed = ff_node_is_computed(g, from),
-			.parameter = ff_node_is_parameter(g, from)};
-}
 /* Whether the value at `edge` is read once more behind forward. */
 static inline bool ff_edge_read_recomputed(
 		const struct ff_graph *g, const struct ff_program *p, uint32_t edge)
