@@ -6,6 +6,7 @@
 
 #include "execution.h"
 #include "ff/block.h"
+#include "ff/bucket_layout.h"
 #include "ff/instance.h"
 #include "ff/task_class.h"
 #include "parts.h"

@@ -1,5 +1,6 @@
 /* An account of a device's memory, by kind.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/held.h"
+#include "ff/bucket_layout.h"
 
 #include <string.h>
 

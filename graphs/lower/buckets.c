@@ -3,6 +3,7 @@
 #include "buckets.h"
 
 #include "dropped.h"
+#include "ff/bucket_layout.h"
 #include "ff/instance.h"
 #include "lower/memory/memory.h"
 #include "updates.h"

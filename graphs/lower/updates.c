@@ -6,6 +6,7 @@
 #include "delays.h"
 #include "dropped.h"
 #include "emit.h"
+#include "ff/bucket_layout.h"
 #include "ff/saturate.h"
 
 /* Gradients of a bucket's members in micro-batch `micro` on `device`, or on all (FF_NONE), and

@@ -12,6 +12,7 @@
 #include "exec/messages/transfer.h"
 #include "ff/arrays.h"
 #include "ff/block.h"
+#include "ff/bucket_layout.h"
 #include "ff/instance.h"
 #include "sums.h"
 #include "waiting.h"

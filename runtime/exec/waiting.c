@@ -9,6 +9,7 @@
 #include "exec/messages/address.h"
 #include "exec/messages/transfer.h"
 #include "ff/block.h"
+#include "ff/bucket_layout.h"
 #include "ff/instance.h"
 
 #define ROW 16 /* elements: lengths are multiples of 64 bytes */

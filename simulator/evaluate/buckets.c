@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/bucket_layout.h"
 #include "ff/grow.h"
 #include "shortcuts/busy.h"
 

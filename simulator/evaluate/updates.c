@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "ff/bucket_layout.h"
 #include "ff/grow.h"
 
 int ff_updates_create(struct ff_trial *e, struct ff_error *err)

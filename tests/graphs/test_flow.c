@@ -8,6 +8,7 @@
 #include "check_main.h"
 #include "ff/backward.h"
 #include "ff/block.h"
+#include "ff/bucket_layout.h"
 #include "ff/instance.h"
 #include "random_graph.h"
 #include "shards.h"

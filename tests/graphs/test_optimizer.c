@@ -1,6 +1,6 @@
 /* Optimizers: the rows, their settings, and what a step's kernels compute with.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ff/bucket.h"
+#include "ff/bucket_layout.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * order in which backward completes their gradients, so that one all-reduce and one
  * update serve many small tensors and start while backward goes on.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/bucket_layout.h"
 #include "ff/bucketing.h"
 
 #include <stdlib.h>

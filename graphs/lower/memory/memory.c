@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clocks.h"
+#include "ff/bucket_layout.h"
 #include "layout.h"
 
 uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes)

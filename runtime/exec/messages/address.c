@@ -4,6 +4,7 @@
 
 #include "communication.h"
 #include "ff/arrays.h"
+#include "ff/bucket_layout.h"
 #include "ff/instance.h"
 
 void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer)

@@ -3,6 +3,7 @@
 #define FF_EXEC_ADDRESS_H
 
 #include "communication.h"
+#include "ff/bucket_layout.h"
 
 /* The memory of `buffer`; NULL for FF_NONE and for devices hosted elsewhere. */
 void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer);

@@ -5,6 +5,7 @@
 #include "averaging.h"
 
 #include "address.h"
+#include "ff/bucket_layout.h"
 
 /* Weights and, behind the gradients, states: `n` arrays, each hosted device's, and their sums. */
 struct ff_averaging {

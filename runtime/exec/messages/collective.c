@@ -3,6 +3,7 @@
 
 #include "address.h"
 #include "ff/block.h"
+#include "ff/bucket_layout.h"
 
 static int alloc_arrays(struct ff_transfer *t, void ***send, void ***recv, int64_t **count,
 		int64_t **offset, struct ff_error *err)

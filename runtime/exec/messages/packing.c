@@ -7,6 +7,7 @@
 #include "packing.h"
 
 #include "address.h"
+#include "ff/bucket_layout.h"
 
 /* In this order: what each of the devices here encodes; what is sent; the sums of their chunks, and
  * those encoded; what is gathered; what all of it says. */
