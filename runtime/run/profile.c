@@ -26,7 +26,7 @@ int ff_profile_create(const struct ff_schedule *s, uint64_t steps, struct ff_are
 int ff_profile_add(struct ff_profile *p, const struct ff_executor *x, struct ff_arena *a,
 		struct ff_error *err)
 {
-	struct ff_profiled_step *step = &p->step[p->n];
+	struct ff_timed_step *step = &p->step[p->n];
 	const struct ff_span *spans;
 
 	ff_executor_spans(x, &spans, &step->n, &step->origin_us);
@@ -42,15 +42,13 @@ static int add_step(const struct ff_profile *p, uint64_t k, const struct ff_timi
 		struct ff_comm *comm, double *us, double *worked, double *waited,
 		struct ff_error *err)
 {
-	const struct ff_profiled_step *step = &p->step[k];
 	struct ff_arena scratch;
 	struct ff_span *all;
 	uint32_t n;
 	int code;
 
 	ff_arena_init(&scratch);
-	code = ff_timing_gather(timing, comm, step->spans, step->n, step->origin_us, &scratch, &all,
-			&n, err);
+	code = ff_timing_gather(timing, comm, &p->step[k], &scratch, &all, &n, err);
 	if (code == FF_OK) {
 		ff_task_classes_add(&p->classes, all, n, us);
 		code = ff_task_classes_wait(&p->classes, all, n, &scratch, waited, err);

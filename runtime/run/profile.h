@@ -7,17 +7,10 @@
 #include "ff/task_class.h"
 #include "timing.h"
 
-/* This rank's tasks in one step, from when its clock showed origin_us. */
-struct ff_profiled_step {
-	double origin_us;
-	const struct ff_span *spans;
-	uint32_t n;
-};
-
 struct ff_profile {
 	struct ff_task_classes classes;
 	uint64_t n, cap; /* steps whose tasks were timed; at most */
-	struct ff_profiled_step *step;
+	struct ff_timed_step *step;
 	/* By class: medians over those steps, all devices together; of communication, what devices
 	 * wait for each other in it is a part, and what they work the rest. */
 	double *measured_us, *worked_us, *waited_us;

@@ -90,11 +90,11 @@ static uint32_t bring_together(const struct ff_timing *t, const struct step *ste
 	return n;
 }
 
-int ff_timing_gather(const struct ff_timing *t, struct ff_comm *comm, const struct ff_span *own,
-		uint32_t n, double origin_us, struct ff_arena *a, struct ff_span **all,
+int ff_timing_gather(const struct ff_timing *t, struct ff_comm *comm,
+		const struct ff_timed_step *own, struct ff_arena *a, struct ff_span **all,
 		uint32_t *n_all, struct ff_error *err)
 {
-	const struct step mine = {origin_us, n};
+	const struct step mine = {own->origin_us, own->n};
 	struct step *step = ff_arena_array(a, comm->n_ranks, sizeof(*step));
 	struct ff_span *padded, *gathered;
 	uint32_t most = 0;
@@ -110,7 +110,8 @@ int ff_timing_gather(const struct ff_timing *t, struct ff_comm *comm, const stru
 	gathered = ff_arena_array(a, (size_t)most * comm->n_ranks, sizeof(*gathered));
 	if (!padded || !gathered)
 		return ff_fail_memory(err);
-	memcpy(padded, own, n * sizeof(*own));
+	if (own->n)
+		memcpy(padded, own->spans, own->n * sizeof(*padded));
 	code = ff_agree_gather(comm, padded, most * sizeof(*padded), gathered, err);
 	if (code < 0)
 		return code;

@@ -400,14 +400,12 @@ static int train_all(struct training *t, struct ff_error *err)
 static int gather_spans(struct training *t, uint32_t i, struct ff_error *err)
 {
 	struct ff_outcome *o = &t->outcome[i];
-	const struct ff_span *own;
-	double origin_us;
-	uint32_t n;
+	struct ff_timed_step own;
 
-	ff_executor_spans(t->x[i], &own, &n, &origin_us);
+	ff_executor_spans(t->x[i], &own.spans, &own.n, &own.origin_us);
 	o->timing = t->timing;
-	return ff_timing_gather(&t->timing, t->comm, own, n, origin_us, &t->plan->arena, &o->spans,
-			&o->n_spans, err);
+	return ff_timing_gather(
+			&t->timing, t->comm, &own, &t->plan->arena, &o->spans, &o->n_spans, err);
 }
 
 /* Unless that was done just now. */
