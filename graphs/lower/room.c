@@ -50,10 +50,10 @@ static void count_step(const struct ff_lowering *l, const struct ff_step *s, str
 		n->buffers += parts *
 			      (ff_phase_pass(s->phase) == FF_BACKWARD ? node->n_in : node->n_out);
 		for (uint32_t k = node->n_data - node->n_carried; k < node->n_data; k++)
-			count_moves(ff_moves_at(l, s->phase, node->in + k), n);
+			count_moves(ff_moves_at(l, ff_phase_pass(s->phase), node->in + k), n);
 		break;
 	case FF_STEP_MOVES:
-		count_moves(ff_moves_at(l, s->phase, s->id), n);
+		count_moves(ff_moves_at(l, ff_phase_pass(s->phase), s->id), n);
 		break;
 	default: /* of buckets */
 		break;

@@ -20,15 +20,8 @@ struct count {
 
 /* ---- what the walk reads ---- */
 
-static inline const struct ff_graph *sink_graph(const struct count *c)
-{
-	return c->l->g;
-}
-
-static inline const struct ff_program *sink_program(const struct count *c)
-{
-	return &c->l->program;
-}
+#define SINK_LOWERING(w) ((w)->l)
+#include "lower/state/sink_reads.inc"
 
 static inline bool sink_overlaps(const struct count *c)
 {
@@ -40,48 +33,6 @@ static inline bool sink_passes(const struct count *c)
 {
 	(void)c;
 	return false;
-}
-
-static inline struct ff_edge_ends sink_ends(const struct count *c, uint32_t edge)
-{
-	return ff_edge_ends(c->l->g, edge);
-}
-
-static inline const struct ff_node_block *sink_block(const struct count *c, uint32_t node)
-{
-	return c->l->node[node];
-}
-
-static inline bool sink_averages(const struct count *c)
-{
-	return c->l->r.travel.average_every;
-}
-
-static inline const struct ff_bucketing *sink_buckets(const struct count *c)
-{
-	return &c->l->buckets;
-}
-
-static const struct ff_redistribution *moves_at(
-		const struct count *c, enum ff_pass pass, uint32_t edge)
-{
-	return pass == FF_BACKWARD ? &c->l->edge[edge].backward : &c->l->edge[edge].forward;
-}
-
-static inline uint32_t sink_n_moves(const struct count *c, enum ff_pass pass, uint32_t edge)
-{
-	return moves_at(c, pass, edge)->n_moves;
-}
-
-static inline const struct ff_move *sink_move(
-		const struct count *c, enum ff_pass pass, uint32_t edge, uint32_t i)
-{
-	return &moves_at(c, pass, edge)->move[i];
-}
-
-static inline const struct ff_move *sink_move_parts(const struct ff_move *mv)
-{
-	return mv;
 }
 
 static inline bool sink_is_shared(const struct count *c, uint32_t edge)

@@ -20,15 +20,8 @@
 
 /* ---- what the walk reads ---- */
 
-static inline const struct ff_graph *sink_graph(const struct ff_lowering *l)
-{
-	return l->g;
-}
-
-static inline const struct ff_program *sink_program(const struct ff_lowering *l)
-{
-	return &l->program;
-}
+#define SINK_LOWERING(w) (w)
+#include "lower/state/sink_reads.inc"
 
 static inline bool sink_overlaps(const struct ff_lowering *l)
 {
@@ -38,48 +31,6 @@ static inline bool sink_overlaps(const struct ff_lowering *l)
 static inline bool sink_passes(const struct ff_lowering *l)
 {
 	return l->m->message_lane;
-}
-
-static inline struct ff_edge_ends sink_ends(const struct ff_lowering *l, uint32_t edge)
-{
-	return ff_edge_ends(l->g, edge);
-}
-
-static inline const struct ff_node_block *sink_block(const struct ff_lowering *l, uint32_t node)
-{
-	return l->node[node];
-}
-
-static inline bool sink_averages(const struct ff_lowering *l)
-{
-	return l->r.travel.average_every;
-}
-
-static inline const struct ff_bucketing *sink_buckets(const struct ff_lowering *l)
-{
-	return &l->buckets;
-}
-
-static const struct ff_redistribution *moves_at(
-		const struct ff_lowering *l, enum ff_pass pass, uint32_t edge)
-{
-	return pass == FF_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
-}
-
-static inline uint32_t sink_n_moves(const struct ff_lowering *l, enum ff_pass pass, uint32_t edge)
-{
-	return moves_at(l, pass, edge)->n_moves;
-}
-
-static inline const struct ff_move *sink_move(
-		const struct ff_lowering *l, enum ff_pass pass, uint32_t edge, uint32_t i)
-{
-	return &moves_at(l, pass, edge)->move[i];
-}
-
-static inline const struct ff_move *sink_move_parts(const struct ff_move *mv)
-{
-	return mv;
 }
 
 static inline bool sink_is_shared(const struct ff_lowering *l, uint32_t edge)

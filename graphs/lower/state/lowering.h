@@ -128,12 +128,11 @@ static inline bool ff_lowering_stays(const struct ff_lowering *l)
 	return l->r.travel.codec || l->r.travel.staleness;
 }
 
-/* What is moved at an edge in a phase. */
+/* What is moved at an edge in a pass. */
 static inline const struct ff_redistribution *ff_moves_at(
-		const struct ff_lowering *l, enum ff_phase phase, uint32_t edge)
+		const struct ff_lowering *l, enum ff_pass pass, uint32_t edge)
 {
-	return ff_phase_pass(phase) == FF_BACKWARD ? &l->edge[edge].backward
-						   : &l->edge[edge].forward;
+	return pass == FF_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
 }
 
 /* The lane of its devices that a task holds; where two are one, the first of them. */
