@@ -1,6 +1,6 @@
 /* Gradients that are applied some steps late.  What backward writes of them stays where it was
  * made; steps later, as many as the schedule's staleness says, it is copied to where otherwise it
- * would have been written, and from there on all is as ever.  docs/schedule.md tells why.
+ * would have been written, and from there on all is as ever.  docs/gradients.md tells why.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "delays.h"
 

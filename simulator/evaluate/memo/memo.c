@@ -1,4 +1,4 @@
-/* Blocks of nodes, built and priced once; memo_edges.c has those of edges. SPDX-License-Identifier:
+/* Blocks of nodes, built and priced once; edges.c has those of edges. SPDX-License-Identifier:
  * Apache-2.0 */
 #include "memo.h"
 
