@@ -15,7 +15,7 @@
 #include "process/launch.h"
 #include "process/pulse.h"
 #include "process/stop.h"
-#include "run/run.h"
+#include "run/report.h"
 
 static const struct ff_command names = {.name = "ffrun"};
 

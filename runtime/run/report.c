@@ -1,4 +1,5 @@
 /* What ffrun tells people: a table.  SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
 #include "figure.h"
 #include "measured.h"
 #include "weights.h"

@@ -3,6 +3,7 @@
 
 #include "ff/beside.h"
 #include "measured.h"
+#include "report.h"
 
 static void write_found(const struct ff_found *f, struct ff_out *out)
 {

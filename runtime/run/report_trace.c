@@ -1,5 +1,5 @@
 /* What ffrun did and when, beside what was predicted.  SPDX-License-Identifier: Apache-2.0 */
-#include "run.h"
+#include "report.h"
 
 #include <stdio.h>
 

@@ -153,26 +153,4 @@ int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_com
 int ff_dump(const char *path, struct ff_plan *p, struct ff_executor *x, bool lead, double loss,
 		struct ff_error *err);
 
-/* report.c: the table for people. */
-int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
-		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
-		struct ff_error *err);
-/* report_json.c: the JSON for programs; into a file, where one is asked for. */
-int ff_report_write(const struct ff_run_options *opt, const struct ff_plan *p,
-		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
-		struct ff_out *out, struct ff_error *err);
-int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
-		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
-		struct ff_error *err);
-
-/* report_trace.c: the timeline that is to stand beside the executed one, of the same schedule;
- * both, in one file. */
-int ff_report_beside(const struct ff_tell_options *opt, struct ff_plan *p, struct ff_error *err);
-int ff_report_trace(const struct ff_tell_options *opt, const struct ff_plan *p,
-		const struct ff_outcome *outcome, struct ff_error *err);
-/* --html: both, and the report, as a page. */
-int ff_report_html(const struct ff_run_options *opt, const struct ff_plan *p,
-		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
-		struct ff_error *err);
-
 #endif
