@@ -15,6 +15,7 @@
 #include "ff/schedule.h"
 #include "ff/search.h"
 #include "ff/simulate.h"
+#include "ff/strategy_file.h"
 #include "hand/buckets.h"
 
 #define MOST_FRAMEWORKS 32

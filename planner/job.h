@@ -7,6 +7,7 @@
 
 #include "check/certificate.h"
 #include "ff/cli.h"
+#include "ff/strategy_file.h"
 #include "hand/grid.h"
 #include "summary.h"
 

@@ -4,7 +4,7 @@
 #include "ff/graph_file.h"
 #include "ff/micro.h"
 #include "ff/nearest.h"
-#include "ff/strategy.h"
+#include "ff/strategy_file.h"
 #include "rewrites.h"
 #include "strategy_info.h"
 

@@ -1,8 +1,9 @@
-/* What a strategy file says beside the strategy.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_STRATEGY_INFO_H
-#define FF_STRATEGY_INFO_H
+/* Reads what a strategy file says beside the strategy.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_STRATEGY_READ_INFO_H
+#define FF_STRATEGY_READ_INFO_H
 
-#include "ff/strategy.h"
+#include "ff/json.h"
+#include "ff/strategy_info.h"
 
 /* Of a strategy file's root, for a machine of `n_devices`.  Texts and arrays go to `a`.
  * FF_E_INPUT names the key. */

@@ -4,7 +4,7 @@
 #include "ff/graph_file.h"
 #include "ff/optimizer.h"
 #include "ff/rewrite.h"
-#include "ff/strategy.h"
+#include "ff/strategy_file.h"
 
 #define LONGEST_LIST 16 /* devices written one by one */
 

@@ -5,6 +5,7 @@
 
 #include "ff/price.h"
 #include "ff/schedule.h"
+#include "ff/strategy_info.h"
 #include "ff/trace.h"
 
 struct ff_simulation {

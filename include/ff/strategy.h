@@ -7,9 +7,8 @@
 #include "ff/machine.h"
 #include "ff/travel.h"
 
-#define FF_STRATEGY_VERSION 2 /* of the file format */
-#define FF_MOST_CHUNKS 64     /* stages that the same devices hold */
-#define FF_MOST_TICKS 16      /* of a pass */
+#define FF_MOST_CHUNKS 64 /* stages that the same devices hold */
+#define FF_MOST_TICKS 16  /* of a pass */
 #define FF_MOST_BUCKET_BYTES ((int64_t)1 << 40)
 
 /* In which order a device takes micro-batches where operators stand in stages. */
@@ -42,8 +41,6 @@ static inline const char *ff_order_name(enum ff_order_rule rule)
 bool ff_order_find(const char *name, enum ff_order_rule *ret);
 
 /* With several micro-batches configs cut the graph of one of them (ff_graph_micro). */
-struct ff_optimizer;
-
 struct ff_strategy {
 	uint32_t n_nodes;
 	uint32_t micro_batches; /* at least 1 */
@@ -63,7 +60,7 @@ struct ff_strategy {
 				   * again for backward; a parameter's: gathered again */
 };
 
-/* A prelude's are those of the node behind it. */
+/* The stage of a node, and whether it is recomputed; a prelude has what the node behind it has. */
 static inline uint32_t ff_strategy_stage(
 		const struct ff_graph *g, const struct ff_strategy *s, uint32_t node)
 {
@@ -74,32 +71,6 @@ static inline bool ff_strategy_recomputes(
 {
 	return s->recompute[ff_node_leader(g, node)];
 }
-
-/* What the tasks of a class (ff/task_class.h) take in a step, all devices together; and how long
- * devices that were ready for them waited: for other devices, or for a link that others held. */
-struct ff_class_time {
-	const char *name;
-	double us, waited_us; /* of waits, NAN: unknown */
-};
-
-/* What a strategy file says beside the strategy. */
-struct ff_strategy_info {
-	const char *machine;
-	uint32_t devices;
-	double predicted_us;                 /* 0: unknown */
-	const struct ff_class_time *classes; /* n_classes, what that is made of; 0: unknown */
-	uint32_t n_classes;
-	double disturbed_share; /* of the costs behind it; 0: none, or unknown */
-	/* that time and memory are of; NULL: the preset one (a loaded one is never NULL) */
-	const struct ff_optimizer *optimizer;
-	bool clip;                   /* and of gradients that are clipped by their global norm */
-	struct ff_travel travel;     /* and travel so */
-	const int64_t *memory_bytes; /* `devices` figures, or NULL */
-	const char *costs;           /* "analytic", "peak"; NULL: measured, or unknown */
-	const char *framework;       /* that the prediction is of; NULL: our runtime */
-	const char *communication;   /* that its costs were measured with; NULL: unknown */
-	int64_t data_parallel_bucket_bytes; /* what data parallelism beside it has; 0: the preset */
-};
 
 /* Stages that the same devices hold. */
 static inline uint32_t ff_strategy_chunks(const struct ff_strategy *s)
@@ -121,38 +92,18 @@ int ff_strategy_data_parallel(const struct ff_graph *g, uint32_t n_devices, stru
 		struct ff_strategy *ret, struct ff_error *err);
 /* Copies everything from `s` to `ret`, made for the same graph.  Lists are shared. */
 void ff_strategy_copy(struct ff_strategy *ret, const struct ff_strategy *s);
-/* A parameter without a config of its own is gathered nowhere, and files do not say that it is
- * gathered again: that is forgotten.  Returns whether there was any. */
+/* Clears `recompute` of parameters without a config of their own: they are gathered nowhere, and
+ * files do not have it.  Returns whether it was set of any. */
 bool ff_strategy_settle(const struct ff_graph *g, struct ff_strategy *s);
 /* Every config legal on `n_devices` devices, and none missing; stages ascend.  `g` is
  * the graph of one micro-batch. */
 int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uint32_t n_devices,
 		struct ff_error *err);
 
-/* Reads a strategy for `g` on at most `n_devices` devices.  A strategy for
- * another graph (hash) or for one that is rewritten otherwise, or for more devices, is a named
- * FF_E_INPUT. */
-int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devices,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
-		struct ff_error *err);
-/* "ticks" of the strategy file `root`: s->ticks. */
-int ff_strategy_read_ticks(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err);
-/* "gradients" of the strategy file `root`: s->scatter. */
-int ff_strategy_read_scatter(
-		const struct ff_json *root, struct ff_strategy *s, struct ff_error *err);
-/* "shards" of the strategy file `root`: s->shards. */
-int ff_strategy_read_shards(
-		const struct ff_json *root, struct ff_strategy *s, struct ff_error *err);
-/* Rewrites `g` as the strategy file `root` has it (ff/rewrite.h); one that is rewritten already
- * stays as it is. */
+/* Rewrites `g` as the strategy file with root `root` has it (ff/rewrite.h); one that is rewritten
+ * already stays as it is. */
 int ff_strategy_rewrite(const struct ff_json *root, struct ff_arena *a, struct ff_graph *g,
 		struct ff_error *err);
-/* Both. */
-int ff_strategy_load_rewritten(const char *path, struct ff_graph *g, uint32_t n_devices,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
-		struct ff_error *err);
-void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
-		const struct ff_strategy_info *info, struct ff_out *o);
 
 /* Nodes in issue order: inputs and parameters, which are there from the start, then
  * topological, stage by stage, larger priority first among the ready, then graph order.  `order`

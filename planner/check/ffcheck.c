@@ -8,7 +8,7 @@
 #include "ff/optimizer.h"
 #include "ff/process.h"
 #include "ff/simulate.h"
-#include "ff/strategy.h"
+#include "ff/strategy_file.h"
 
 static const struct ff_command about = {
 		.name = "ffcheck",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ff/micro.h"
+#include "ff/strategy_file.h"
 #include "propose/extras.h"
 #include "space/carry_config.h"
 #include "space/limits.h"

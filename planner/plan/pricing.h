@@ -3,7 +3,7 @@
 #define FF_PLANNER_PRICE_H
 
 #include "ff/price.h"
-#include "ff/strategy.h"
+#include "ff/strategy_file.h"
 
 /* What to price with; the caller fills the first four. */
 struct ff_pricing {

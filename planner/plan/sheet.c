@@ -7,7 +7,7 @@
 
 #include "ff/micro.h"
 #include "ff/name_fold.h"
-#include "ff/strategy.h"
+#include "ff/strategy_file.h"
 
 #define TEXT 256
 

@@ -12,7 +12,7 @@
 #include "ff/grow.h"
 #include "ff/hash.h"
 #include "ff/rewrite.h"
-#include "ff/strategy.h"
+#include "ff/strategy_file.h"
 #include "sweep.h"
 
 /* Items and the hashes of their keys. */

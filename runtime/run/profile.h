@@ -4,6 +4,7 @@
 #define FF_RUN_PROFILE_H
 
 #include "ff/executor.h"
+#include "ff/strategy_file.h"
 #include "ff/task_class.h"
 #include "timing.h"
 

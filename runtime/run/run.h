@@ -4,6 +4,7 @@
 
 #include "ff/executor.h"
 #include "ff/lock.h"
+#include "ff/strategy_file.h"
 #include "options.h"
 #include "profile.h"
 #include "quantiles.h"

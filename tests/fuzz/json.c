@@ -7,7 +7,7 @@
 #include "ff/costs.h"
 #include "ff/graph_file.h"
 #include "ff/machine.h"
-#include "ff/strategy.h"
+#include "ff/strategy_file.h"
 
 /* Strategies in the corpus are for this graph; they have its hash. */
 static const char tiny[] =

@@ -7,7 +7,7 @@
 #include "check_main.h"
 #include "ff/optimizer.h"
 #include "ff/philox.h"
-#include "ff/strategy.h"
+#include "ff/strategy_file.h"
 #include "ff/zoo.h"
 
 #define DEVICES 2048

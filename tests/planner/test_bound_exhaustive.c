@@ -6,6 +6,7 @@
 #include "exhaustive.h"
 #include "ff/graph_file.h"
 #include "ff/simulate.h"
+#include "ff/strategy_file.h"
 #include "simulator/drawn.h"
 #include "space/raise.h"
 

@@ -9,6 +9,7 @@
 #include "../../planner/space/shapes.h"
 #include "../check_main.h"
 #include "ff/micro.h"
+#include "ff/strategy_file.h"
 #include "ff/zoo.h"
 #include "fixture.h"
 
