@@ -28,7 +28,8 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t array,
 		const float *whole, struct ff_error *err);
 
-/* The same of `value`, which its operator keeps from step to step; and back. */
+/* Gathers `value`, which its operator keeps from step to step, whole; and gives it to hosted
+ * devices. */
 int ff_executor_kept(struct ff_executor *x, uint32_t value, float *whole, struct ff_error *err);
 int ff_executor_put_kept(
 		struct ff_executor *x, uint32_t value, const float *whole, struct ff_error *err);

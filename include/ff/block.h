@@ -48,7 +48,7 @@ struct ff_node_block {
 	uint32_t first_param;     /* the slot that `group_at` begins with */
 	const uint32_t *group_at; /* by slot of parameters: its first; then one behind all */
 };
-/* The same from placements that are there: inputs, then outputs. */
+/* A node's block from placements that are there: of its inputs, then of its outputs. */
 int ff_node_block_place(const struct ff_node *n, const struct ff_config *c,
 		const struct ff_placement *place, struct ff_arena *a, struct ff_node_block *ret,
 		struct ff_error *err);

@@ -18,8 +18,8 @@ void ff_builder_set_dtype(struct ff_builder *b, enum ff_dtype dtype);
  * nodes called "<name>.weight" and so on, and so is its prelude. */
 uint32_t ff_builder_add(struct ff_builder *b, enum ff_op op, const char *name,
 		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in);
-/* The same with names of its parameters (FF_MAX_PARAMS; NULL: as above): nodes
- * that name the same parameter share it. */
+/* ff_builder_add with names of the node's parameters (FF_MAX_PARAMS; NULL: "<name>.weight" and so
+ * on): nodes that name the same parameter share it. */
 uint32_t ff_builder_add_tied(struct ff_builder *b, enum ff_op op, const char *name,
 		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in,
 		const char *const *params);

@@ -48,7 +48,7 @@ void ff_config_box(const struct ff_node *n, const struct ff_config *c, uint32_t 
  * scratch; both have room for the cells. */
 void ff_config_alike(const struct ff_node *n, const struct ff_config *c, uint16_t *like,
 		uint16_t *first);
-/* The same cells on the same devices; without any, both flat or neither. */
+/* Whether both have the same cells on the same devices; without any, both are flat or neither. */
 bool ff_config_equal(const struct ff_node *n, const struct ff_config *a, const struct ff_config *b);
 /* Sentence and FF_E_INPUT if `c` is not legal for node `n` on `n_devices`. */
 int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,

@@ -53,7 +53,7 @@ int ff_executor_times(struct ff_executor *x, double *us, uint32_t n, struct ff_e
  * the same on all ranks. */
 int ff_executor_loss(struct ff_executor *x, uint32_t which, double *loss, uint32_t n,
 		struct ff_error *err);
-/* The same of all losses together, by weight, after which those steps are forgotten. */
+/* Mean of all losses together, each by its weight, in each of those steps; then forgets them. */
 int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err);
 /* Learning rate of a group of parameters from the next step on. */
 void ff_executor_set_rate(struct ff_executor *x, uint32_t group, double rate);

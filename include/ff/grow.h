@@ -12,8 +12,8 @@
  * bytes, `n` of them in use: makes room for one more, at least twice as many where there is none.
  */
 int ff_grow(void *array, uint32_t n, uint32_t *cap, size_t size, struct ff_error *err);
-/* The same in an arena, which keeps the old room: `array`, or what it has moved to; NULL:
- * there is no memory. */
+/* Likewise for `array` in an arena, which keeps the old room: returns `array`, or where it has
+ * moved to; NULL: there is no memory. */
 void *ff_grow_in(struct ff_arena *a, void *array, uint32_t n, uint32_t *cap, size_t size);
 
 #endif

@@ -42,7 +42,8 @@ static inline const uint32_t *ff_task_out(
 	return s->out[(size_t)value * s->n_instances +
 			ff_schedule_instance(s, t->node, t->micro, later)];
 }
-/* The same of gradients: what backward writes and what it reads. */
+/* Shards of the gradients that a backward task writes at input `slot`, and reads at output `port`.
+ */
 static inline const uint32_t *ff_task_din(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {

@@ -26,8 +26,8 @@ int ff_intervals_add(struct ff_intervals *s, const struct ff_node *n, uint32_t d
 		struct ff_error *err);
 void ff_intervals_finish(struct ff_intervals *s);
 
-/* The same for one degree: `like` has room for `degree` coordinates, and of each says the
- * first that costs alike. */
+/* Of the coordinates of one degree the first that costs as each does, in `like`, which has room for
+ * `degree`. */
 void ff_intervals_alike(const struct ff_node *n, uint32_t dim, uint32_t degree, uint16_t *like);
 
 #endif

@@ -103,7 +103,7 @@ void ff_out_bool(struct ff_out *o, const char *key, bool v);
 /* Writes a file that appears whole or not at all (ff/file.h).  "-" is standard output;
  * pipes and devices are written through.  FF_E_IO names the path and the reason. */
 int ff_out_save(const struct ff_out *o, const char *path, struct ff_error *err);
-/* The same for text that may be longer than memory: written while it grows.  Begins `o`, opens
+/* Writes such a file while the text grows, which may be longer than memory.  Begins `o`, opens
  * `file` for it, and keeps `path`, `file` and `err` until the end, which finishes `o`.  Between
  * them every call is as ever, whatever fails; the end tells. */
 int ff_out_begin_file(

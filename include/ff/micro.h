@@ -14,7 +14,7 @@
  * operator does not keep apart samples, or groups of them, that a micro-batch has whole. */
 int ff_graph_micro(const struct ff_graph *g, uint32_t micro_batches, struct ff_arena *a,
 		struct ff_graph *ret, struct ff_error *err);
-/* The same network for a batch of so many samples, under the same contract. */
+/* The network of `g` for a batch of `samples`, under the contract of ff_graph_micro. */
 int ff_graph_batch(const struct ff_graph *g, int32_t samples, struct ff_arena *a,
 		struct ff_graph *ret, struct ff_error *err);
 

@@ -73,7 +73,7 @@ uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node);
 double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv);
 /* All-reduce of `bytes` among `device` (ascending); 0 for one device. */
 double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
-/* The same of a bucket of gradients, compressed where they are. */
+/* All-reduce of a bucket of gradients, compressed where the pricer has a codec. */
 double ff_price_bucket(
 		const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
 /* A flat bucket: `bytes` are of all its float32 weights, cut in so many runs (ff/bucket.h). */

@@ -26,9 +26,10 @@ int ff_reuse_find(const struct ff_graph *g, uint32_t n_devices, struct ff_arena 
  * of two, so that what differs little is measured once. */
 int64_t ff_reuse_bytes(const struct ff_reuse *p, uint32_t micro_batches);
 
-/* The same since `node` was last computed, the other way.  Forward that is what earlier nodes touch
- * since their backward, backward what later ones do: the last node finds behind it what the first
- * one has long lost.  Rounded to a power of two, FF_REUSE_NEAR at least. */
+/* Bytes that a device touches between the last time that `node` was computed, in the other pass,
+ * and this one.  Forward that is what earlier nodes touch since their backward, backward what later
+ * ones do: the last node finds in caches what the first one has long lost.  Rounded to a power of
+ * two, FF_REUSE_NEAR at least. */
 int64_t ff_reuse_node(
 		const struct ff_reuse *p, uint32_t micro_batches, uint32_t node, enum ff_pass pass);
 

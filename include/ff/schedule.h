@@ -13,16 +13,14 @@
  * other buffers. */
 struct ff_buffer {
 	uint32_t device;
-	uint32_t first, last;  /* tasks; of a bucket's: 0 and all */
-	uint32_t bucket;       /* or FF_NONE; FF_KEPT: what an operator keeps, likewise */
+	uint32_t first, last;  /* tasks; in a bucket, or FF_KEPT: 0 and FF_NONE, for good */
+	uint32_t bucket;       /* that it lies in, or FF_NONE; FF_KEPT: an operator keeps it */
 	uint32_t within;       /* the buffer that it is a part of, and lives as long as; FF_NONE */
 	int64_t offset, bytes; /* multiples of 64 */
 };
 
 #define FF_KEPT (FF_NONE - 1)
 
-/* Buffer of each part, by value or by edge and by instance (ff/instance.h);
- * FF_NONE where there is none. */
 struct ff_schedule {
 	const struct ff_graph *graph; /* of one micro-batch */
 	const struct ff_machine *machine;
@@ -44,8 +42,9 @@ struct ff_schedule {
 				 * once more */
 	const bool *scattered;  /* by node: a parameter whose bucket is scattered */
 	uint32_t n_instances;   /* of every value */
-	const uint32_t **out, **dout; /* [value, instance][part of its producer] shards, their
-				       * gradients */
+	/* Buffers of shards and of their gradients, by instance (ff/instance.h); FF_NONE where
+	 * there is none. */
+	const uint32_t **out, **dout; /* [value, instance][part of its producer] */
 	const uint32_t **in, **din;   /* [edge, instance][part of the consumer] */
 	const bool *accumulate;       /* by edge: backward of a first micro-batch adds to din */
 	/* By edge: the one to whose din backward adds, once it is made, its own, which nobody else
@@ -56,9 +55,9 @@ struct ff_schedule {
 	/* By device: scratch of the running kernel, where the device's memory begins, as some
 	 * libraries want it to be as aligned as what was allocated. */
 	int64_t *workspace_bytes;
-	int64_t *packed_offset; /* by device: what of gradients is compressed, of one bucket at a
-				   time */
-	int64_t *packed_bytes;
+	/* By device: where a bucket's gradients lie while they are compressed, one bucket's at a
+	 * time. */
+	int64_t *packed_offset, *packed_bytes;
 	int64_t network_bytes; /* a step, all devices together; at most INT64_MAX */
 	int64_t plain_bytes;   /* of it gradients that moves bring to several devices, as they
 				* are, where others are compressed */

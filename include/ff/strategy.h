@@ -16,12 +16,12 @@ enum ff_order_rule {
 	FF_ORDER_GPIPE,       /* all forward, then all backward (Huang et al., NeurIPS 2019) */
 	FF_ORDER_1F1B,        /* in turn, as soon as the pipeline is full: fewer live at once
 			       * (Narayanan et al., PipeDream, SOSP 2019) */
-	FF_ORDER_INTERLEAVED, /* the same where devices hold several stages in turn, `chunks`:
+	FF_ORDER_INTERLEAVED, /* 1F1B where devices hold several stages in turn, `chunks`:
 			       * shorter bubbles (Narayanan et al., Megatron-LM, SC 2021) */
 	FF_ORDER_ZB_H1,       /* as 1F1B, but gradients of parameters are made apart, where a
 			       * device would wait (Qi et al., ICLR 2024) */
-	FF_ORDER_ZB_V,        /* likewise, where the i-th of p devices holds stages i and
-			       * 2 p - 1 - i: a V (the same) */
+	FF_ORDER_ZB_V,        /* gradients of parameters apart, and the i-th of p devices holds
+			       * stages i and 2 p - 1 - i: a V (Qi et al., ICLR 2024) */
 	FF_ORDER_COUNT
 };
 struct ff_order_row {

@@ -21,7 +21,7 @@ int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
 int ff_report_beside(const struct ff_tell_options *opt, struct ff_plan *p, struct ff_error *err);
 int ff_report_trace(const struct ff_tell_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, struct ff_error *err);
-/* Both, and the report, as a page, where --html asks for one. */
+/* The report and both timelines as a page, where --html asks for one. */
 int ff_report_html(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err);

@@ -113,7 +113,7 @@ const struct ff_op_row ff_op_soft_statistics = {.name = "soft_statistics",
 		.derive = derive_statistics,
 		.kernel_class = FF_KERNEL_SOFTMAX,
 		.flops = flops_statistics};
-/* the same of the logarithm, whose gradient is another one */
+/* the prelude of log_softmax, whose gradient is another one */
 const struct ff_op_row ff_op_log_soft_statistics = {.name = "log_soft_statistics",
 		.summary = "what a log_softmax must know of all of its axis",
 		.min_in = 1,

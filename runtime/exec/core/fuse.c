@@ -70,8 +70,9 @@ static bool is_free(const struct ff_schedule *s, const struct pair *p, uint32_t 
 	return out != FF_NONE;
 }
 
-/* The same of gradients.  What the first one reads of data it has read by then, so that only its
- * parameters and their gradients may not be in the way. */
+/* Whether the gradient `din` that the last task writes lies over nothing that `t`, the first one,
+ * still needs.  What that reads of data it has read by then, so only its parameters and their
+ * gradients may not be in the way. */
 static bool is_free_backward(const struct ff_schedule *s, const struct ff_task *t,
 		const struct ff_kernel_io *io, const struct ff_buffer *din)
 {
