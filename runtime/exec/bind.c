@@ -13,17 +13,14 @@
 #include "ff/arrays.h"
 #include "ff/block.h"
 #include "ff/bucket_layout.h"
+#include "ff/device_list.h"
 #include "ff/instance.h"
 #include "sums.h"
 #include "waiting.h"
 
 static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)
 {
-	uint32_t i = 0;
-
-	while (i + 1 < b->n_devices && b->device[i] != device)
-		i++;
-	return i;
+	return ff_device_index(b->device, b->n_devices, device);
 }
 
 /* Where the rows of the sparse gradient in buffer `buffer` are listed; NULL: there is none. */

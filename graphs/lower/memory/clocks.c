@@ -10,23 +10,6 @@ static void clock_max(struct ff_clock *a, const struct ff_clock *b)
 			a->done[k] = b->done[k];
 }
 
-uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device)
-{
-	uint32_t lo = 0, hi = n, at = n ? device - list[0] : 0;
-
-	if (at < n && list[at] == device)
-		return at; /* side by side, as mostly */
-	while (lo < hi) {
-		uint32_t mid = (lo + hi) / 2;
-
-		if (list[mid] < device)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < n && list[lo] == device ? lo : FF_NONE;
-}
-
 const struct ff_clock *ff_clock_before(const struct ff_lowering *l, uint32_t task, uint32_t device)
 {
 	const uint16_t *list;

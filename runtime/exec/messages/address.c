@@ -5,6 +5,7 @@
 #include "communication.h"
 #include "ff/arrays.h"
 #include "ff/bucket_layout.h"
+#include "ff/device_list.h"
 #include "ff/instance.h"
 
 void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer)
@@ -92,11 +93,7 @@ float *ff_address_move_residual(
 
 uint32_t ff_address_position(const struct ff_move *mv, uint32_t device)
 {
-	uint32_t i = 0;
-
-	while (i + 1 < mv->n_devices && mv->device[i] != device)
-		i++;
-	return i;
+	return ff_device_index(mv->device, mv->n_devices, device);
 }
 
 void *ff_address_stage(const struct ff_transfer *t, uint32_t position)
