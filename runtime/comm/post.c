@@ -7,186 +7,8 @@
 #include "chunks.h"
 #include "ff/backend.h"
 #include "parcels.h"
-#include "process/fiber.h"
-#include "process/pulse.h"
 
 #define MOST_BYTES ((int64_t)64 << 20)
-
-/* Host memory on the way between devices.  Streams run in order, so all that is posted on one
- * may pass through the same. */
-struct ff_bounce {
-	struct ff_bounce *next; /* smaller and older */
-	size_t bytes;
-	_Alignas(max_align_t) char memory[];
-};
-
-/* Backend memory that host memory stands in for: brought down before, up afterwards. */
-struct span {
-	const void *down; /* or NULL */
-	void *up;         /* or NULL */
-	size_t bytes;
-	void **host, **also; /* the pointers that are to point there, or NULL */
-	bool joined;         /* right behind the span before */
-	char *at;            /* host memory */
-};
-
-/* What was posted, until the stream has passed it.  One that a failed stream skips stays
- * in the list of all until the comm goes. */
-struct ff_posted {
-	struct ff_posted *next, *next_spare;
-	struct ff_host_comm *comm;
-	struct ff_collective x; /* n_devices 0: an exchange */
-	bool messages;          /* on their stream */
-	enum ff_dtype type;
-	uint32_t n_parcels, n_spans;
-	struct ff_parcel *parcel;
-	struct span *span;
-	void **send, **recv; /* the collective's */
-	void *memory;        /* what all these point to */
-	size_t bytes;
-};
-
-static size_t align(size_t bytes)
-{
-	return (bytes + 63) / 64 * 64;
-}
-
-/* ---- records ---- */
-
-static void give_back(struct ff_posted *p)
-{
-	pthread_mutex_lock(&p->comm->lock);
-	p->next_spare = p->comm->spare;
-	p->comm->spare = p;
-	pthread_mutex_unlock(&p->comm->lock);
-}
-
-/* A record with so many bytes of memory. */
-static struct ff_posted *take(struct ff_host_comm *h, size_t bytes, struct ff_error *err)
-{
-	struct ff_posted *p;
-	void *grown;
-
-	pthread_mutex_lock(&h->lock);
-	p = h->spare;
-	if (p) {
-		h->spare = p->next_spare;
-	} else if ((p = calloc(1, sizeof(*p)))) {
-		p->comm = h;
-		p->next = h->all;
-		h->all = p;
-	}
-	pthread_mutex_unlock(&h->lock);
-	if (!p || bytes <= p->bytes) {
-		if (!p)
-			ff_fail_memory(err);
-		return p;
-	}
-	grown = realloc(p->memory, bytes);
-	if (!grown) {
-		give_back(p);
-		ff_fail_memory(err);
-		return NULL;
-	}
-	p->memory = grown;
-	p->bytes = bytes;
-	return p;
-}
-
-static int run(void *arg, struct ff_error *err)
-{
-	struct ff_posted *p = arg;
-	struct ff_host_comm *h = p->comm;
-	bool waits = !ff_fiber_is_here(); /* else it is for the executor to say when it waits */
-	int code;
-
-	if (waits)
-		ff_pulse_wait(h->base.pulse);
-	code = p->x.n_devices ? h->run_collective(&h->base, p->messages, &p->x, err)
-			      : h->run_exchange(&h->base, p->messages, p->type, p->parcel,
-						p->n_parcels, err);
-	if (waits)
-		ff_pulse_met(h->base.pulse);
-	give_back(p);
-	return code;
-}
-
-/* Room for `bytes`; what was handed out before stays. */
-static int bounce_open(struct ff_host_comm *h, bool messages, size_t bytes, char **ret,
-		struct ff_error *err)
-{
-	struct ff_bounce **newest = &h->bounce[messages], *b = *newest;
-
-	if (!b || b->bytes < bytes) {
-		size_t most = (size_t)h->most_bytes, room = b ? 2 * b->bytes : 0;
-
-		room = room < most ? room : most;
-		room = room > bytes ? room : bytes;
-		b = malloc(sizeof(*b) + room);
-		if (!b)
-			return ff_fail_memory(err);
-		b->bytes = room;
-		b->next = *newest;
-		*newest = b;
-	}
-	*ret = b->memory;
-	return FF_OK;
-}
-
-/* The host's pointers in the place of the backend's. */
-static int bounce(struct ff_posted *p, struct ff_error *err)
-{
-	size_t bytes = 0;
-	char *memory;
-	int code;
-
-	for (uint32_t i = 0; i < p->n_spans; i++)
-		bytes = (p->span[i].joined ? bytes : align(bytes)) + p->span[i].bytes;
-	code = bounce_open(p->comm, p->messages, bytes, &memory, err);
-	bytes = 0;
-	for (uint32_t i = 0; i < p->n_spans && code == FF_OK; i++) {
-		struct span *s = &p->span[i];
-
-		bytes = s->joined ? bytes : align(bytes);
-		s->at = memory + bytes;
-		if (s->host)
-			*s->host = s->at;
-		if (s->also)
-			*s->also = s->at;
-		bytes += s->bytes;
-	}
-	return code;
-}
-
-static int post(struct ff_posted *p, const struct ff_channel *on, struct ff_error *err)
-{
-	const struct ff_backend *b = on->backend;
-	int code;
-
-	p->messages = on->messages;
-	if (b->memory.of_host)
-		return b->stream.call(on->stream, run, p, err);
-	code = bounce(p, err);
-	for (uint32_t i = 0; i < p->n_spans && code == FF_OK; i++) {
-		const struct span *s = &p->span[i];
-
-		if (s->down && s->bytes)
-			code = b->move.download(on->stream, s->at, s->down, s->bytes, err);
-	}
-	if (code < 0) {
-		give_back(p);
-		return code;
-	}
-	/* where this has run, `p` is spare; but nobody else takes one */
-	code = b->stream.call(on->stream, run, p, err);
-	for (uint32_t i = 0; i < p->n_spans && code == FF_OK; i++) {
-		const struct span *s = &p->span[i];
-
-		if (s->up && s->bytes)
-			code = b->move.upload(on->stream, s->up, s->at, s->bytes, err);
-	}
-	return code;
-}
 
 /* ---- collectives ---- */
 
@@ -209,7 +31,8 @@ static struct ff_posted *copy_collective(struct ff_host_comm *h, const struct ff
 {
 	size_t n = x->n_devices, counts = x->kind == FF_MOVE_ALL_REDUCE ? 1 : n;
 	size_t each = 2 * sizeof(void *) + 2 * sizeof(int64_t) + sizeof(uint16_t);
-	struct ff_posted *p = take(h, n * each + spans * sizeof(struct span), err);
+	struct ff_posted *p =
+			ff_posted_take(h, n * each + spans * sizeof(struct ff_post_span), err);
 	int64_t *count, *offset;
 	uint16_t *device;
 
@@ -249,15 +72,15 @@ static int post_whole(struct ff_host_comm *h, const struct ff_channel *on,
 			continue;
 		lengths(x, i, &send, &recv);
 		if (!in_place)
-			p->span[p->n_spans++] = (struct span){
+			p->span[p->n_spans++] = (struct ff_post_span){
 					.down = x->send[i], .bytes = send, .host = &p->send[i]};
-		p->span[p->n_spans++] = (struct span){.down = in_place ? x->send[i] : NULL,
+		p->span[p->n_spans++] = (struct ff_post_span){.down = in_place ? x->send[i] : NULL,
 				.up = x->recv[i],
 				.bytes = recv,
 				.host = &p->recv[i],
 				.also = in_place ? &p->send[i] : NULL};
 	}
-	return post(p, on, err);
+	return ff_posted_post(p, on, err);
 }
 
 /* ---- in rounds ---- */
@@ -301,16 +124,16 @@ static void add_chunks(struct ff_posted *p, const struct ff_collective *x, uint3
 	char *recv = x->recv[i];
 	size_t own = (size_t)(p->x.count[i] * size);
 
-	p->span[p->n_spans++] = gather ? (struct span){.down = send + from * size,
+	p->span[p->n_spans++] = gather ? (struct ff_post_span){.down = send + from * size,
 							 .bytes = own,
 							 .host = &p->send[i]}
-				       : (struct span){.up = recv + from * size,
+				       : (struct ff_post_span){.up = recv + from * size,
 							 .bytes = own,
 							 .host = &p->recv[i]};
 	for (uint32_t k = 0; k < x->n_devices; at += x->count[k++]) {
 		int64_t there = ((gather ? x->offset[k] : at) + from) * size;
 
-		p->span[p->n_spans++] = (struct span){.down = gather ? NULL : send + there,
+		p->span[p->n_spans++] = (struct ff_post_span){.down = gather ? NULL : send + there,
 				.up = gather ? recv + there : NULL,
 				.bytes = (size_t)(p->x.count[k] * size),
 				.host = k        ? NULL
@@ -329,9 +152,9 @@ static void add_arrays(struct ff_posted *p, const struct ff_collective *x, uint3
 	size_t bytes = (size_t)(p->x.count[0] * size);
 
 	if (!in_place)
-		p->span[p->n_spans++] =
-				(struct span){.down = send, .bytes = bytes, .host = &p->send[i]};
-	p->span[p->n_spans++] = (struct span){.down = in_place ? send : NULL,
+		p->span[p->n_spans++] = (struct ff_post_span){
+				.down = send, .bytes = bytes, .host = &p->send[i]};
+	p->span[p->n_spans++] = (struct ff_post_span){.down = in_place ? send : NULL,
 			.up = recv,
 			.bytes = bytes,
 			.host = &p->recv[i],
@@ -364,7 +187,7 @@ static int post_round(struct ff_host_comm *h, const struct ff_channel *on,
 		else
 			add_chunks(p, x, i, from);
 	}
-	return post(p, on, err);
+	return ff_posted_post(p, on, err);
 }
 
 static int post_collective(struct ff_comm *c, const struct ff_channel *on,
@@ -467,13 +290,13 @@ static void add_parcel(struct ff_posted *p, const struct rounds *r, const struct
 	bytes = (size_t)(q->count * size);
 	if (c->hosts(c, q->from)) {
 		q->send = (const char *)q->send + at * size;
-		p->span[p->n_spans++] = (struct span){
+		p->span[p->n_spans++] = (struct ff_post_span){
 				.down = q->send, .bytes = bytes, .host = (void **)&q->send};
 	}
 	if (c->hosts(c, q->to)) {
 		q->recv = (char *)q->recv + at * size;
-		p->span[p->n_spans++] =
-				(struct span){.up = q->recv, .bytes = bytes, .host = &q->recv};
+		p->span[p->n_spans++] = (struct ff_post_span){
+				.up = q->recv, .bytes = bytes, .host = &q->recv};
 	}
 }
 
@@ -481,8 +304,8 @@ static int post_parcels(struct ff_host_comm *h, const struct ff_channel *on, con
 		int64_t round, struct ff_error *err)
 {
 	size_t n = r->n;
-	struct ff_posted *p =
-			take(h, n * (sizeof(struct ff_parcel) + 2 * sizeof(struct span)), err);
+	struct ff_posted *p = ff_posted_take(
+			h, n * (sizeof(struct ff_parcel) + 2 * sizeof(struct ff_post_span)), err);
 
 	if (!p)
 		return FF_E_NOMEM;
@@ -494,7 +317,7 @@ static int post_parcels(struct ff_host_comm *h, const struct ff_channel *on, con
 	p->parcel = (struct ff_parcel *)(p->span + 2 * n);
 	for (uint32_t i = 0; i < r->n; i++)
 		add_parcel(p, r, &r->parcel[i], round);
-	return post(p, on, err);
+	return ff_posted_post(p, on, err);
 }
 
 static int post_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
@@ -532,21 +355,7 @@ void ff_host_comm_init(struct ff_host_comm *h)
 
 void ff_host_comm_finish(struct ff_host_comm *h)
 {
-	while (h->all) {
-		struct ff_posted *p = h->all;
-
-		h->all = p->next;
-		free(p->memory);
-		free(p);
-	}
-	for (int i = 0; i < 2; i++) {
-		while (h->bounce[i]) {
-			struct ff_bounce *b = h->bounce[i];
-
-			h->bounce[i] = b->next;
-			free(b);
-		}
-	}
+	ff_posted_finish(h);
 	pthread_mutex_destroy(&h->lock);
 }
 
@@ -557,7 +366,5 @@ void ff_host_comm_limit(struct ff_comm *c, int64_t most_bytes)
 
 size_t ff_host_comm_bounced(const struct ff_comm *c)
 {
-	const struct ff_bounce *b = ((const struct ff_host_comm *)c)->bounce[false];
-
-	return b ? b->bytes : 0;
+	return ff_posted_bounced((const struct ff_host_comm *)c);
 }
