@@ -165,6 +165,47 @@ def refused(name, plan, want, module="convolutions", maps=None, **options):
     tap.say(re.search(want, said) is not None, f"refused: {name}", [said])
 
 
+class OfParts(torch.nn.Linear):
+    """A loss by a function of what is computed, and of targets."""
+
+    def __init__(self, function):
+        super().__init__(6, 4)
+        self.function = function
+
+    def forward(self, x, y):
+        return self.function(super().forward(x), y)
+
+
+# Losses of micro-batches of which the mean is not the batch's, and such of which it is.
+OF_PARTS = {
+    "a sum": (lambda x, y: F.mse_loss(x, y, reduction="sum"), "mse_loss is a sum over samples, not their mean"),
+    "a sum by columns": (lambda x, y: (x - y).abs().sum(0).mean(), "mean is a sum over samples"),
+    "a mean by a mask": (lambda x, y: ((x - y) ** 2 * (y > 0)).sum() / (y > 0).sum(),
+                         "div computes with a mean or sum"),
+    "a mean by weights": (lambda x, y: F.cross_entropy(x, y.argmax(1), torch.tensor([1.0, 2.0, 1.0, 1.0])),
+                          "is a mean by weights"),
+    "the root of a mean": (lambda x, y: F.mse_loss(x, y).sqrt(), "sqrt computes with a mean or sum"),
+    "apart from the mean": (lambda x, y: (x - x.mean(0) - y).abs().mean(), "sub computes with a mean or sum"),
+    "two means multiplied": (lambda x, y: (x.mean(0) * y.mean(0)).sum(), "mul computes with a mean or sum"),
+    "a sum, divided": (lambda x, y: (x - y).square().sum() / len(x) + F.kl_div(
+        x.log_softmax(1), y.softmax(1), reduction="batchmean") * 2, None),
+    "means": (lambda x, y: 0.5 * F.l1_loss(x, y) - (x.sum(1) * y[:, 0]).mean(0) + F.cross_entropy(x, y.argmax(1)),
+              None)}
+
+
+def test_parts(folder):
+    x, y = torch.randn(8, 6), torch.randn(8, 4)
+    for name, (function, want) in OF_PARTS.items():
+        module = OfParts(function)
+        plan = {"format": "ffsoap-strategy", "version": 2, "devices": 4, "micro_batches": 2, "operators": []}
+        try:
+            laid_out(module, plan, None, (x, y))
+            said = None
+        except Refused as why:
+            said = str(why)
+        tap.say(said is None if want is None else bool(re.search(want, str(said))), f"in micro-batches: {name}", [said])
+
+
 def test_refused(folder):
     maps, plans = {}, {}
     for name in ("gpt", "lstm", "convolutions", "nearest"):
@@ -468,7 +509,7 @@ def test_meshes():
 PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers,
          "mixed": test_mixed, "errors": test_errors, "trained": test_trained, "statistics": test_statistics,
          "draws": test_draws,
-         "gathered": test_gathered, "refused": test_refused, "ignored": test_ignored, "searched": test_searched,
+         "gathered": test_gathered, "refused": test_refused, "ignored": test_ignored, "parts": test_parts, "searched": test_searched,
          "modules": test_modules, "modules_cut": test_modules_cut,
          "modules_turned": test_modules_turned,
          "loss_behind": test_loss_behind, "modules_refused": test_modules_refused}

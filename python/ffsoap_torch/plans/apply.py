@@ -11,6 +11,7 @@ from .graph_mode import Planned
 from .layout import Layout
 from .modules_mode import Modules
 from .plan import Names, Plan
+from .parts import refuse
 from .stages import Staged
 from .uniform import of as uniform_of
 
@@ -39,7 +40,7 @@ def laid_out(module, plan, map, inputs):
     stages = plan.stages(names.operators())
     if plan.micro_batches > 1:
         refuse_norms(program)
-        refuse_pairs(module, inputs, program, plan.micro_batches, "micro-batches do")
+        refuse(program, doubled(module, inputs, plan.micro_batches), "micro-batches do")
     first = {}
     ties = {n: first.setdefault(p, n) for n, p in module.named_parameters(remove_duplicate=False)}
     layout = Layout(program.graph, program.graph_signature, plan, names, places.factors(len(stages[0])), stages, ties)
@@ -53,14 +54,9 @@ def refuse_norms(program):
             raise Refused(f"{spec.target} is a statistic of the whole batch, which micro-batches do not see")
 
 
-def refuse_pairs(module, inputs, program, parts, who):
-    """Nor are losses that compare samples with each other: what they make has two axes as long as the batch."""
-    twice = program_of(module, tuple(torch.cat([x, x]) for x in inputs), parts)
-    for a, b in zip(program.graph.nodes, twice.graph.nodes):
-        x, y = (n.meta.get("val") if n.op == "call_function" else None for n in (a, b))
-        if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and x.dim() == y.dim() and sum(
-                int(m) > int(n) for n, m in zip(x.shape, y.shape)) > 1:
-            raise Refused(f"{a.name} compares samples of the whole batch with each other, of which {who} not see all")
+def doubled(module, inputs, micro_batches):
+    """The graph of twice as many samples."""
+    return program_of(module, tuple(torch.cat([x, x]) for x in inputs), micro_batches)
 
 
 def sentences(layout, of=lambda name: True):
@@ -88,7 +84,7 @@ def apply(module, plan, *inputs, map=None, loss=None, targets=(), strict=True, m
     if mode == "modules":
         uniform = uniform_of(module, layout)
         if uniform.data > 1:
-            refuse_pairs(module, inputs + tuple(targets), program, plan.micro_batches, "a process does")
+            refuse(program, doubled(module, inputs + tuple(targets), plan.micro_batches), "a process does")
         told = told + uniform.said
     if told and strict:
         raise Refused(f"{told[0]} ({len(told)} such; strict=False allows them)")
