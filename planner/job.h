@@ -193,8 +193,7 @@ void ff_job_close(struct ff_job *j);
 /* While a plan is sought what asks for an end waits to be asked for. */
 void ff_job_hold(sigset_t *old);
 void ff_job_release(const sigset_t *old);
-/* Whether it was asked to end (Ctrl-C), which is then known for good. */
-bool ff_job_interrupted(struct ff_job *j);
+bool ff_job_interrupted(struct ff_job *j); /* by Ctrl-C, which is then known for good */
 /* Whether --init takes `name`. */
 bool ff_job_is_start(const char *name);
 

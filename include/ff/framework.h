@@ -62,9 +62,11 @@ struct ff_framework {
 		double rms_norm[2], rope[2]; /* of 16 bits alone */
 		double layer_norm[2];        /* then gelus are written out by tanh, too */
 	} written;
-	bool wide;     /* of 16 bits, layer norms and sums are of float32 */
-	bool autocast; /* so are softmax and what it drops, and what reads any of these casts */
-	bool joins;    /* a sum belongs to the kernel of the norm that reads it */
+	struct ff_framework_wide { /* of 16 bits, what is of float32 */
+		bool norms;        /* layer norms, and sums */
+		bool softmax;      /* and what it drops; what reads any of these casts */
+	} wide;
+	bool joins; /* a sum belongs to the kernel of the norm that reads it */
 };
 
 /* The row whose name `text` is; "NAME:NUMBER" with that in place of the number that was fitted.

@@ -50,10 +50,10 @@ static uint32_t between(const struct ff_framework *f, const struct ff_kernel_sha
 		struct ff_kernel_shape *ret)
 {
 	double read = (f->causal ? s->share : 1) * (s->back ? 2 : 1);
-	double dropped = (f->autocast ? 2 * wide(s) : 2) + 1 / (double)ff_dtype_bytes(s->type);
+	double dropped = (f->wide.softmax ? 2 * wide(s) : 2) + 1 / (double)ff_dtype_bytes(s->type);
 	uint32_t n = 0;
 
-	if (is_apart(f, s) || (f->autocast && wide(s) > 1))
+	if (is_apart(f, s) || (f->wide.softmax && wide(s) > 1))
 		n = apart(f, s, ret);
 	else
 		ret[n++] = of_scores(s, f->causal ? FF_KERNEL_STREAM : FF_KERNEL_SOFTMAX, read + 1);
@@ -183,9 +183,9 @@ static void widen(const struct ff_framework *f, const struct ff_work *w, struct 
 {
 	bool norm = w->node->op == FF_OP_LAYER_NORM;
 
-	if (f->wide && (norm || w->node->op == FF_OP_ADD))
+	if (f->wide.norms && (norm || w->node->op == FF_OP_ADD))
 		k->bytes *= FF_F32_BYTES / (double)ff_dtype_bytes(ff_work_type(w));
-	if (f->wide && f->autocast && norm && ff_dtype_bytes(ff_work_type(w)) < 4)
+	if (f->wide.norms && f->wide.softmax && norm && ff_dtype_bytes(ff_work_type(w)) < 4)
 		k->bytes += (double)ff_region_volume(&w->in[0]) *
 			    (double)(ff_dtype_bytes(ff_work_type(w)) + FF_F32_BYTES);
 }
@@ -196,7 +196,7 @@ static uint32_t handed_on(
 {
 	enum ff_dtype type = ff_work_type(w);
 
-	if (!f->autocast || ff_dtype_bytes(type) == FF_F32_BYTES)
+	if (!f->wide.softmax || ff_dtype_bytes(type) == FF_F32_BYTES)
 		return 0;
 	ret[0] = (struct ff_kernel_shape){.class = FF_KERNEL_STREAM,
 			.type = type,

@@ -99,8 +99,7 @@ static const struct ff_framework rows[] = {
 				.casts = true,
 				.gradient_passes = 19,
 				.written = {.loss = {18, 22}},
-				.wide = true,
-				.autocast = true},
+				.wide = {.norms = true, .softmax = true}},
 		{.name = "pytorch-compiled",
 				.summary = "by torch.compile",
 				.hosts.operator_us = 59, /* as it is eager */
@@ -192,13 +191,13 @@ static const struct ff_framework rows[] = {
 				.summary = "without XLA",
 				EXAMPLES,
 				.convolutions.channels_first = {true, false},
-				.wide = true,
+				.wide.norms = true,
 				.written.layer_norm = {60, 160}},
 		{.name = "examples-xla",
 				.summary = "by XLA",
 				EXAMPLES,
 				.fuses = {true, true},
-				.wide = true,
+				.wide.norms = true,
 				.convolutions.channels_first = {true, false}},
 };
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
