@@ -559,7 +559,7 @@ static void look_at_legs(const struct pair *w, struct seen_legs *seen, bool prop
 
 START_TEST(equal_legs)
 {
-	uint64_t seed = ff_test_seed(1);
+	uint64_t seed = ff_test_seed(2); /* with 1 nothing depends on what arrives */
 	uint32_t rounds = ff_test_rounds(STAGED);
 	struct seen_legs seen = {0};
 	const uint32_t *count = (const uint32_t *)&seen;
