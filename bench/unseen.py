@@ -78,7 +78,7 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
   gpt2-lecture              Karpathy, "Let's reproduce GPT-2 (124M)", 2024, by a viewer's table: before torch.compile
   gpt2-cards                comments of a public script that trains GPT-2 by torch.compile, PyTorch 2.8, 2025, whose
                             author is not known: cards that are let by the hour
-  paddlefleetx              PaddlePaddle/PaddleFleetX @ 0d08163, projects/gpt/docs/single_card.md: one V100
+  paddlefleetx              PaddlePaddle/PaddleFleetX @ 0d08163, projects/gpt, single_card.md: one V100
                             (Apache-2.0)
   onnxruntime-examples      microsoft/onnxruntime-training-examples @ 31241db, huggingface: the column of PyTorch, and
                             of that with ZeRO-1, transformers 4.8; sizes by azureml/hf-ort.py (MIT)
@@ -91,16 +91,16 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
-What is left out, and why: PaddlePaddle/PLSC's and DeiT's ViT, which seem to wait for images (predicted 23 to 57 % fast), as the
-network between their nodes is not told; steps on several DGX-1; BERT's pre-training of 2021 in PyTorch, and of 512
-words in PaddlePaddle, on bins of shorter sequences (of 2020 it tells all words, modeling.py @ 1d4211f); AlexNet of
-MxNet, which is another; 16 bits of lambda's RTX 3080 and 3090, slower than their TF32; DLPerf's first runs of MxNet,
-which it ran again, and of PaddlePaddle's ResNet-50 in 16 bits on several GPUs, which waits for images; bigscience's on
-V100, of which one run took 129 and 217 s (experiments/gpt2.md); U-Net on 8 GPUs, which waits for images from the host
-(4.7 times one GPU); steps in float8 or by context parallelism; GPTs from 76 billion parameters on 1,024 A100 on, which
-take minutes to price. Megatron-LM's table of 2021 names no micro-batches: they have four samples. Batches of BERT that
-are put together from more than 16 micro-batches are cut to 16, as an update is hardly a part of them. BERT of
-TensorFlow on several DGX-2 is of DGX-2H, of 450 W. Tables of DLRM have a million rows at most.
+What is left out, and why: PaddlePaddle/PLSC's and DeiT's ViT, which seem to wait for images (predicted 23 to 57 %
+fast), as the network between their nodes is not told; steps on several DGX-1; BERT's pre-training of 2021 in PyTorch,
+and of 512 words in PaddlePaddle, on bins of shorter sequences (of 2020 it tells all words, modeling.py @ 1d4211f);
+AlexNet of MxNet, which is another; 16 bits of lambda's RTX 3080 and 3090, slower than their TF32; DLPerf's first runs
+of MxNet, which it ran again, and of PaddlePaddle's ResNet-50 in 16 bits on several GPUs, which waits for images;
+bigscience's on V100, of which one run took 129 and 217 s (experiments/gpt2.md); U-Net on 8 GPUs, which waits for images
+from the host (4.7 times one GPU); steps in float8 or by context parallelism; GPTs from 76 billion parameters on 1,024
+A100 on, which take minutes to price. Megatron-LM's table of 2021 names no micro-batches: they have four samples.
+Batches of BERT that are put together from more than 16 micro-batches are cut to 16, as an update is hardly a part of
+them. BERT of TensorFlow on several DGX-2 is of DGX-2H, of 450 W. Tables of DLRM have a million rows at most.
 
 Printed are, by source, machine, type, network and number of devices, the mean absolute and signed errors of steps as
 their frameworks execute them (ffsearch --framework), by the numbers that were fitted to other tables.  OUT/unseen.json
