@@ -13,6 +13,20 @@ struct ff_framework_convolutions {
 	bool channels_first[2]; /* operands in float32, in 16 bits */
 };
 
+/* What is several kernels in float32: bytes that they read and write for an element, forward and
+ * backward; 0: it is one kernel each way. */
+struct ff_framework_written {
+	double loss[2];              /* one more for its statistics else */
+	double rms_norm[2], rope[2]; /* of 16 bits alone */
+	double layer_norm[2];        /* then gelus are written out by tanh, too */
+};
+
+/* Of 16 bits, what is of float32. */
+struct ff_framework_wide {
+	bool norms;   /* layer norms, and sums */
+	bool softmax; /* and what it drops; what reads any of these casts */
+};
+
 /* Our runtime has no row: it replays its steps as CUDA graphs, and kernels are as operators' rows
  * say. */
 struct ff_framework {
@@ -55,17 +69,8 @@ struct ff_framework {
 	double gradient_passes;
 	const double *attention; /* numbers of its own kernel for 16 bits; NULL: the model's */
 	double passes;           /* over all scores beside softmax and dropout: scaled, masked */
-	/* What is several kernels in float32: bytes that they read and write for an element,
-	 * forward and backward; 0: it is one kernel each way. */
-	struct ff_framework_written {
-		double loss[2];              /* one more for its statistics else */
-		double rms_norm[2], rope[2]; /* of 16 bits alone */
-		double layer_norm[2];        /* then gelus are written out by tanh, too */
-	} written;
-	struct ff_framework_wide { /* of 16 bits, what is of float32 */
-		bool norms;        /* layer norms, and sums */
-		bool softmax;      /* and what it drops; what reads any of these casts */
-	} wide;
+	struct ff_framework_written written;
+	struct ff_framework_wide wide;
 	bool joins; /* a sum belongs to the kernel of the norm that reads it */
 };
 
