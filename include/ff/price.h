@@ -103,6 +103,9 @@ double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_
 /* Each move takes every device that it is among at least so long for a byte that it receives, of
  * gradients, weights or data, from others (docs/simulator.md); 0: nothing is known. */
 double ff_price_received_us(const struct ff_pricer *p);
+/* Until each of `n` devices has what adds up of what all of them have, however little that is and
+ * wherever they are, it takes at least so long; 0: nothing is known. */
+double ff_price_sum_us(const struct ff_pricer *p, uint32_t n);
 /* Updating so many bytes of weights. */
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes);
 /* So many bytes of gradients that are copied; as long takes reading them for their norm. */

@@ -8,10 +8,24 @@
 #include "ff/graph_file.h"
 #include "ff/micro.h"
 #include "longest.h"
+#include "section.h"
 
 #define ROUNDING 1e-9 /* share by which sums in another order may differ */
 
 /* ---- written ---- */
+
+/* By the names of their first and last operators. */
+static void write_sections(const struct ff_graph *g, const struct ff_chain *c, struct ff_out *o)
+{
+	ff_out_array(o, "sections");
+	for (uint32_t i = 0; i < c->n_sections; i++) {
+		ff_out_array(o, NULL);
+		ff_out_string(o, NULL, g->nodes[c->node[c->section[i].first]].name);
+		ff_out_string(o, NULL, g->nodes[c->node[c->section[i].last]].name);
+		ff_out_close(o);
+	}
+	ff_out_close(o);
+}
 
 static void write_chain(const struct ff_graph *g, const struct ff_chain *c, struct ff_out *o)
 {
@@ -21,6 +35,8 @@ static void write_chain(const struct ff_graph *g, const struct ff_chain *c, stru
 	for (uint32_t i = 0; i < c->n; i++)
 		ff_out_string(o, NULL, g->nodes[c->node[i]].name);
 	ff_out_close(o);
+	if (c->n_sections)
+		write_sections(g, c, o);
 	ff_out_close(o);
 }
 
@@ -88,16 +104,56 @@ static int read_operators(const struct ff_json *at, const struct ff_graph *g, st
 	return FF_OK;
 }
 
+static int read_place(const struct ff_json *name, const struct ff_graph *g,
+		const struct ff_chain *c, uint32_t *ret, struct ff_error *err)
+{
+	for (uint32_t i = 0; i < c->n && name->type == FF_JSON_STRING; i++)
+		if (!strcmp(g->nodes[c->node[i]].name, name->text)) {
+			*ret = i;
+			return FF_OK;
+		}
+	return ff_json_fail(name, err, "expected the name of one of the chain's operators");
+}
+
+static int read_sections(const struct ff_json *at, const struct ff_graph *g, struct ff_arena *a,
+		struct ff_chain *c, struct ff_error *err)
+{
+	const struct ff_json *list = ff_json_get(at, "sections");
+	int code = FF_OK;
+
+	if (!list)
+		return FF_OK;
+	if (list->type != FF_JSON_ARRAY || !list->n)
+		return ff_json_fail(list, err, "expected a list of sections");
+	c->section = ff_arena_array(a, list->n, sizeof(*c->section));
+	if (!c->section)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < list->n && code == FF_OK; i++) {
+		const struct ff_json *ends = &list->child[i];
+		struct ff_section *s = &c->section[c->n_sections++];
+
+		*s = (struct ff_section){.n = 0};
+		if (ends->type != FF_JSON_ARRAY || ends->n != 2)
+			return ff_json_fail(ends, err, "expected a first and a last operator");
+		code = read_place(&ends->child[0], g, c, &s->first, err);
+		if (code == FF_OK)
+			code = read_place(&ends->child[1], g, c, &s->last, err);
+	}
+	return code;
+}
+
 static int read_chain(const struct ff_json *at, const struct ff_graph *g, struct ff_arena *a,
 		struct ff_chain *ret, struct ff_error *err)
 {
-	static const char *const keys[] = {"weight", "operators", NULL};
+	static const char *const keys[] = {"weight", "operators", "sections", NULL};
 	int code = ff_json_only(at, keys, err);
 
 	*ret = (struct ff_chain){.n = 0};
 	if (code == FF_OK)
 		code = ff_json_real(at, "weight", 0, 1, &ret->weight, err);
-	return code == FF_OK ? read_operators(at, g, a, ret, err) : code;
+	if (code == FF_OK)
+		code = read_operators(at, g, a, ret, err);
+	return code == FF_OK ? read_sections(at, g, a, ret, err) : code;
 }
 
 static int read_part(const struct ff_json *at, const struct ff_graph *g, struct ff_arena *a,
@@ -204,15 +260,31 @@ static bool is_near(double a, double b)
 	return fabs(a - b) <= ROUNDING * fmax(a, b);
 }
 
+static int check_sections(const struct ff_kinds *k, struct ff_chain *c, uint32_t number,
+		struct ff_arena *a, struct ff_error *err)
+{
+	bool ok;
+	int code = ff_sections_find(k->graph, c, a, &ok, err);
+
+	if (code == FF_OK && (!ok || (c->n_sections && k->halves)))
+		code = ff_fail(err, FF_E_RUN,
+				"sections of chain %u do not follow each other: there are "
+				"strategies that compute some of one before or behind it",
+				number);
+	return code;
+}
+
 /* That the weights are a mean's, and that each chain is one. */
-static int check_weights(const struct ff_graph *g, struct ff_weights *by, struct ff_arena *a,
+static int check_weights(const struct ff_kinds *k, struct ff_weights *by, struct ff_arena *a,
 		struct ff_error *err)
 {
+	const struct ff_graph *g = k->graph;
 	double sum = by->compute + by->communication;
 
 	for (uint32_t i = 0; i < by->n_chains; i++) {
 		struct ff_chain *c = &by->chain[i];
 		struct ff_region *box = ff_arena_array(a, c->n, sizeof(*box));
+		int code;
 
 		if (!box)
 			return ff_fail_memory(err);
@@ -223,6 +295,9 @@ static int check_weights(const struct ff_graph *g, struct ff_weights *by, struct
 					"in which not every part of it waits for the one before",
 					i, g->nodes[c->node[0]].name,
 					g->nodes[c->node[c->n - 1]].name);
+		code = check_sections(k, c, i, a, err);
+		if (code < 0)
+			return code;
 		sum += c->weight;
 	}
 	if (!(fabs(sum - 1) <= ROUNDING))
@@ -235,7 +310,7 @@ static int verify_weights(struct ff_kinds *k, const struct ff_certified *p, stru
 {
 	double longest_us = 0, us;
 	struct ff_weighted w;
-	int code = check_weights(k->graph, p->by, a, err);
+	int code = check_weights(k, p->by, a, err);
 
 	if (code == FF_OK)
 		code = ff_weighted_init(&w, k, p->micro_batches, a, err);
@@ -243,7 +318,7 @@ static int verify_weights(struct ff_kinds *k, const struct ff_certified *p, stru
 		code = ff_longest_us(k, a, &longest_us, err);
 	if (code < 0)
 		return code;
-	if (p->by->communication > 0 && !w.received)
+	if (p->by->communication > 0 && !(w.received && k->every))
 		return ff_fail(err, FF_E_RUN,
 				"the certificate counts what devices receive, of which nothing is "
 				"known by these prices");

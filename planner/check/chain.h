@@ -5,6 +5,19 @@
 
 #include "ff/graph.h"
 
+/* How an operator of a chain counts (section.h). */
+enum ff_chain_part {
+	FF_CHAIN_NAMED, /* the part that has its element */
+	FF_CHAIN_WIDE,  /* the cheapest of those that are the first along all places */
+	FF_CHAIN_OPEN,  /* forward all parts of some channels, backward all, on average */
+	FF_CHAIN_ALL    /* all parts, on average */
+};
+
+struct ff_section {
+	uint32_t first, last; /* places in the chain */
+	uint32_t n, *node;    /* all that is computed from the one to the other */
+};
+
 /* Operators of which each reads what the one before writes, and brings its gradient back.  Of each
  * some element can be named such that the part with one waits for the part with the one before,
  * forward, and the other way round backward: one after another all of these parts run, both passes,
@@ -14,6 +27,9 @@ struct ff_chain {
 	uint32_t *node;
 	uint32_t *edge; /* to each from the one before */
 	bool *corner;   /* the element is the first of every dim, so the part is the first */
+	uint32_t n_sections;
+	struct ff_section *section;
+	enum ff_chain_part *part; /* by place; NULL: all are named */
 	double weight;
 };
 

@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dims.h"
 #include "ff/backward.h"
 #include "ff/config.h"
 #include "ff/grow.h"
 #include "ff/work.h"
 
+#define MOST_GROUPS 8  /* of channels of one degree vector, that are not alike */
 #define LOOK_EVERY 256 /* parts priced or looked up between two polls */
 
 /* ---- kinds of nodes ---- */
@@ -168,6 +170,7 @@ static int price_part(struct ff_kinds *b, uint32_t node, const struct ff_config 
 		return code;
 	ret->us = forward_us + backward_us;
 	ret->chain_us = forward_us + chained_us;
+	ret->forward_us = forward_us;
 	r = &b->reads[ret->reads];
 	r->first_us = fmin(r->first_us, ret->chain_us);
 	r->forward_us = fmin(r->forward_us, forward_us);
@@ -234,7 +237,23 @@ static void end_mixed(struct ff_kinds *b, uint32_t from)
 
 static bool is_below(const struct ff_split_us *a, const struct ff_split_us *b)
 {
-	return a->corner_us <= b->corner_us && a->least_us <= b->least_us && a->all_us <= b->all_us;
+	return a->number == b->number && a->corner_us <= b->corner_us &&
+	       a->least_us <= b->least_us && a->all_us <= b->all_us && a->wide_us <= b->wide_us &&
+	       a->open_us <= b->open_us && a->sum_us <= b->sum_us;
+}
+
+/* How many parts have to add up what `node`'s prelude finds, each for itself. */
+static uint32_t count_summed(
+		const struct ff_graph *g, uint32_t node, const struct ff_config *config)
+{
+	uint32_t prelude = ff_node_prelude(g, node), n = 1;
+	const struct ff_node *sums = prelude == FF_NONE ? NULL : &g->nodes[prelude];
+
+	if (!sums || sums->n_dims != g->nodes[node].n_dims)
+		return 1;
+	for (uint32_t d = 0; d < sums->n_dims; d++)
+		n *= sums->dim[d].label == FF_DIM_REDUCTION ? config->degree[d] : 1;
+	return n;
 }
 
 /* Keeps `s` unless another of its kind is below it; drops those that it is below.  One that is
@@ -264,6 +283,69 @@ static int add_split(struct ff_kinds *b, const struct ff_kind *kind, const struc
 	return code;
 }
 
+/* Figures of sections, being gathered. */
+struct apart {
+	uint32_t places, channels;      /* dims */
+	double forward_us, backward_us; /* the least along all places the first */
+	double all_backward_us;
+	double group_us[MOST_GROUPS]; /* forward, of channels that are alike */
+	uint32_t n_groups;            /* MOST_GROUPS: too many to tell apart */
+	uint64_t group[MOST_GROUPS];
+};
+
+static struct apart start_apart(const struct ff_kinds *b, uint32_t node)
+{
+	const struct ff_node *n = &b->graph->nodes[node];
+	struct apart a = {.places = ff_place_dims(n),
+			.channels = ff_channel_dims(n),
+			.forward_us = INFINITY,
+			.backward_us = INFINITY};
+
+	return a;
+}
+
+static void add_apart(struct apart *a, uint32_t n_dims, const struct ff_interval *const *at,
+		const struct ff_part_us *p)
+{
+	double times = 1, all = 1;
+	uint64_t group = 0;
+	bool first = true;
+	uint32_t i = 0;
+
+	for (uint32_t d = 0; d < n_dims; d++) {
+		bool channel = a->channels >> d & 1;
+
+		first = first && (!(a->places >> d & 1) || at[d]->first == 0);
+		group = channel ? group << 12 | at[d]->first : group;
+		times *= channel ? 1 : at[d]->count;
+		all *= at[d]->count;
+	}
+	if (first) {
+		a->forward_us = fmin(a->forward_us, p->forward_us);
+		a->backward_us = fmin(a->backward_us, p->chain_us - p->forward_us);
+	}
+	a->all_backward_us += all * (p->us - p->forward_us);
+	while (i < a->n_groups && a->group[i] != group)
+		i++;
+	if (i >= MOST_GROUPS)
+		return;
+	if (i == a->n_groups) {
+		a->group[a->n_groups++] = group;
+		a->group_us[i] = 0;
+	}
+	a->group_us[i] += times * p->forward_us;
+}
+
+static void end_apart(const struct apart *a, struct ff_split_us *s)
+{
+	double group = a->n_groups < MOST_GROUPS ? INFINITY : 0;
+
+	for (uint32_t i = 0; i < a->n_groups; i++)
+		group = fmin(group, a->group_us[i]);
+	s->wide_us = a->forward_us + a->backward_us;
+	s->open_us = a->all_backward_us + group;
+}
+
 /* Every combination of one interval a dim, the first parts of all dims first. */
 static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_config *config,
 		struct ff_kind *kind, struct ff_error *err)
@@ -272,7 +354,14 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 	const struct ff_interval *at[FF_MAX_DIMS];
 	uint64_t like[FF_MAX_DIMS + 1] = {0};
 	double count[FF_MAX_DIMS + 1] = {1};
-	struct ff_split_us s = {.least_us = INFINITY};
+	struct apart apart = start_apart(b, node);
+	struct ff_split_us s = {.least_us = INFINITY,
+			.sum_us = b->every || b->classes
+						  ? b->sum_us[count_summed(b->graph, node, config)]
+						  : 0,
+			.number = b->every     ? b->n_split - kind->split
+				  : b->classes ? ff_class_of(&b->graph->nodes[node], config)
+					       : 0};
 
 	for (uint32_t i = 0; i < n_dims; i++)
 		at[i] = &b->dim[i].interval[b->dim[i].of_degree[config->degree[i]]];
@@ -291,6 +380,7 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 			return code;
 		s.corner_us = s.all_us > 0 ? s.corner_us : p.chain_us;
 		s.least_us = fmin(s.least_us, p.chain_us);
+		add_apart(&apart, n_dims, at, &p);
 		s.all_us += count[n_dims] * p.us;
 		while (d-- > 0) { /* an odometer, last dim fastest */
 			const struct ff_intervals *all = &b->dim[d];
@@ -304,12 +394,14 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 	}
 	if (b->stopped)
 		return FF_OK;
+	if (b->classes || b->every)
+		end_apart(&apart, &s);
 	kind->all_us = fmin(kind->all_us, s.all_us);
 	end_mixed(b, from);
 	return add_split(b, kind, &s, err);
 }
 
-static int find_intervals(struct ff_kinds *b, const struct ff_node *n, struct ff_error *err)
+int ff_kinds_intervals(struct ff_kinds *b, const struct ff_node *n, struct ff_error *err)
 {
 	for (uint32_t d = 0; d < n->n_dims; d++) {
 		uint32_t most = (uint32_t)n->dim[d].extent;
@@ -330,7 +422,7 @@ static int tally_kind(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, st
 {
 	const struct ff_node *n = &b->graph->nodes[node];
 	struct ff_config config = {.n_parts = 0};
-	int code = find_intervals(b, n, err);
+	int code = ff_kinds_intervals(b, n, err);
 
 	*ret = (struct ff_kind){.all_us = INFINITY,
 			.reads = b->n_reads,
@@ -415,11 +507,18 @@ int ff_kinds_init(struct ff_kinds *b, const struct ff_graph *g, const struct ff_
 			.halves = halves,
 			.stop = stop,
 			.ctx = ctx,
-			.n_devices = m->n_devices};
+			.n_devices = m->n_devices,
+			.most_every = FF_RECEIVED_DEVICES,
+			.lanes = m->message_lane ? 2 : 1};
 	b->device = ff_arena_array(a, m->n_kinds, sizeof(*b->device));
 	if (!b->device)
 		return ff_fail_memory(err);
 	find_kinds(b, m);
+	b->sum_us = ff_arena_array(a, m->n_devices + 1, sizeof(*b->sum_us));
+	if (!b->sum_us)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i <= m->n_devices; i++)
+		b->sum_us[i] = i < 2 ? 0 : ff_price_sum_us(p, i);
 	return FF_OK;
 }
 

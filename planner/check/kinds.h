@@ -6,6 +6,8 @@
 #include "ff/intervals.h"
 #include "ff/price.h"
 
+#define FF_RECEIVED_DEVICES 8 /* on more, classes of degree vectors are looked at (dims.h) */
+
 /* Which inputs a part reads; and of the parts of one kind of node that read just
  * these, what the recursion over chains asks for. */
 struct ff_reads {
@@ -28,6 +30,11 @@ struct ff_mixed {
  * both passes, on the kind of device that is fastest at each. */
 struct ff_split_us {
 	double corner_us, least_us, all_us;
+	/* Of the first part along all places the cheapest of all channels; forward the cheapest
+	 * channels, all parts of them, and backward all (section.h). */
+	double wide_us, open_us;
+	double sum_us;   /* until its prelude's parts know what they sum up to, at least */
+	uint32_t number; /* of its class (classes.h); where all vectors are kept, its own */
 };
 
 /* Nodes with equal prices. */
@@ -35,13 +42,14 @@ struct ff_kind {
 	double all_us;           /* device time of all parts: the least of any degrees */
 	uint32_t reads, n_reads; /* slices of the arrays in struct ff_kinds */
 	uint32_t mixed, n_mixed;
-	uint32_t split, n_split; /* only such as no other is below in all three figures, unless all
-				  * are kept */
+	uint32_t split, n_split; /* only such as no other of their class is below in all figures,
+				  * unless all are kept */
 };
 
 struct ff_part_us {
 	double us;
-	double chain_us; /* without what nobody in a chain waits for */
+	double chain_us; /* without what nobody in a chain waits for; its forward alone: */
+	double forward_us;
 	uint32_t reads;
 };
 
@@ -51,12 +59,16 @@ struct ff_kinds {
 	bool (*stop)(void *ctx);
 	void *ctx;
 	bool stopped;
-	bool halves; /* gradients of parameters may be made apart, and nobody waits for them */
-	bool every;  /* splits are those of all degree vectors, in their order */
+	bool halves;  /* gradients of parameters may be made apart, and nobody waits for them */
+	bool every;   /* splits are those of all degree vectors, in their order, */
+	bool classes; /* or those of each class that may be the least */
 	uint32_t look_in;
 	uint32_t n_devices;
+	uint32_t most_every; /* devices on which all degree vectors are kept, where moves count */
 	uint32_t n_device_kinds;
+	uint32_t lanes;                       /* of communication that a device has */
 	uint32_t *device;                     /* one of each kind in use */
+	double *sum_us;                       /* by number of devices: ff_price_sum_us */
 	struct ff_intervals dim[FF_MAX_DIMS]; /* of the node at hand */
 	struct ff_table kinds, parts;         /* parts: of the node at hand */
 	struct ff_kind *kind;
@@ -70,13 +82,15 @@ struct ff_kinds {
 
 /* Nothing is gathered yet.  `g`, of one micro-batch, must outlive it, as must `p`.  `stop` is asked
  * now and then, and may be NULL.  `halves`: of several micro-batches, in the order zb-h1.
- * Where `every` is wanted it is set afterwards. */
+ * Where `every` or `classes` is wanted it is set afterwards. */
 int ff_kinds_init(struct ff_kinds *k, const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer *p, bool halves, bool (*stop)(void *ctx), void *ctx,
 		struct ff_arena *a, struct ff_error *err);
 void ff_kinds_finish(struct ff_kinds *k);
 /* That of a computed node; where k->stopped is true afterwards it is not whole. */
 int ff_kinds_find(struct ff_kinds *k, uint32_t node, struct ff_kind *ret, struct ff_error *err);
+/* Sets k->dim to the intervals of `n`, of as many degrees as there are devices at most. */
+int ff_kinds_intervals(struct ff_kinds *k, const struct ff_node *n, struct ff_error *err);
 /* All that prices of a computed node's parts, and their regions, depend on but their boxes. */
 uint64_t ff_kinds_hash(const struct ff_kinds *k, uint32_t node);
 /* Whether to give up; asked now and then. */

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "chain.h"
+#include "classes.h"
+#include "dims.h"
 #include "ff/backward.h"
 #include "ff/config.h"
 #include "ff/work.h"
@@ -164,6 +166,23 @@ static void fill_pairs(struct finder *f, uint32_t edge, const struct operand *fr
 		}
 }
 
+/* Of classes. */
+static int find_class_pairs(
+		struct finder *f, uint32_t edge, struct ff_received *r, struct ff_error *err)
+{
+	struct ff_arena_mark mark = ff_arena_mark(&f->scratch);
+	uint32_t n = ff_class_count(f->kinds->n_devices);
+	struct ff_handed *handed = ff_arena_array(f->a, (size_t)n * n, sizeof(*handed));
+	int code = handed ? FF_OK : ff_fail_memory(err);
+
+	r->n_from = n;
+	r->handed = handed;
+	if (code == FF_OK)
+		code = ff_classes_hand(f->kinds, edge, &f->scratch, handed, err);
+	ff_arena_rewind(&f->scratch, mark);
+	return code;
+}
+
 static int find_pairs(struct finder *f, uint32_t edge, struct ff_received *r, struct ff_error *err)
 {
 	const struct ff_edge *e = &f->g->edges[edge];
@@ -197,6 +216,7 @@ static int share_pairs(struct finder *f, uint32_t edge, struct ff_received *r, s
 	int code;
 
 	hash = ff_hash_mix(hash, ff_kinds_hash(f->kinds, e->node));
+	hash = ff_hash_mix(hash, ff_kinds_hash(f->kinds, ff_node_leader(f->g, e->node)));
 	hash = ff_hash_mix(hash, (uint64_t)e->slot << 32 | (uint64_t)v->dtype << 16 | v->port);
 	hash = ff_hash_mix(hash, ff_edge_needs_grad(f->g, edge));
 	known = ff_table_first(&f->known, hash, &at);
@@ -205,7 +225,7 @@ static int share_pairs(struct finder *f, uint32_t edge, struct ff_received *r, s
 		r->handed = f->of[known].handed;
 		return FF_OK;
 	}
-	code = find_pairs(f, edge, r, err);
+	code = f->kinds->every ? find_pairs(f, edge, r, err) : find_class_pairs(f, edge, r, err);
 	if (code < 0 || f->kinds->stopped)
 		return code;
 	return ff_table_put(&f->known, hash, (uint32_t)(r - f->of)) < 0 ? ff_fail_memory(err)
@@ -289,7 +309,8 @@ static bool may_count(const struct finder *f, uint32_t node, uint32_t edge)
 
 	return ff_chain_may_pass(g, edge) && !f->taken[g->edges[edge].value] &&
 	       !ff_node_is_prelude(g, from) && from < node &&
-	       is_split_as(&g->nodes[node], &g->nodes[reader]);
+	       is_split_as(&g->nodes[node], &g->nodes[reader]) &&
+	       (f->kinds->every || ff_classes_may_hand(g, edge));
 }
 
 static int64_t elements(const struct ff_value *v)
@@ -327,8 +348,8 @@ static int find_node(struct finder *f, uint32_t node, struct ff_error *err)
 
 	if (prelude != FF_NONE)
 		edge = widest(f, node, prelude, edge);
-	r->n = count_vectors(f, node);
-	code = find_params(f, node, r, err);
+	r->n = f->kinds->every ? count_vectors(f, node) : ff_class_count(f->kinds->n_devices);
+	code = f->kinds->every ? find_params(f, node, r, err) : FF_OK;
 	if (code < 0 || edge == FF_NONE)
 		return code;
 	f->taken[f->g->edges[edge].value] = true;

@@ -6,8 +6,6 @@
 
 #include "kinds.h"
 
-#define FF_RECEIVED_DEVICES 8 /* on more there are too many pairs of degree vectors to look at */
-
 /* Bytes that devices receive of one pair of degree vectors: of data forward, and of their gradients
  * back.  What the first part receives, and what every part does at least. */
 struct ff_handed {
@@ -15,14 +13,15 @@ struct ff_handed {
 	double first, least, back_first, back_least;
 };
 
-/* Of one node, by the number of its degree vector, as ff_config_next_degrees has them: bytes of all
- * devices together. */
+/* Of one node, by the number of its degree vector, as ff_config_next_degrees has them, or of its
+ * class: bytes of all devices together. */
 struct ff_received {
 	uint32_t from;      /* an earlier node; FF_NONE: nothing is counted of what it reads */
 	uint32_t edge;      /* over which it reads that, or its prelude does */
 	uint32_t n, n_from; /* degree vectors of either */
 	const struct ff_handed *handed; /* [that of `from`][its own] */
-	const double *params; /* [its own]: gradients of parameters, and their new weights */
+	const double *params; /* [its own]: gradients of parameters, and their new weights; NULL:
+			       * they do not count */
 };
 
 /* By node; memory from `a`.  Of each value one reader counts, of each node one value that it reads,

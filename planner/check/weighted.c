@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "section.h"
+
 static int allocate(struct ff_weighted *w, struct ff_arena *a, struct ff_error *err)
 {
 	uint32_t n = w->graph->n_nodes;
@@ -12,11 +14,19 @@ static int allocate(struct ff_weighted *w, struct ff_arena *a, struct ff_error *
 	w->split = ff_arena_array(a, n, sizeof(struct ff_split_us *));
 	w->n_split = ff_arena_array(a, n, sizeof(*w->n_split));
 	w->chosen = ff_arena_array(a, n, sizeof(*w->chosen));
-	w->corner_by = ff_arena_array(a, n, sizeof(*w->corner_by));
-	w->least_by = ff_arena_array(a, n, sizeof(*w->least_by));
-	if (!w->split || !w->n_split || !w->chosen || !w->corner_by || !w->least_by)
+	w->by = ff_arena_array(a, n, sizeof(*w->by));
+	if (!w->split || !w->n_split || !w->chosen || !w->by)
 		return ff_fail_memory(err);
 	return FF_OK;
+}
+
+static uint32_t count_numbers(const struct ff_weighted *w, uint32_t node)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < w->n_split[node]; k++)
+		n = w->split[node][k].number < n ? n : w->split[node][k].number + 1;
+	return n;
 }
 
 /* What is received, and room for least sums. */
@@ -30,16 +40,20 @@ static int find_received(
 	if (code < 0 || k->stopped)
 		return code;
 	w->handed_by = ff_arena_array(a, n, sizeof(*w->handed_by));
+	w->n_class = ff_arena_array(a, n, sizeof(*w->n_class));
 	w->cost = ff_arena_array(a, n, sizeof(double *));
+	w->split_of = ff_arena_array(a, n, sizeof(uint32_t *));
 	w->best = ff_arena_array(a, n, sizeof(uint32_t *));
-	if (!w->handed_by || !w->cost || !w->best)
+	if (!w->handed_by || !w->n_class || !w->cost || !w->split_of || !w->best)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t before = r[i].from == FF_NONE ? 0 : r[i].n_from;
 
-		w->cost[i] = ff_arena_array(a, w->n_split[i], sizeof(double));
+		w->n_class[i] = count_numbers(w, i);
+		w->cost[i] = ff_arena_array(a, w->n_class[i], sizeof(double));
+		w->split_of[i] = ff_arena_array(a, w->n_class[i], sizeof(uint32_t));
 		w->best[i] = ff_arena_array(a, before, sizeof(uint32_t));
-		if (!w->cost[i] || !w->best[i])
+		if (!w->cost[i] || !w->split_of[i] || !w->best[i])
 			return ff_fail_memory(err);
 	}
 	w->received = r;
@@ -53,11 +67,14 @@ int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_b
 	struct ff_kind kind;
 	int code;
 
-	*w = (struct ff_weighted){
-			.graph = g, .micro_batches = micro_batches, .n_devices = k->n_devices};
-	if (k->n_devices > 1 && k->n_devices <= FF_RECEIVED_DEVICES)
+	*w = (struct ff_weighted){.graph = g,
+			.micro_batches = micro_batches,
+			.n_devices = k->n_devices,
+			.lanes = k->lanes};
+	if (k->n_devices > 1)
 		w->received_us = ff_price_received_us(k->pricer);
-	k->every = w->received_us > 0;
+	k->every = w->received_us > 0 && k->n_devices <= k->most_every;
+	k->classes = w->received_us > 0 && !k->every;
 	code = allocate(w, a, err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK && !k->stopped; i++)
 		if (ff_node_is_computed(g, i))
@@ -73,14 +90,27 @@ int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_b
 		w->split[i] = k->split + kind.split; /* all are there: they move no more */
 		w->n_split[i] = kind.n_split;
 	}
-	return code == FF_OK && k->every ? find_received(w, k, a, err) : code;
+	return code == FF_OK && w->received_us > 0 ? find_received(w, k, a, err) : code;
+}
+
+static enum ff_chain_part part_of(const struct ff_chain *c, uint32_t i)
+{
+	return c->part ? c->part[i] : FF_CHAIN_NAMED;
+}
+
+/* Whether the part at place `i` is known to be the first. */
+static bool is_first(const struct ff_chain *c, uint32_t i)
+{
+	return c->corner[i] && part_of(c, i) == FF_CHAIN_NAMED;
 }
 
 /* The node that is handed what the chain brings to its place `i`, where that counts; else
  * FF_NONE. */
 static uint32_t handed_to(const struct ff_weighted *w, const struct ff_chain *c, uint32_t i)
 {
-	uint32_t node = i && w->received ? ff_node_leader(w->graph, c->node[i]) : FF_NONE;
+	uint32_t node = i && w->received && !ff_section_has(c, i)
+					? ff_node_leader(w->graph, c->node[i])
+					: FF_NONE;
 
 	return node != FF_NONE && w->received[node].from != FF_NONE &&
 					       w->received[node].edge == c->edge[i]
@@ -91,7 +121,8 @@ static uint32_t handed_to(const struct ff_weighted *w, const struct ff_chain *c,
 /* Weights of bytes: of all devices, and of the parts of chains. */
 static void spread_handed(struct ff_weighted *w, const struct ff_weights *by)
 {
-	double all = by->communication / w->n_devices * w->micro_batches * w->received_us;
+	double all = by->communication / w->n_devices / w->lanes * w->micro_batches *
+		     w->received_us;
 
 	for (uint32_t i = 0; i < w->graph->n_nodes; i++)
 		w->handed_by[i] = (struct ff_handed){.all = all};
@@ -105,37 +136,65 @@ static void spread_handed(struct ff_weighted *w, const struct ff_weights *by)
 
 			if (node == FF_NONE)
 				continue;
-			*(c->corner[i] ? &h->first : &h->least) += byte_by;
-			*(c->corner[i - 1] ? &h->back_first : &h->back_least) += byte_by;
+			*(is_first(c, i) ? &h->first : &h->least) += byte_by;
+			*(is_first(c, i - 1) ? &h->back_first : &h->back_least) += byte_by;
 		}
 	}
 }
 
+/* Sums that a chain waits for at its place `i`: what the prelude before it found, and its gradient
+ * back. */
+static double sums_at(const struct ff_weighted *w, const struct ff_chain *c, uint32_t i)
+{
+	bool sums = w->received && i && !ff_section_has(c, i) &&
+		    c->node[i - 1] == ff_node_prelude(w->graph, c->node[i]) &&
+		    ff_edge_source(w->graph, c->edge[i]) == c->node[i - 1];
+
+	return sums ? 2 : 0;
+}
+
+static void spread_chain(struct ff_weighted *w, const struct ff_chain *c)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct ff_split_us *by = &w->by[c->node[i]];
+
+		if (part_of(c, i) == FF_CHAIN_NAMED)
+			*(c->corner[i] ? &by->corner_us : &by->least_us) += c->weight;
+		else if (part_of(c, i) == FF_CHAIN_WIDE)
+			by->wide_us += c->weight;
+		else if (part_of(c, i) == FF_CHAIN_OPEN)
+			by->open_us += c->weight / w->n_devices;
+		by->sum_us += sums_at(w, c, i) * c->weight;
+	}
+	for (uint32_t k = 0; k < c->n_sections; k++)
+		for (uint32_t i = 0; i < c->section[k].n; i++)
+			w->by[c->section[k].node[i]].all_us += c->weight / w->n_devices;
+}
+
 static void spread(struct ff_weighted *w, const struct ff_weights *by)
 {
-	memset(w->corner_by, 0, w->graph->n_nodes * sizeof(*w->corner_by));
-	memset(w->least_by, 0, w->graph->n_nodes * sizeof(*w->least_by));
-	for (uint32_t k = 0; k < by->n_chains; k++) {
-		const struct ff_chain *c = &by->chain[k];
+	double compute = by->compute / w->n_devices * w->micro_batches;
 
-		for (uint32_t i = 0; i < c->n; i++)
-			*(c->corner[i] ? &w->corner_by[c->node[i]] : &w->least_by[c->node[i]]) +=
-					c->weight;
-	}
+	for (uint32_t i = 0; i < w->graph->n_nodes; i++)
+		w->by[i] = (struct ff_split_us){.all_us = compute};
+	for (uint32_t k = 0; k < by->n_chains; k++)
+		spread_chain(w, &by->chain[k]);
 }
 
 /* ---- the least ---- */
 
 /* What computing adds to the sum. */
-static double computing(const struct ff_weighted *w, const struct ff_weights *by, uint32_t node,
-		const struct ff_split_us *s)
+static double computing(const struct ff_weighted *w, uint32_t node, const struct ff_split_us *s)
 {
-	return w->corner_by[node] * s->corner_us + w->least_by[node] * s->least_us +
-	       by->compute / w->n_devices * w->micro_batches * s->all_us;
+	const struct ff_split_us *by = &w->by[node];
+
+	return by->corner_us * s->corner_us + by->least_us * s->least_us +
+	       by->wide_us * s->wide_us + by->open_us * s->open_us + by->sum_us * s->sum_us +
+	       by->all_us * s->all_us;
 }
 
 /* Each operator by itself. */
-static double choose_alone(struct ff_weighted *w, const struct ff_weights *by)
+static double choose_alone(struct ff_weighted *w)
 {
 	double us = 0;
 
@@ -143,7 +202,7 @@ static double choose_alone(struct ff_weighted *w, const struct ff_weights *by)
 		double least = INFINITY;
 
 		for (uint32_t k = 0; k < w->n_split[i]; k++) {
-			double here = computing(w, by, i, &w->split[i][k]);
+			double here = computing(w, i, &w->split[i][k]);
 
 			if (here < least) {
 				least = here;
@@ -155,14 +214,20 @@ static double choose_alone(struct ff_weighted *w, const struct ff_weights *by)
 	return us;
 }
 
+/* Of what is chosen. */
+static uint32_t number_of(const struct ff_weighted *w, uint32_t node)
+{
+	return w->split[node][w->chosen[node]].number;
+}
+
 static double handing(const struct ff_handed *h, const struct ff_handed *by)
 {
 	return h->all * by->all + h->first * by->first + h->least * by->least +
 	       h->back_first * by->back_first + h->back_least * by->back_least;
 }
 
-/* The choice of the node that is least with all behind it, and what it is handed (NULL: nothing
- * counts). */
+/* The number of the node's split that is least with all behind it, and what it is handed (NULL:
+ * nothing counts). */
 static uint32_t least_of(const struct ff_weighted *w, uint32_t node, const struct ff_handed *handed,
 		double *ret)
 {
@@ -170,9 +235,11 @@ static uint32_t least_of(const struct ff_weighted *w, uint32_t node, const struc
 	uint32_t best = 0;
 
 	*ret = INFINITY;
-	for (uint32_t k = 0; k < w->n_split[node]; k++) {
-		double here = w->cost[node][k] + (handed ? handing(&handed[k], by) : 0);
+	for (uint32_t k = 0; k < w->n_class[node]; k++) {
+		double here = w->cost[node][k];
 
+		if (here < *ret && handed)
+			here += handing(&handed[k], by);
 		if (here < *ret) {
 			*ret = here;
 			best = k;
@@ -181,18 +248,36 @@ static uint32_t least_of(const struct ff_weighted *w, uint32_t node, const struc
 	return best;
 }
 
+/* Of each number the least split, by itself: none costs infinitely much. */
+static void choose_splits(struct ff_weighted *w, const struct ff_weights *by, uint32_t node)
+{
+	double byte_by = by->communication / w->n_devices / w->lanes * w->received_us;
+	const double *params = w->received[node].params;
+
+	for (uint32_t k = 0; k < w->n_class[node]; k++)
+		w->cost[node][k] = INFINITY;
+	for (uint32_t k = 0; k < w->n_split[node]; k++) {
+		const struct ff_split_us *s = &w->split[node][k];
+		double here = computing(w, node, s);
+
+		if (params)
+			here += byte_by * params[s->number];
+		if (here < w->cost[node][s->number]) {
+			w->cost[node][s->number] = here;
+			w->split_of[node][s->number] = k;
+		}
+	}
+}
+
 /* All that hang together: a node is behind the one that it reads. */
 static double choose_together(struct ff_weighted *w, const struct ff_weights *by)
 {
-	double byte_by = by->communication / w->n_devices * w->received_us, us = 0, least;
 	uint32_t n = w->graph->n_nodes;
+	double us = 0, least;
 
 	spread_handed(w, by);
 	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t k = 0; k < w->n_split[i]; k++)
-			w->cost[i][k] = computing(w, by, i, &w->split[i][k]) +
-					(w->received[i].params ? byte_by * w->received[i].params[k]
-							       : 0);
+		choose_splits(w, by, i);
 	for (uint32_t i = n; i-- > 0;) {
 		const struct ff_received *r = &w->received[i];
 
@@ -200,14 +285,21 @@ static double choose_together(struct ff_weighted *w, const struct ff_weights *by
 			w->chosen[i] = least_of(w, i, NULL, &least);
 			us += least;
 		}
-		for (uint32_t k = 0; r->from != FF_NONE && k < r->n_from; k++) {
+		for (uint32_t k = 0; r->from != FF_NONE && k < w->n_class[r->from]; k++) {
+			if (isinf(w->cost[r->from][k]))
+				continue;
 			w->best[i][k] = least_of(w, i, r->handed + (size_t)k * r->n, &least);
 			w->cost[r->from][k] += least;
 		}
 	}
-	for (uint32_t i = 0; i < n; i++)
-		if (w->received[i].from != FF_NONE)
-			w->chosen[i] = w->best[i][w->chosen[w->received[i].from]];
+	for (uint32_t i = 0; i < n; i++) { /* numbers become splits */
+		uint32_t from = w->received[i].from;
+
+		if (from != FF_NONE)
+			w->chosen[i] = w->best[i][number_of(w, from)];
+		if (w->n_split[i])
+			w->chosen[i] = w->split_of[i][w->chosen[i]];
+	}
 	return us;
 }
 
@@ -217,30 +309,53 @@ static const struct ff_handed *handed(const struct ff_weighted *w, uint32_t node
 {
 	const struct ff_received *r = &w->received[node];
 
-	return &r->handed[(size_t)w->chosen[r->from] * r->n + w->chosen[node]];
+	return &r->handed[(size_t)number_of(w, r->from) * r->n + number_of(w, node)];
 }
 
 double ff_weighted_wait_us(const struct ff_weighted *w, const struct ff_chain *c, uint32_t i)
 {
-	uint32_t node = handed_to(w, c, i);
+	uint32_t node = handed_to(w, c, i), at = c->node[i];
+	double us = sums_at(w, c, i) * w->split[at][w->chosen[at]].sum_us;
 	const struct ff_handed *h;
 
 	if (node == FF_NONE)
-		return 0;
+		return us;
 	h = handed(w, node);
-	return w->received_us * ((c->corner[i] ? h->first : h->least) +
-						(c->corner[i - 1] ? h->back_first : h->back_least));
+	return us + w->received_us * ((is_first(c, i) ? h->first : h->least) +
+						     (is_first(c, i - 1) ? h->back_first
+									 : h->back_least));
+}
+
+/* What the operator at place `i` of a chain takes, but for sections' members. */
+static double place_us(const struct ff_weighted *w, const struct ff_chain *c, uint32_t i)
+{
+	const struct ff_split_us *s = &w->split[c->node[i]][w->chosen[c->node[i]]];
+
+	switch (part_of(c, i)) {
+	case FF_CHAIN_NAMED:
+		return c->corner[i] ? s->corner_us : s->least_us;
+	case FF_CHAIN_WIDE:
+		return s->wide_us;
+	case FF_CHAIN_OPEN:
+		return s->open_us / w->n_devices;
+	case FF_CHAIN_ALL:
+		break;
+	}
+	return 0;
 }
 
 static double chain_us(const struct ff_weighted *w, const struct ff_chain *c)
 {
 	double us = 0;
 
-	for (uint32_t i = 0; i < c->n; i++) {
-		const struct ff_split_us *s = &w->split[c->node[i]][w->chosen[c->node[i]]];
+	for (uint32_t i = 0; i < c->n; i++)
+		us += place_us(w, c, i) + ff_weighted_wait_us(w, c, i);
+	for (uint32_t k = 0; k < c->n_sections; k++)
+		for (uint32_t i = 0; i < c->section[k].n; i++) {
+			uint32_t node = c->section[k].node[i];
 
-		us += (c->corner[i] ? s->corner_us : s->least_us) + ff_weighted_wait_us(w, c, i);
-	}
+			us += w->split[node][w->chosen[node]].all_us / w->n_devices;
+		}
 	return us;
 }
 
@@ -261,11 +376,11 @@ static double communication_us(const struct ff_weighted *w)
 		const struct ff_received *r = &w->received[i];
 
 		if (r->params)
-			bytes += r->params[w->chosen[i]];
+			bytes += r->params[number_of(w, i)];
 		if (r->from != FF_NONE)
 			bytes += w->micro_batches * handed(w, i)->all;
 	}
-	return bytes * w->received_us / w->n_devices;
+	return bytes * w->received_us / w->n_devices / w->lanes;
 }
 
 void ff_weighted_terms(struct ff_weighted *w, const struct ff_weights *by)
@@ -281,7 +396,7 @@ double ff_weighted_us(struct ff_weighted *w, const struct ff_weights *by)
 	double us = by->compute / w->n_devices * w->updates_us;
 
 	spread(w, by);
-	us += w->received ? choose_together(w, by) : choose_alone(w, by);
+	us += w->received ? choose_together(w, by) : choose_alone(w);
 	ff_weighted_terms(w, by);
 	return us;
 }

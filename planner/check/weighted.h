@@ -28,21 +28,24 @@ struct ff_weighted {
 	/* Where what is received counts: by node; NULL: it does not. */
 	const struct ff_received *received;
 	double received_us;          /* of a byte */
+	uint32_t lanes;              /* of communication that a device has */
 	struct ff_handed *handed_by; /* by node: weights of what it is handed; scratch */
-	double **cost;               /* by node, and degree vector; scratch */
-	uint32_t **best;  /* by node, and degree vector of the node that it reads; scratch */
-	uint32_t *chosen; /* by node: what is least, by the weights asked last */
-	double *corner_by, *least_by; /* by node; scratch */
+	uint32_t *n_class;           /* by node: numbers that splits may have */
+	double **cost;               /* by node, and number; scratch */
+	uint32_t **split_of;         /* likewise: the split that is least */
+	uint32_t **best;  /* by node, and number of the node that it reads: its own; scratch */
+	uint32_t *chosen; /* by node: the split that is least, by the weights asked last */
+	struct ff_split_us *by; /* by node: weights of all figures; scratch */
 	/* By what is least, by the weights asked last: means, and each chain. */
 	double compute_us, communication_us, chain_us[FF_MOST_CHAINS];
 };
 
-/* Gathers prices, and where FF_RECEIVED_DEVICES allows it what devices receive; where `k` is
- * stopped meanwhile it is not whole.  `k` must not gather any others afterwards. */
+/* Gathers prices, and what devices receive, on more than FF_RECEIVED_DEVICES by classes; where `k`
+ * is stopped meanwhile it is not whole.  `k` must not gather any others afterwards. */
 int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_batches,
 		struct ff_arena *a, struct ff_error *err);
-/* What chain `c` waits for at its place `i` until what it reads there has been moved, and the
- * gradient back, by what is chosen. */
+/* What chain `c` waits for at its place `i` until what it reads there has been moved or added up,
+ * and the gradient back, by what is chosen. */
 double ff_weighted_wait_us(const struct ff_weighted *w, const struct ff_chain *c, uint32_t i);
 /* The means, and what each of the chains takes, by what is chosen: no strategy that is split so
  * takes less. */

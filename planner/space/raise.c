@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sections.h"
+
 #define STEPS 400
 #define FIRST_STEP 12.0 /* of the exponent, times how far a term is from the mean, relatively */
 #define SLOWER 0.02     /* by which steps get shorter */
@@ -48,6 +50,8 @@ static uint32_t longest(struct raiser *r)
 			}
 		}
 		r->chain_us[i] = us + w->split[i][w->chosen[i]].corner_us;
+		if (w->received && r->before[i] != FF_NONE && r->before[i] == ff_node_prelude(g, i))
+			r->chain_us[i] += 2 * w->split[i][w->chosen[i]].sum_us;
 		if (end == FF_NONE || r->chain_us[i] > r->chain_us[end])
 			end = i;
 	}
@@ -74,7 +78,7 @@ static int new_chain(struct raiser *r, uint32_t end, struct ff_chain *ret, struc
 static bool is_known(const struct ff_weights *w, const struct ff_chain *c)
 {
 	for (uint32_t i = 0; i < w->n_chains; i++)
-		if (w->chain[i].n == c->n &&
+		if (!w->chain[i].n_sections && w->chain[i].n == c->n &&
 				!memcmp(w->chain[i].node, c->node, c->n * sizeof(*c->node)))
 			return true;
 	return false;
@@ -104,6 +108,43 @@ static void take_in(struct ff_weights *w, struct ff_chain c)
 	w->chain[at] = c;
 }
 
+/* Whether `b` has the operators of `a` but within sections, of which both have some. */
+static bool is_same_outside(const struct ff_chain *a, const struct ff_chain *b)
+{
+	uint32_t i = 0, k = 0;
+
+	while (a->n_sections == b->n_sections && i < a->n && k < b->n) {
+		if (ff_section_has(a, i))
+			i++;
+		else if (ff_section_has(b, k))
+			k++;
+		else if (a->node[i++] != b->node[k++])
+			return false;
+	}
+	return i == a->n && k == b->n;
+}
+
+static bool is_known_outside(const struct ff_weights *w, const struct ff_chain *c)
+{
+	for (uint32_t i = 0; i < w->n_chains; i++)
+		if (w->chain[i].n_sections && is_same_outside(&w->chain[i], c))
+			return true;
+	return false;
+}
+
+/* The same with sections, where it may have some. */
+static int add_sections(struct raiser *r, struct ff_chain c, struct ff_error *err)
+{
+	struct ff_arena_mark mark = ff_arena_mark(r->a);
+	int code = ff_sections_choose(r->w->graph, &c, r->a, err);
+
+	if (code == FF_OK && c.n_sections && !is_known_outside(&r->now, &c))
+		take_in(&r->now, c);
+	else
+		ff_arena_rewind(r->a, mark);
+	return code;
+}
+
 static int add_longest(struct raiser *r, struct ff_error *err)
 {
 	uint32_t end = longest(r);
@@ -116,8 +157,11 @@ static int add_longest(struct raiser *r, struct ff_error *err)
 	code = new_chain(r, end, &c, err);
 	if (code == FF_OK && (is_known(&r->now, &c) || !ff_chain_trace(r->w->graph, &c, r->box)))
 		ff_arena_rewind(r->a, mark);
-	else if (code == FF_OK)
+	else if (code == FF_OK) {
 		take_in(&r->now, c);
+		if (r->w->received && r->w->micro_batches == 1)
+			code = add_sections(r, c, err);
+	}
 	return code;
 }
 
@@ -179,7 +223,7 @@ static void tidy(struct raiser *r)
 /* A weight that is 0 stays so. */
 static void start_communication(struct raiser *r)
 {
-	if (!r->w->received)
+	if (!r->w->received || r->w->n_devices > FF_RECEIVED_DEVICES)
 		return;
 	scale(&r->now, 1 - NEW_SHARE);
 	r->now.communication = NEW_SHARE;

@@ -400,8 +400,10 @@ double ff_links_received_us(const struct ff_links *l)
 	const struct ff_machine *m = l->machine;
 	double inside = 0, network = 0, latency_us = INFINITY;
 
-	if (l->costs || l->wired.machine)
+	if (l->costs)
 		return 0;
+	if (l->wired.machine)
+		return ff_wired_received_us(&l->wired);
 	for (uint32_t i = 0; i < m->n_nodes; i++) {
 		if (m->nodes[i].count > 1) {
 			inside = fmax(inside, l->inside[i].bytes_per_us);
@@ -414,4 +416,34 @@ double ff_links_received_us(const struct ff_links *l)
 	}
 	return latency_us < FF_PRICE_STEP_US || !(inside + network > 0) ? 0
 									: 1 / (inside + network);
+}
+
+/* The least latency of any link. */
+static double least_latency_us(const struct ff_links *l)
+{
+	const struct ff_machine *m = l->machine;
+	double us = INFINITY;
+
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		if (m->nodes[i].count > 1)
+			us = fmin(us, l->inside[i].latency_us);
+		if (m->n_nodes > 1)
+			us = fmin(us, m->nodes[i].network.latency_us);
+	}
+	return us;
+}
+
+/* Messages of all with all have n - 1 rounds, rings twice as many steps, stages at least twice
+ * those of both. */
+double ff_links_sum_us(const struct ff_links *l, uint32_t n)
+{
+	double steps = n - 1.0;
+
+	if (l->costs || n < 2)
+		return 0;
+	if (l->wired.machine)
+		return ff_wired_sum_us(&l->wired, n, l->by_nodes);
+	for (uint32_t nodes = 2; nodes <= l->machine->n_nodes && l->by_nodes; nodes++)
+		steps = fmin(steps, 2 * ((n + nodes - 1) / nodes - 1.0) + 2 * (nodes - 1.0));
+	return steps * least_latency_us(l);
 }

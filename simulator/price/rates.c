@@ -328,6 +328,13 @@ double ff_price_received_us(const struct ff_pricer *p)
 	return p->codec || p->averaged || p->framework ? 0 : ff_links_received_us(&p->links);
 }
 
+double ff_price_sum_us(const struct ff_pricer *p, uint32_t n)
+{
+	double us = p->framework ? 0 : ff_links_sum_us(&p->links, n);
+
+	return us > 0 ? ff_price_on_grid(us) : 0;
+}
+
 double ff_price_add(
 		const struct ff_pricer *p, const struct ff_graph *g, uint32_t device, int64_t bytes)
 {

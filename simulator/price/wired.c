@@ -1,10 +1,12 @@
 /* From a machine's wiring to what nccl.c asks for.  SPDX-License-Identifier: Apache-2.0 */
 #include "wired.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "ff/nodes.h"
+#include "ff/price.h"
 
 /* ---- the machine ---- */
 
@@ -278,4 +280,109 @@ double ff_wired_messages_us(const struct ff_wired *w, const struct ff_move *mv)
 		w->inside[w->machine->node_of[mv->device[i]]] = 0;
 	}
 	return worst;
+}
+
+/* ---- the least ---- */
+
+static double most_share(const struct ff_interconnect *x)
+{
+	double share = x->sums.share;
+
+	for (int p = 0; p < FF_PROTOCOL_COUNT; p++)
+		share = fmax(share, fmax(x->collective[p].share, x->message[p].share));
+	return share;
+}
+
+static double least_base_us(const struct ff_interconnect *x)
+{
+	double us = x->sums.share > 0 ? x->sums.base_us : INFINITY;
+
+	for (int p = 0; p < FF_PROTOCOL_COUNT; p++) {
+		us = x->collective[p].share > 0 ? fmin(us, x->collective[p].base_us) : us;
+		us = x->message[p].share > 0 ? fmin(us, x->message[p].base_us) : us;
+	}
+	return us;
+}
+
+/* Whatever the algorithm, bytes that a device receives pass its link inside the node or its card,
+ * each at the line rate at most.  Each move has a base, so that rounding to the grid of prices
+ * makes none less.  Of links that stand one by one nothing is known. */
+double ff_wired_received_us(const struct ff_wired *w)
+{
+	const struct ff_machine *m = w->machine;
+	double inside = 0, network = 0;
+
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		const struct ff_machine_node *n = &m->nodes[i];
+
+		if (n->wiring.mesh || least_base_us(n->wiring.inside) < FF_PRICE_STEP_US)
+			return 0;
+		inside = fmax(inside, n->inside.bytes_per_us * most_share(n->wiring.inside));
+		if (m->n_nodes > 1)
+			network = fmax(network, n->network.bytes_per_us / ff_node_cards(n) *
+								most_share(n->wiring.between));
+	}
+	return inside + network > 0 ? 1 / (inside + network) : 0;
+}
+
+/* Latencies alone: collectives of no bytes, on `nodes` nodes, as evenly as it goes. */
+static double sum_us(const struct ff_machine_node *x, uint32_t n, uint32_t nodes, bool by_nodes)
+{
+	uint32_t each = (n + nodes - 1) / nodes;
+	struct ff_nccl_group g = {.n = n,
+			.nodes = nodes,
+			.each = each,
+			.fewest = UINT32_MAX, /* of more devices they may be more */
+			.line = 1,
+			.ring = 1,
+			.chain = 1,
+			.network = 1,
+			.network_sums = x->wiring.sums,
+			.inside = x->wiring.inside,
+			.between = x->wiring.between};
+	double whole = ff_nccl_collective_us(&g, FF_MOVE_ALL_REDUCE, FF_REDUCE_SUM, 0), us;
+
+	if (!by_nodes || nodes < 2)
+		return whole;
+	g.n = g.nodes;
+	g.each = 1;
+	us = ff_nccl_collective_us(&g, FF_MOVE_ALL_REDUCE, FF_REDUCE_SUM, 0);
+	g.n = g.each = each;
+	g.nodes = 1;
+	return fmin(whole, us + 2 * ff_nccl_collective_us(
+						    &g, FF_MOVE_REDUCE_SCATTER, FF_REDUCE_SUM, 0));
+}
+
+/* Messages of each with all others; between nodes where one has too few devices. */
+static double exchange_us(const struct ff_machine_node *x, uint32_t n, bool between)
+{
+	const struct ff_nccl_messages all = {.rounds = n - 1,
+			.network_us = between ? DBL_MIN : 0,
+			.inside = x->wiring.inside,
+			.between = x->wiring.between};
+
+	return ff_nccl_messages_us(&all);
+}
+
+double ff_wired_sum_us(const struct ff_wired *w, uint32_t n, bool by_nodes)
+{
+	const struct ff_machine *m = w->machine;
+	uint32_t most = 0;
+	double us = INFINITY;
+
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		if (m->nodes[i].wiring.mesh)
+			return 0;
+		most = m->nodes[i].count > most ? m->nodes[i].count : most;
+	}
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		if (i && m->nodes[i].wiring.inside == m->nodes[i - 1].wiring.inside &&
+				m->nodes[i].wiring.between == m->nodes[i - 1].wiring.between &&
+				m->nodes[i].wiring.sums == m->nodes[i - 1].wiring.sums)
+			continue;
+		us = fmin(us, exchange_us(&m->nodes[i], n, n > most));
+		for (uint32_t k = (n + most - 1) / most; k <= m->n_nodes && k <= n; k++)
+			us = fmin(us, sum_us(&m->nodes[i], n, k, by_nodes));
+	}
+	return us;
 }

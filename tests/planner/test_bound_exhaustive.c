@@ -1,5 +1,6 @@
 /* The lower bound beside the best of all strategies, of graphs so small that all can be tried.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdlib.h>
 
 #include "../simulator/hand.h"
@@ -62,6 +63,9 @@ static void draw_machine(struct ff_random *r, struct hand_machine *h)
 		}
 		h->node[i].inside.shared = ff_random_below(r, 2);
 	}
+	hand_message_lane(h, ff_random_below(r, 4) == 0);
+	if (ff_random_below(r, 3) == 0)
+		hand_wire(h, 1 + ff_random_below(r, s[1]));
 }
 
 /* Analytic, or drawn, where all devices are of one kind, every second time; any optimizer; one time
@@ -74,10 +78,12 @@ static void draw_prices(struct ff_random *r, struct world *w)
 	w->costs = NULL;
 	if (equal && ff_random_below(r, 2))
 		w->costs = odd_costs(&w->g, w->h.m.n_devices, ff_random_u32(r), 0);
-	OK(w, ff_pricer_create(&w->g, &w->h.m, FF_ESTIMATE_PEAK, w->costs,
+	OK(w, ff_pricer_create(&w->g, &w->h.m, hand_estimate(&w->h), w->costs,
 			      w->costs ? "drawn" : NULL, "small", &w->p, &w->err));
 	OK(w, ff_pricer_set_optimizer(w->p, ff_optimizer(o), &w->err));
 	ff_pricer_set_clip(w->p, ff_random_below(r, 4) == 0);
+	if (ff_random_below(r, 4) == 0)
+		ff_pricer_set_by_nodes(w->p, true);
 }
 
 /* Of few operators as much of the space as can be tried; of many on which devices they are.
@@ -168,6 +174,24 @@ static const char *tell(struct world *w, const struct ff_search_result *best)
 	return text ? text : "";
 }
 
+/* The same by classes of degree vectors, as on many devices. */
+static double bound_by_classes(struct world *w)
+{
+	struct ff_weights *by = ff_arena_alloc(&w->arena, sizeof(*by));
+	struct ff_kinds *k = ff_arena_alloc(&w->arena, sizeof(*k));
+	struct ff_weighted weighted;
+	double us;
+
+	ck_assert(by && k);
+	OK(w, ff_kinds_init(k, &w->micro, &w->h.m, w->p, w->like.micro_batches > 1, NULL, NULL,
+			      &w->arena, &w->err));
+	k->most_every = 1;
+	OK(w, ff_weighted_init(&weighted, k, w->like.micro_batches, &w->arena, &w->err));
+	OK(w, ff_weights_raise(&weighted, NULL, NULL, &w->arena, by, &us, &w->err));
+	ff_kinds_finish(k);
+	return us;
+}
+
 /* How many times the bound the best strategy takes; adds to *tried, and to *moving where the bound
  * rests on communication. */
 static double compare(struct world *w, uint32_t number, uint64_t *tried, uint32_t *moving)
@@ -184,6 +208,7 @@ static double compare(struct world *w, uint32_t number, uint64_t *tried, uint32_
 	OK(w, ff_lower_bound_weights(&w->g, w->like.micro_batches, &w->h.m, w->p, NULL, NULL,
 			      &w->arena, by, &bound_us, &w->err));
 	*moving += by->communication > 0;
+	bound_us = fmax(bound_us, bound_by_classes(w));
 	ck_assert_double_gt(bound_us, 0);
 	ck_assert_msg(best.evaluation.step_us >= bound_us * (1 - 1e-12),
 			"graph number %u: the bound is %.17g us, but this takes %.17g us: %s",

@@ -1,0 +1,15 @@
+/* Least bytes between classes of degree vectors (dims.h), for as many devices that pairs of vectors
+ * are too many to look at.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CHECK_CLASSES_H
+#define FF_CHECK_CLASSES_H
+
+#include "received.h"
+
+/* Whether ff_classes_hand knows this edge, over which a chain may pass. */
+bool ff_classes_may_hand(const struct ff_graph *g, uint32_t edge);
+/* What parts receive at least of what is handed over `edge`, of any vectors of two classes: [that
+ * of its source][that of its reader]; `all` says nothing. */
+int ff_classes_hand(struct ff_kinds *k, uint32_t edge, struct ff_arena *scratch,
+		struct ff_handed *ret, struct ff_error *err);
+
+#endif

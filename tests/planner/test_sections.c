@@ -1,0 +1,315 @@
+/* Sections of chains: no strategy is faster than a chain with them says.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../simulator/hand.h"
+#include "check/section.h"
+#include "check/weighted.h"
+#include "ff/micro.h"
+#include "ff/search.h"
+#include "ff/simulate.h"
+#include "simulator/drawn.h"
+#include "space/raise.h"
+#include "space/sections.h"
+
+struct world {
+	struct hand_machine h;
+	struct ff_arena arena;
+	struct ff_graph g;
+	struct ff_pricer *p;
+	struct ff_kinds *k;
+	struct ff_weighted w;
+	struct ff_weights by; /* of one chain alone */
+};
+
+struct net {
+	struct ff_builder *b;
+	uint32_t at;
+};
+
+static int32_t between(struct ff_random *r, int32_t lo, int32_t hi)
+{
+	return lo + (int32_t)ff_random_below(r, (uint32_t)(hi - lo + 1));
+}
+
+static uint32_t conv_norm(struct net *n, const char *name, uint32_t in, int32_t channels,
+		int32_t kernel, struct ff_arena *a)
+{
+	union ff_attrs conv = ff_attrs_preset(FF_OP_CONV2D);
+
+	conv.conv.out_channels = channels;
+	for (int i = 0; i < 2; i++) {
+		conv.conv.kernel[i] = kernel;
+		conv.conv.pad[0][i] = conv.conv.pad[1][i] = kernel / 2;
+	}
+	in = ff_builder_add(n->b, FF_OP_CONV2D, name, &conv, &in, 1);
+	return ff_builder_add(
+			n->b, FF_OP_BATCH_NORM, ff_arena_printf(a, "%s.norm", name), NULL, &in, 1);
+}
+
+static uint32_t conv_relu(struct net *n, const char *name, uint32_t in, int32_t channels,
+		int32_t kernel, struct ff_arena *a)
+{
+	in = conv_norm(n, name, in, channels, kernel, a);
+	return ff_builder_add(n->b, FF_OP_RELU, ff_arena_printf(a, "%s.relu", name), NULL, &in, 1);
+}
+
+/* Residual blocks of which the first, or every one, has a convolution in its short cut. */
+static void draw_net(struct ff_random *r, struct ff_arena *a, struct ff_graph *ret)
+{
+	union ff_attrs x = {.input = {.rank = 4, .shape = {0, between(r, 1, 4), 0, 0}}};
+	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};
+	struct net n;
+	struct ff_error err = {0};
+	uint32_t in, last[2], blocks = 1 + ff_random_below(r, 2);
+	int32_t kernel = ff_random_below(r, 2) ? 3 : 1;
+
+	x.input.shape[0] = ff_random_below(r, 4) ? 8 : between(r, 1, 7);
+	x.input.shape[2] = x.input.shape[3] = between(r, 2, 7);
+	ck_assert_int_eq(ff_builder_create("blocks", a, &n.b, &err), FF_OK);
+	in = ff_builder_add(n.b, FF_OP_INPUT, "x", &x, NULL, 0);
+	in = conv_relu(&n, "stem", in, between(r, 2, 6), kernel, a);
+	for (uint32_t i = 0; i < blocks; i++) {
+		const char *name = ff_arena_printf(a, "b%u", i);
+		int32_t channels = between(r, 2, 6);
+		uint32_t both[2];
+
+		both[0] = conv_relu(
+				&n, ff_arena_printf(a, "%s.1", name), in, between(r, 2, 6), 1, a);
+		both[0] = conv_norm(
+				&n, ff_arena_printf(a, "%s.2", name), both[0], channels, kernel, a);
+		both[1] = conv_norm(&n, ff_arena_printf(a, "%s.side", name), in, channels, 1, a);
+		in = ff_builder_add(
+				n.b, FF_OP_ADD, ff_arena_printf(a, "%s.add", name), NULL, both, 2);
+		in = ff_builder_add(
+				n.b, FF_OP_RELU, ff_arena_printf(a, "%s.relu", name), NULL, &in, 1);
+		in = conv_relu(&n, ff_arena_printf(a, "%s.then", name), in, between(r, 2, 6), 1, a);
+		in = conv_relu(&n, ff_arena_printf(a, "%s.last", name), in, between(r, 2, 6),
+				kernel, a);
+	}
+	last[0] = ff_builder_add(n.b, FF_OP_RESHAPE, "flat", &flat, &in, 1);
+	x.input.rank = 1;
+	x.input.dtype = FF_I32;
+	x.input.classes = 2;
+	last[1] = ff_builder_add(n.b, FF_OP_INPUT, "labels", &x, NULL, 0);
+	flat.linear = ff_attrs_preset(FF_OP_LINEAR).linear;
+	flat.linear.out_features = 2;
+	last[0] = ff_builder_add(n.b, FF_OP_LINEAR, "fc", &flat, last, 1);
+	ff_builder_add(n.b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, last, 2);
+	ck_assert_msg(ff_builder_finish(n.b, ret, &err) == FF_OK, "%s", err.text);
+}
+
+/* Computing takes long beside moving, or not. */
+static void draw_machine(struct ff_random *r, struct hand_machine *h)
+{
+	static const uint32_t shape[][2] = {{1, 2}, {1, 2}, {1, 4}, {2, 2}, {1, 3}};
+	static const double faster[] = {1, 1e3, 1e5}, slower[] = {1e3, 1e6, 1e6};
+	const uint32_t *s = shape[ff_random_below(r, 5)];
+	double links = faster[ff_random_below(r, 3)], kernels = slower[ff_random_below(r, 3)];
+
+	hand_machine_init(h, s[0], s[1], ff_random_below(r, 2));
+	hand_message_lane(h, ff_random_below(r, 2));
+	if (ff_random_below(r, 2))
+		hand_wire(h, 1 + ff_random_below(r, s[1]));
+	for (int k = 0; k < 2; k++) {
+		h->kind[k].flops_per_s /= kernels;
+		h->kind[k].memory_bytes_per_s /= kernels / 10;
+	}
+	for (uint32_t i = 0; i < s[0]; i++) {
+		h->node[i].inside.bytes_per_us *= links;
+		h->node[i].network.bytes_per_us *= links;
+		h->node[i].inside.latency_us = h->node[i].network.latency_us = 1 / links;
+	}
+}
+
+/* By name, through the blocks' longer sides. */
+static void find_chain(struct world *w)
+{
+	struct ff_graph *g = &w->g;
+	struct ff_chain *c = &w->by.chain[0];
+	struct ff_region *box = ff_arena_array(&w->arena, g->n_nodes, sizeof(*box));
+
+	*c = (struct ff_chain){.weight = 1};
+	c->node = ff_arena_array(&w->arena, g->n_nodes, sizeof(*c->node));
+	c->edge = ff_arena_array(&w->arena, g->n_nodes, sizeof(*c->edge));
+	c->corner = ff_arena_array(&w->arena, g->n_nodes, sizeof(*c->corner));
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_is_computed(g, i) && !strstr(g->nodes[i].name, "side") &&
+				!strstr(g->nodes[i].name, "loss") &&
+				(ff_node_is_prelude(g, i) || g->nodes[i].out_map[0].rank == 4))
+			c->node[c->n++] = i;
+	ck_assert(ff_chain_trace(g, c, box));
+	w->by.n_chains = 1;
+}
+
+/* False where it has no sections. */
+static bool open_world(struct ff_random *r, struct world *w, uint32_t most_every)
+{
+	struct ff_error err = {0};
+
+	memset(w, 0, sizeof(*w));
+	ff_arena_init(&w->arena);
+	draw_net(r, &w->arena, &w->g);
+	draw_machine(r, &w->h);
+	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, hand_estimate(&w->h), NULL, NULL, NULL,
+				      &w->p, &err) == FF_OK,
+			"%s", err.text);
+	if (ff_random_below(r, 2))
+		ff_pricer_set_by_nodes(w->p, true);
+	w->k = ff_arena_alloc(&w->arena, sizeof(*w->k));
+	ck_assert_int_eq(ff_kinds_init(w->k, &w->g, &w->h.m, w->p, false, NULL, NULL, &w->arena,
+					 NULL),
+			FF_OK);
+	w->k->most_every = most_every;
+	ck_assert_int_eq(ff_weighted_init(&w->w, w->k, 1, &w->arena, NULL), FF_OK);
+	find_chain(w);
+	ck_assert_int_eq(ff_sections_choose(&w->g, &w->by.chain[0], &w->arena, NULL), FF_OK);
+	return w->by.chain[0].n_sections && w->w.received;
+}
+
+static void close_world(struct world *w)
+{
+	ff_kinds_finish(w->k);
+	ff_pricer_destroy(w->p);
+	ff_arena_finish(&w->arena);
+}
+
+/* Chooses the degrees that `s` has. */
+static void choose_split(struct world *w, const struct ff_strategy *s)
+{
+	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
+		const struct ff_node *n = &w->g.nodes[i];
+		const struct ff_config *have = &s->config[ff_node_leader(&w->g, i)];
+		struct ff_config c = {.n_parts = 0};
+
+		if (!ff_node_is_computed(&w->g, i))
+			continue;
+		for (w->w.chosen[i] = 0; ff_config_next_degrees(n, w->h.m.n_devices, &c);
+				w->w.chosen[i]++)
+			if (!memcmp(c.degree, have->degree, n->n_dims * sizeof(*c.degree)))
+				break;
+		ck_assert_uint_lt(w->w.chosen[i], w->w.n_split[i]);
+	}
+}
+
+static double step_us(struct world *w, const struct ff_strategy *s, struct ff_arena *a)
+{
+	struct ff_schedule plan;
+	struct ff_simulation sim;
+
+	ck_assert_int_eq(ff_lower(&w->g, &w->h.m, s, NULL, a, &plan, NULL), FF_OK);
+	ck_assert_int_eq(ff_simulate(&plan, w->p, a, &sim, NULL), FF_OK);
+	return sim.step_us;
+}
+
+/* Data parallelism but for some configs, so that the chain is near. */
+static void draw_near(
+		struct ff_random *r, struct world *w, struct ff_arena *a, struct ff_strategy *s)
+{
+	uint32_t other = ff_random_below(r, 5);
+
+	if (!other) {
+		draw_strategy(r, &w->g, w->h.m.n_devices, a, s, NULL);
+		return;
+	}
+	if (ff_strategy_data_parallel(&w->g, w->h.m.n_devices, a, s, NULL) < 0)
+		draw_strategy(r, &w->g, w->h.m.n_devices, a, s, NULL);
+	for (uint32_t k = 0; k + 1 < other; k++) {
+		uint32_t i = ff_random_below(r, w->g.n_nodes);
+
+		if (ff_node_needs_config(&w->g, i))
+			draw_config(r, &w->g, i, w->h.m.n_devices, a, &s->config[i]);
+	}
+}
+
+/* By the degrees that a strategy has, of any strategy. */
+START_TEST(chains_hold)
+{
+	struct ff_random r = {.seed = ff_test_seed(61)};
+	uint32_t rounds = ff_test_rounds(100), near = 0, n = 0;
+
+	for (uint32_t round = 0; round < rounds; round++) {
+		struct world w;
+		bool ok = open_world(&r, &w, FF_RECEIVED_DEVICES);
+
+		for (int k = 0; k < 40 && ok; k++) {
+			struct ff_strategy s;
+			struct ff_arena a;
+			double us;
+
+			ff_arena_init(&a);
+			draw_near(&r, &w, &a, &s);
+			us = step_us(&w, &s, &a);
+			choose_split(&w, &s);
+			ff_weighted_terms(&w.w, &w.by);
+			ck_assert_msg(w.w.chain_us[0] <= us * (1 + 1e-9),
+					"round %u: the chain takes %.17g us, the step %.17g us",
+					round, w.w.chain_us[0], us);
+			near += w.w.chain_us[0] > 0.8 * us;
+			n++;
+			ff_arena_finish(&a);
+		}
+		close_world(&w);
+	}
+	printf("# %u strategies of chains with sections, %u of them take less than 1.25 times as "
+	       "long\n",
+			n, near);
+	ck_assert_uint_gt(n, rounds);
+	ck_assert_uint_gt(near, n / 20);
+}
+END_TEST
+
+/* What searches find, as degrees are chosen, all of them or by classes. */
+START_TEST(no_search_is_faster)
+{
+	struct ff_random r = {.seed = ff_test_seed(62)};
+	uint32_t rounds = ff_test_rounds(60), n = 0;
+	double most = 0;
+
+	for (uint32_t round = 0; round < rounds; round++) {
+		struct ff_search_options opt = {.seed = round, .proposals = 1500};
+		struct ff_search_result found;
+		struct ff_evaluator *e;
+		struct ff_space *s;
+		struct world w;
+		double us;
+
+		if (open_world(&r, &w, round % 2 ? 1 : FF_RECEIVED_DEVICES)) {
+			us = ff_weighted_us(&w.w, &w.by);
+			ck_assert_int_eq(ff_space_create(&w.g, &w.h.m, &s, NULL), FF_OK);
+			ck_assert_int_eq(ff_evaluator_create(
+							 &w.g, &w.h.m, w.p, INT64_MAX, 0, &e, NULL),
+					FF_OK);
+			ck_assert_int_eq(ff_search_mcmc(s, e, &w.g, &w.h.m, &opt, &w.arena, &found,
+							 NULL),
+					FF_OK);
+			ck_assert_msg(found.evaluation.step_us >= us * (1 - 1e-9),
+					"round %u: the bound is %.17g us, but a search found %.17g "
+					"us",
+					round, us, found.evaluation.step_us);
+			most = fmax(most, us / found.evaluation.step_us);
+			n++;
+			ff_evaluator_destroy(e);
+			ff_space_destroy(s);
+		}
+		close_world(&w);
+	}
+	printf("# %u searches; the bound is up to %.3f of what they find\n", n, most);
+	ck_assert_uint_gt(n, rounds / 4);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("sections");
+	TCase *t = tcase_create("sections");
+
+	tcase_set_timeout(t, 0);
+	tcase_add_test(t, chains_hold);
+	tcase_add_test(t, no_search_is_faster);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
