@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Plans of ffsearch trained in PyTorch, in four processes over gloo, beside one process of PyTorch and ffrun.
 
-usage: bench/torch_plans.py [--build build] [--steps 20] [--double] [--mode modules] [--found N] [MODEL...]
+usage: bench/torch_plans.py [--build build] [--steps 20] [--double] [--mode modules] [--found N] [--of LIST]
+                            [MODEL...]
 
 Six plans of four models (tests/torch/plan_models.py), SGD with momentum on the same batch and from the same
 weights.  Prints a table in Markdown: by how much losses of all steps and the weights behind them are apart, and
 the median steps.  resnet18 drifts as rounding does: with --double PyTorch computes in float64, without ffrun,
 and what is left is what a plan does.  With --found N instead N plans a model that ffsearch finds with --space torch,
-on two and on four devices.  Needs PyTorch 2.11 or newer, and torchvision.
+on two and on four devices; with --of LIST those are models of tests/torch/LIST_modules.py (field, newest, wide).
+Needs PyTorch 2.11 or newer, and torchvision.
 
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
+import importlib
 import pathlib
 import sys
 import tempfile
@@ -21,6 +24,7 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests/torch"))
 import planned
+import plan_models
 
 # Where the rate of the others makes a loss jump, rounding does, too.
 RATES = {"resnet18": 0.001}
@@ -68,8 +72,12 @@ def main():
     p.add_argument("--double", action="store_true")
     p.add_argument("--mode", choices=["graph", "modules"], default="graph", help="ffsoap_torch.apply's (%(default)s)")
     p.add_argument("--found", type=int, metavar="N", help="N plans a model that are searched")
+    p.add_argument("--of", metavar="LIST", help="the models are of tests/torch/LIST_modules.py")
     p.add_argument("models", nargs="*", default=["gpt", "bert", "resnet18", "lstm"])
     o = p.parse_args()
+    if o.of:
+        for name, make in importlib.import_module(f"{o.of}_modules").MODELS.items():
+            plan_models.MODELS[name] = lambda make=make: (torch.manual_seed(1), make())[1]
     print("| model | plan | from one process: losses, weights | from ffrun | PyTorch ms | one process ms | ffrun ms | "
           "gathered |\n|---|---|---|---|---|---|---|---|", flush=True)
     for name in o.models:

@@ -87,10 +87,13 @@ def constant(t, x, dims=None):
     x = x[:rows or 1] if shared else without_samples(t, x, dims)
     shape, x = list(x.shape), spread(x)
     groups = [fresh(n) for n in x.shape]
+    dims = [g or fresh(n) for g, n in zip(groups, shape)]
+    if len(groups) >= MAX_AXES:
+        groups = [g for g in groups if g] or [[]]
+        x = x.reshape([size_of(g) for g in groups])
     if len(groups) >= MAX_AXES:
         raise Refused("a constant of %d axes" % len(groups))
     node = once(t, x)
-    dims = [g or fresh(n) for g, n in zip(groups, shape)]
     return Value(node, [[t.batch], *groups], [[t.batch, *(dims[0] if rows else [])], *dims[1:]] if shared else dims)
 
 

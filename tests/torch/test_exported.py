@@ -1,7 +1,7 @@
 # Modules of today's PyTorch through ffsoap_torch: loss, gradients and running statistics of a step as PyTorch's,
 # what is drawn, what is refused and how it is said, the files.
-# Usage: test_exported.py models|more|hand|language|others|newest|fields|learning|shapes|draws|
-#        operators|losses|refusals|command FFRUN FFSEARCH
+# Usage: test_exported.py models|more|hand|language|others|newest|fields|learning|shapes|wide|
+#        pictures|draws|operators|losses|refusals|command FFRUN FFSEARCH
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
 import io
@@ -28,6 +28,8 @@ import newest_modules
 import reference
 import shape_modules
 import today_modules
+import wide_modules
+import wide_pictures
 from exported import F, np, torch
 from ffsoap_torch import Refused, functions
 from ffsoap_torch.export import export
@@ -185,6 +187,8 @@ def test_learning():
 
 OF_BATCH = {"samples multiplied": lambda m, x: x @ (x.T @ x), "a mean over samples": lambda m, x: x - x.mean(0),
             "a norm without running statistics": lambda m, x: F.batch_norm(x, None, None, training=True)}
+OF_BATCH |= {"zeros where a condition does not hold": lambda m, x: torch.where(x > 0.3, x, torch.zeros_like(x)),
+             "ones where it holds": lambda m, x: torch.where(x > 0.3, torch.full_like(x, 2.0), x * x)}
 OF_LOSSES = {"a loss by a loss": lambda x, y: x.mean() / x.square().mean() + F.mse_loss(x, y), "a function of a loss":
              lambda x, y: F.mse_loss(x, y).sqrt(), "no mean": lambda x, y: (x - y).square().mean(0).max()}
 
@@ -197,6 +201,17 @@ def test_shapes():
     test_today(shape_modules.MODELS, ["VICReg", "CondConv", "S4D"])
     test_refused(shape_modules.REFUSED, {"FastKAN, ChebyKAN": "acos", "RetinaNet, complete IoU": "atan",
                                          "counts": "lgamma"})
+
+
+def test_wide():
+    test_today(wide_modules.MODELS, ["PointNet++", "pointer generator"])
+    test_refused(wide_modules.REFUSED, {"Autoformer": "places that are chosen"})
+
+
+def test_pictures():
+    test_today(wide_pictures.MODELS, ["MAE"])
+    test_refused(wide_pictures.REFUSED, {"SegNet": "places", "RAFT": "the axis of samples", "YOLOv8's head": "floor",
+                                         "FSQ": "round"})
 
 
 def test_refused(models, words):

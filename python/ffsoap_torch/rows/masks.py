@@ -10,7 +10,7 @@ from .. import Refused
 from ..layout import Value
 from ..operands import LEAST, constant, is_number, moved, number
 from ..values import Choice, Mask, Param
-from .pointwise import scale, two
+from .pointwise import reduced, scale, two
 
 MAX_CHOICES = 1 << 20
 
@@ -129,6 +129,7 @@ def chosen(t, mask, a, b):
         return two(t, "add", a, scale(t, plain(mask), -low, low))
     parts = []
     for x, keep in ((a, plain(mask)), (b, plain(opposite(t, mask)))):
+        x = reduced(t, x, keep) if isinstance(x, torch.Tensor) else x
         if not is_number(x):
             parts.append(two(t, "mask" if mask.computed else "mul", x, keep))
         elif number(x):

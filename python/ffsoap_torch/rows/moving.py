@@ -125,7 +125,7 @@ def broadcast_tensors(t, parts):
 
 @row("repeat")
 def repeat(t, x, times):
-    x = as_value(t, x)
+    x = x if is_ids(x) else as_value(t, x)
     dims = [[]] * (len(times) - len(x.dims)) + x.dims
     x = x.like(dims=dims)
     if not any(a.samples for a in flat(dims)) and times[0] == t.batch.size:
@@ -424,6 +424,9 @@ def index(t, x, indices):
             indices[0], torch.Tensor) and each_sample(t, x, 0, indices[:1]):
         from .choices import place_of_each
         return place_of_each(t, x, indices[1])
+    if used == [0, 1] and is_ids(indices[1]) and isinstance(indices[0], torch.Tensor) and each_sample(
+            t, x, 0, indices[:1]):
+        return rows_at_ids(t, x, indices[1])
     if any(not isinstance(indices[i], torch.Tensor) for i in used):
         raise Refused("takes elements at places that are computed")
     if used != list(range(used[0], used[-1] + 1)):
@@ -454,6 +457,18 @@ def one_of_each(t, x, indices, used):
     """Whether of each sample's numbers that is taken which an input says."""
     return used == [0, 1] and len(x.shape) == 2 and is_ids(indices[1]) and len(indices[1].dims) == 1 and isinstance(
         indices[0], torch.Tensor) and each_sample(t, x, 0, [indices[0]])
+
+
+def rows_at_ids(t, x, ids):
+    """Of each sample the rows that an input says: a product with ones."""
+    from .masks import MAX_CHOICES, ones_at
+    from .products import matmul
+    rows, count = size_of(x.dims[1]), math.prod(ids.shape[1:])
+    if count * rows > MAX_CHOICES:
+        raise Refused(f"takes {count} of {rows} rows a sample, more than products are made for")
+    ones = moved(t, ones_at(t, ids, rows), [x.shape[0], count, rows])
+    table = moved(t, whole(t, x), [x.shape[0], rows, math.prod(x.shape[2:])])
+    return moved(t, matmul(t, ones, table), t.shape())
 
 
 def each_sample(t, x, first, found):
@@ -527,6 +542,8 @@ def scatter_add(t, x, dim, places, source, alpha=1):
         from .pointwise import two
         from .taken import written
         return written(t, x, {dim % len(t.shape()): places}, two(t, "mul", source, alpha), True)
+    if is_ids(places) and t.node.target._opname == "scatter_add":
+        return added_at_ids(t, x, dim, places, source)
     if not isinstance(places, torch.Tensor):
         raise Refused("adds at places that are computed")
     rank = len(t.shape())
@@ -547,6 +564,36 @@ def scatter_add(t, x, dim, places, source, alpha=1):
     y = matmul(t, source.like(dims=[source.dims[i] for i in order]), matrix.T)
     y = y.like(dims=[y.dims[order.index(i)] for i in range(rank)])
     return y if isinstance(x, torch.Tensor) and not bool(x.any()) else two(t, "add", y, x)
+
+
+def added_at_ids(t, x, dim, ids, source):
+    """At places that an input says: sums of products with ones."""
+    from .masks import MAX_CHOICES, ones_at
+    from .pointwise import two
+    from .reductions import reduce
+    dim %= len(ids.shape)
+    rows = int(x.shape[dim])
+    if list(source.shape) != list(ids.shape) or math.prod(ids.shape[1:]) * rows > MAX_CHOICES:
+        raise Refused("adds at places of an input, which are more than products are made for")
+    source = as_value(t, source)
+    y = two(t, "mul", ones_at(t, ids, rows), source.like(dims=[*source.dims, []]))
+    y = reduce(t, "reduce_sum", y, [dim])
+    order = list(range(len(ids.shape) - 1))
+    order.insert(dim, len(order))
+    y = y.like(dims=[y.dims[i] for i in order])
+    return y if isinstance(x, torch.Tensor) and not bool(x.any()) else two(t, "add", y, x)
+
+
+@row("as_strided")
+def as_strided(t, x, size, stride, offset=0):
+    """Windows that lie one behind the other, as of a spectrum; a tensor lies as it has axes."""
+    shape, step = [int(n) for n in x.shape], stride[-2] if len(stride) > 1 else 0
+    places = torch.arange(math.prod(shape)).reshape(shape)
+    found = places.unfold(-1, size[-1], step) if shape and 0 < size[-1] <= shape[-1] and step > 0 else places
+    if not t.node.args[0].meta["val"].is_contiguous() or list(found.shape) != list(size) or not torch.equal(
+            found, places.as_strided(size, stride, offset or 0)):
+        raise Refused("takes elements by their places in memory")
+    return unfold(t, x, -1, size[-1], step)
 
 
 @row("index_select")

@@ -157,6 +157,14 @@ def nan_to_num(t, x, *_, **__):
     return x
 
 
+@row("sign", "sgn")
+def sign(t, x):
+    """One where it is above zero, less one where it is below."""
+    from .masks import compare_reals, plain
+    x = as_value(t, x)
+    return two(t, "sub", *(plain(compare_reals(t, kind, x, 0.0)) for kind in ("gt", "lt")))
+
+
 @row("rsqrt")
 def rsqrt(t, x):
     return unary(t, "pow", x, exponent=-0.5)
@@ -217,6 +225,8 @@ def with_number(t, op, a, b):
             return scale(t, x, b if op == "mul" else 1.0 / b)
         return x.like(t.add("clip", [x.node], **({"max": b} if op == "min" else {"min": b})))
     x, a = as_value(t, b), number(a)
+    if op == "mask":
+        raise Refused("chooses numbers that are all alike by what is computed")
     if op == "sub":
         return scale(t, x, -1.0, a)
     if op == "div":

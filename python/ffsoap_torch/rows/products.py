@@ -365,7 +365,7 @@ def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=F
         from .choices import rows_of
         return rows_of(t, weight, ids)
     if not isinstance(weight, Param):
-        raise Refused("looks up rows of what is computed")
+        return rows_of_computed(t, weight, ids, padding_idx)
     if isinstance(ids, Shifted) and padding_idx < 0 and weight.index is None:
         return by_fields(t, weight, ids, sparse)
     if not ids.whole:
@@ -377,6 +377,15 @@ def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=F
     atoms = fresh(width)
     found = Value(node, ids.axes + [atoms], ids.dims + [atoms])
     return found if padding_idx < 0 else padded_rows(t, found, ids, padding_idx)
+
+
+def rows_of_computed(t, table, ids, padding_idx):
+    """As where all rows are made as long as one: a product with ones."""
+    from .masks import MAX_CHOICES, ones_at
+    rows, count = int(table.shape[0]), math.prod(ids.shape[1:])
+    if not ids.whole or padding_idx >= 0 or count * rows > MAX_CHOICES:
+        raise Refused("looks up rows of what is computed")
+    return matmul(t, ones_at(t, ids, rows), table)
 
 
 def by_fields(t, weight, ids, sparse):
@@ -407,10 +416,22 @@ def padded_rows(t, x, ids, padding_idx):
     return two(t, "add", two(t, "mul", x, here), two(t, "mul", kept, scale(t, here, -1.0, 1.0)))
 
 
+def chosen_among(t, node):
+    """Inputs of integers that a condition chose from."""
+    value = t.values[node] if isinstance(node, torch.fx.Node) else None
+    if isinstance(value, Value) and value.whole:
+        return [node] if node.op == "placeholder" else []
+    if value is None or getattr(node.target, "_opname", "") != "where":
+        return []
+    return [n for x in node.args[1:] for n in chosen_among(t, x)]
+
+
 def looked_up(t, weight, places, padding_idx):
     """By integers that are computed, as places counted without padding: a product with ones where they are a row's."""
     from .masks import MAX_CHOICES, clipped, opposite, plain
     rows, count = weight.shape[0], math.prod(places.shape[1:])
+    for node in chosen_among(t, t.node.args[1]):
+        t.classes(t.values[node], rows)
     if t.node.args[1].meta["val"].dtype.is_floating_point or count * rows > MAX_CHOICES:
         raise Refused(f"looks up {count} of {rows} rows a sample by numbers that are computed: make them an input")
     each = torch.arange(rows, dtype=torch.float32)
