@@ -3,7 +3,14 @@
 #ifndef FF_CHECK_CLASSES_H
 #define FF_CHECK_CLASSES_H
 
-#include "received.h"
+#include "kinds.h"
+
+/* Bytes that devices receive of one pair of degree vectors: of data forward, and of their gradients
+ * back.  What the first part receives, and what every part does at least. */
+struct ff_handed {
+	double all; /* devices together, both ways */
+	double first, least, back_first, back_least;
+};
 
 /* Whether ff_classes_hand knows this edge, over which a chain may pass. */
 bool ff_classes_may_hand(const struct ff_graph *g, uint32_t edge);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "chain.h"
-#include "classes.h"
 #include "dims.h"
 #include "ff/backward.h"
 #include "ff/config.h"

@@ -4,14 +4,7 @@
 #ifndef FF_CHECK_RECEIVED_H
 #define FF_CHECK_RECEIVED_H
 
-#include "kinds.h"
-
-/* Bytes that devices receive of one pair of degree vectors: of data forward, and of their gradients
- * back.  What the first part receives, and what every part does at least. */
-struct ff_handed {
-	double all; /* devices together, both ways */
-	double first, least, back_first, back_least;
-};
+#include "classes.h"
 
 /* Of one node, by the number of its degree vector, as ff_config_next_degrees has them, or of its
  * class: bytes of all devices together. */

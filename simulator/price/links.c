@@ -403,7 +403,7 @@ double ff_links_received_us(const struct ff_links *l)
 	if (l->costs)
 		return 0;
 	if (l->wired.machine)
-		return ff_wired_received_us(&l->wired);
+		return ff_wired_received_us(&l->wired, FF_PRICE_STEP_US);
 	for (uint32_t i = 0; i < m->n_nodes; i++) {
 		if (m->nodes[i].count > 1) {
 			inside = fmax(inside, l->inside[i].bytes_per_us);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "ff/nodes.h"
-#include "ff/price.h"
 
 /* ---- the machine ---- */
 
@@ -307,7 +306,7 @@ static double least_base_us(const struct ff_interconnect *x)
 /* Whatever the algorithm, bytes that a device receives pass its link inside the node or its card,
  * each at the line rate at most.  Each move has a base, so that rounding to the grid of prices
  * makes none less.  Of links that stand one by one nothing is known. */
-double ff_wired_received_us(const struct ff_wired *w)
+double ff_wired_received_us(const struct ff_wired *w, double step_us)
 {
 	const struct ff_machine *m = w->machine;
 	double inside = 0, network = 0;
@@ -315,7 +314,7 @@ double ff_wired_received_us(const struct ff_wired *w)
 	for (uint32_t i = 0; i < m->n_nodes; i++) {
 		const struct ff_machine_node *n = &m->nodes[i];
 
-		if (n->wiring.mesh || least_base_us(n->wiring.inside) < FF_PRICE_STEP_US)
+		if (n->wiring.mesh || least_base_us(n->wiring.inside) < step_us)
 			return 0;
 		inside = fmax(inside, n->inside.bytes_per_us * most_share(n->wiring.inside));
 		if (m->n_nodes > 1)
