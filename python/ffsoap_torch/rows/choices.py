@@ -1,6 +1,8 @@
 """Places that are chosen by what is computed, as of experts: ones where a class is chosen, so that all are computed and
 those that are not chosen count nothing.  SPDX-License-Identifier: Apache-2.0
 """
+import math
+
 import torch
 
 from . import row
@@ -206,3 +208,31 @@ def scatter(t, base, dim, places, source, reduce=None):  # noqa: A002
     if not isinstance(places, Choice) or reduce is not None:
         raise Refused("writes at places that are computed")
     return scattered(t, base, dim, places, source, False)
+
+
+def added_at_ids(t, x, dim, ids, source):
+    """At places that an input says: sums of products with ones."""
+    from .masks import MAX_CHOICES, ones_at
+    dim %= len(ids.shape)
+    rows = int(x.shape[dim])
+    if list(source.shape) != list(ids.shape) or math.prod(ids.shape[1:]) * rows > MAX_CHOICES:
+        raise Refused("adds at places of an input, which are more than products are made for")
+    source = as_value(t, source)
+    y = two(t, "mul", ones_at(t, ids, rows), source.like(dims=[*source.dims, []]))
+    y = reduce(t, "reduce_sum", y, [dim])
+    order = list(range(len(ids.shape) - 1))
+    order.insert(dim, len(order))
+    y = y.like(dims=[y.dims[i] for i in order])
+    return y if isinstance(x, torch.Tensor) and not bool(x.any()) else two(t, "add", y, x)
+
+
+def rows_at_ids(t, x, ids):
+    """Of each sample the rows that an input says: a product with ones."""
+    from .masks import MAX_CHOICES, ones_at
+    from .products import matmul
+    rows, count = size_of(x.dims[1]), math.prod(ids.shape[1:])
+    if count * rows > MAX_CHOICES:
+        raise Refused(f"takes {count} of {rows} rows a sample, more than products are made for")
+    ones = moved(t, ones_at(t, ids, rows), [x.shape[0], count, rows])
+    table = moved(t, whole(t, x), [x.shape[0], rows, math.prod(x.shape[2:])])
+    return moved(t, matmul(t, ones, table), t.shape())

@@ -426,6 +426,7 @@ def index(t, x, indices):
         return place_of_each(t, x, indices[1])
     if used == [0, 1] and is_ids(indices[1]) and isinstance(indices[0], torch.Tensor) and each_sample(
             t, x, 0, indices[:1]):
+        from .choices import rows_at_ids
         return rows_at_ids(t, x, indices[1])
     if any(not isinstance(indices[i], torch.Tensor) for i in used):
         raise Refused("takes elements at places that are computed")
@@ -457,18 +458,6 @@ def one_of_each(t, x, indices, used):
     """Whether of each sample's numbers that is taken which an input says."""
     return used == [0, 1] and len(x.shape) == 2 and is_ids(indices[1]) and len(indices[1].dims) == 1 and isinstance(
         indices[0], torch.Tensor) and each_sample(t, x, 0, [indices[0]])
-
-
-def rows_at_ids(t, x, ids):
-    """Of each sample the rows that an input says: a product with ones."""
-    from .masks import MAX_CHOICES, ones_at
-    from .products import matmul
-    rows, count = size_of(x.dims[1]), math.prod(ids.shape[1:])
-    if count * rows > MAX_CHOICES:
-        raise Refused(f"takes {count} of {rows} rows a sample, more than products are made for")
-    ones = moved(t, ones_at(t, ids, rows), [x.shape[0], count, rows])
-    table = moved(t, whole(t, x), [x.shape[0], rows, math.prod(x.shape[2:])])
-    return moved(t, matmul(t, ones, table), t.shape())
 
 
 def each_sample(t, x, first, found):
@@ -543,6 +532,7 @@ def scatter_add(t, x, dim, places, source, alpha=1):
         from .taken import written
         return written(t, x, {dim % len(t.shape()): places}, two(t, "mul", source, alpha), True)
     if is_ids(places) and t.node.target._opname == "scatter_add":
+        from .choices import added_at_ids
         return added_at_ids(t, x, dim, places, source)
     if not isinstance(places, torch.Tensor):
         raise Refused("adds at places that are computed")
@@ -563,24 +553,6 @@ def scatter_add(t, x, dim, places, source, alpha=1):
     order = [i for i in range(rank) if i != dim] + [dim]
     y = matmul(t, source.like(dims=[source.dims[i] for i in order]), matrix.T)
     y = y.like(dims=[y.dims[order.index(i)] for i in range(rank)])
-    return y if isinstance(x, torch.Tensor) and not bool(x.any()) else two(t, "add", y, x)
-
-
-def added_at_ids(t, x, dim, ids, source):
-    """At places that an input says: sums of products with ones."""
-    from .masks import MAX_CHOICES, ones_at
-    from .pointwise import two
-    from .reductions import reduce
-    dim %= len(ids.shape)
-    rows = int(x.shape[dim])
-    if list(source.shape) != list(ids.shape) or math.prod(ids.shape[1:]) * rows > MAX_CHOICES:
-        raise Refused("adds at places of an input, which are more than products are made for")
-    source = as_value(t, source)
-    y = two(t, "mul", ones_at(t, ids, rows), source.like(dims=[*source.dims, []]))
-    y = reduce(t, "reduce_sum", y, [dim])
-    order = list(range(len(ids.shape) - 1))
-    order.insert(dim, len(order))
-    y = y.like(dims=[y.dims[i] for i in order])
     return y if isinstance(x, torch.Tensor) and not bool(x.any()) else two(t, "add", y, x)
 
 
