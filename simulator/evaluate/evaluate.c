@@ -18,7 +18,7 @@
 #include "shortcuts/early.h"
 #include "shortcuts/fold.h"
 #include "shortcuts/layers.h"
-#include "shortcuts/legs.h"
+#include "shortcuts/pipe_slots.h"
 #include "shortcuts/stretch.h"
 
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
@@ -97,7 +97,7 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_layers_create(e, err);
 	if (code == FF_OK)
-		code = ff_legs_create(e, err);
+		code = ff_pipe_slots_create(e, err);
 	return code < 0 ? code : ff_account_create(e, err);
 }
 
@@ -150,7 +150,7 @@ void ff_trial_destroy(struct ff_trial *e)
 			free(e->times.node[k][i].stretched);
 		}
 	ff_stretch_finish(&e->times.stretches);
-	ff_legs_finish(e);
+	ff_pipe_slots_finish(e);
 	ff_reorder_finish(e);
 	ff_gathered_finish(&e->placed.gathered[0]);
 	ff_gathered_finish(&e->placed.gathered[1]);
@@ -200,7 +200,7 @@ static int place_anew(struct ff_trial *e, struct ff_error *err)
 	e->proposal.rebuckets = false;
 	ff_snapshots_keep(e, 0);
 	e->snapshots.since = 0;
-	ff_legs_forget(e);
+	ff_pipe_slots_forget(e);
 	if (code == FF_OK)
 		ff_busy_reset(e);
 	return code;
@@ -327,7 +327,7 @@ static void restore(struct ff_trial *e)
 	if (!undone)
 		account_touched(e, -1);
 	ff_place_exchange(e);
-	ff_legs_drop(e);
+	ff_pipe_slots_drop(e);
 	e->proposal.n_changes = e->proposal.n_swaps = 0;
 	if (!undone)
 		account_touched(e, 1);
@@ -392,7 +392,7 @@ static int time_changes(struct ff_trial *e, struct ff_most most, struct ff_evalu
 	ret->step_us = INFINITY;
 	if (isinf(most.step_us) && e->proposal.accounted && !ret->fits)
 		return FF_OK;
-	ff_legs_touch(e);
+	ff_pipe_slots_touch(e);
 	code = ff_trial_time(e, e->proposal.first_changed, last, &ret->step_us, err);
 	e->busy.too_slow = e->busy.too_slow || ret->step_us > most.step_us;
 	if (code < 0 || ff_is_rejected(e))
@@ -508,7 +508,7 @@ static void forget_proposal(struct ff_trial *e)
 		return;
 	}
 	ff_place_exchange(e);
-	ff_legs_drop(e);
+	ff_pipe_slots_drop(e);
 	e->proposal.n_changes = 0;
 	e->proposal.rebuckets = false;
 }
@@ -562,7 +562,7 @@ void ff_trial_keep(struct ff_trial *e)
 	if (e->proposal.reordered)
 		ff_reorder_keep(e);
 	else if (e->proposal.accounted)
-		ff_legs_keep(e);
+		ff_pipe_slots_keep(e);
 	e->proposal.n_changes = 0;
 	e->proposal.accounted = e->proposal.reordered = false;
 }

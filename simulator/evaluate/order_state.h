@@ -6,7 +6,7 @@
 
 #include "layering.h"
 #include "pass.h"
-#include "shortcuts/leg_state.h"
+#include "shortcuts/pipe_slot_state.h"
 
 struct ff_param_use {
 	uint32_t node, slot, param;
@@ -44,7 +44,7 @@ struct ff_order {
 	struct ff_run run[FF_RUNS]; /* steps that repeat */
 	uint32_t n_runs;
 	struct ff_layers layers;
-	struct ff_legs legs;
+	struct ff_pipe_slots slots;
 	struct ff_account account;
 };
 

@@ -11,7 +11,7 @@
 #include "place.h"
 #include "shortcuts/fold.h"
 #include "shortcuts/layer_runs.h"
-#include "shortcuts/leg_list.h"
+#include "shortcuts/pipe_slot_list.h"
 
 static int allocate(struct ff_trial *e, struct ff_order *o, struct ff_error *err)
 {
@@ -198,7 +198,7 @@ int ff_reorder_plan(struct ff_trial *e, const struct ff_strategy *s, struct ff_e
 {
 	int code = find_order(e, s, err);
 
-	ff_legs_free(&e->order);
+	ff_pipe_slots_free(&e->order);
 	ff_arena_rewind(&e->order.arena, (struct ff_arena_mark){0});
 	if (code == FF_OK)
 		code = ff_program_build(
@@ -210,7 +210,7 @@ int ff_reorder_plan(struct ff_trial *e, const struct ff_strategy *s, struct ff_e
 	if (code == FF_OK)
 		code = ff_layer_runs_find(e, err);
 	if (code == FF_OK)
-		code = ff_legs_find(e, s, err);
+		code = ff_pipe_slots_find(e, s, err);
 	return code < 0 ? code : list_steps(e, err);
 }
 

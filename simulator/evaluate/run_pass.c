@@ -10,7 +10,7 @@
 #include "shortcuts/early.h"
 #include "shortcuts/fold.h"
 #include "shortcuts/layers.h"
-#include "shortcuts/legs.h"
+#include "shortcuts/pipe_slots.h"
 #include "shortcuts/stretch.h"
 #include "trial.h"
 
@@ -30,12 +30,12 @@ static uint32_t looks_at(const struct ff_trial *e, const struct ff_snapshot *s)
 	return s && s->step < at ? s->step : at;
 }
 
-/* Layers end with the leg that is noted. */
+/* Layers end with the slot that is noted. */
 static uint32_t layers_to(const struct ff_trial *e, const struct ff_snapshot *s)
 {
 	uint32_t at = looks_at(e, s);
 
-	return e->legs.open != FF_NONE && e->legs.at < at ? e->legs.at : at;
+	return e->slots.open != FF_NONE && e->slots.at < at ? e->slots.at : at;
 }
 
 /* Goes on from step `i`, or from where equal steps that begin there end. */
@@ -47,11 +47,11 @@ static uint32_t fold_at(struct ff_trial *e, uint32_t i, const struct ff_snapshot
 		i = ff_active_from(&e->order, ff_fold_reach(e, i));
 	if (i != from) {
 		ff_layers_seek(e, i);
-		ff_legs_seek(e, i);
+		ff_pipe_slots_seek(e, i);
 	}
 	from = i;
-	if (i >= e->legs.at)
-		i = ff_legs_reach(e, i, looks_at(e, s));
+	if (i >= e->slots.at)
+		i = ff_pipe_slots_reach(e, i, looks_at(e, s));
 	if (i != from)
 		ff_layers_seek(e, i);
 	else if (i >= e->layers.at)
@@ -63,7 +63,7 @@ static uint32_t stretches_to(const struct ff_trial *e, const struct ff_snapshot 
 {
 	uint32_t at = looks_at(e, s);
 
-	at = e->legs.at < at ? e->legs.at : at;
+	at = e->slots.at < at ? e->slots.at : at;
 	return e->layers.at < at ? e->layers.at : at;
 }
 
@@ -97,7 +97,7 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 	i = ff_active_from(&e->order, i);
 	ff_layers_begin(e);
 	ff_layers_seek(e, i);
-	ff_legs_seek(e, i);
+	ff_pipe_slots_seek(e, i);
 	for (; i < e->order.program.n && code == FF_OK && !ff_is_rejected(e); i = next) {
 		if (s && i >= s->step) {
 			ff_early_check_idle(e, s);

@@ -9,7 +9,7 @@
 #include "order_state.h"
 #include "placed.h"
 #include "proposal.h"
-#include "shortcuts/leg_state.h"
+#include "shortcuts/pipe_slot_state.h"
 #include "stretches.h"
 
 /* The graph of one of so many micro-batches, and what is known of its blocks. */
@@ -96,7 +96,7 @@ struct ff_trial {
 	struct ff_snapshots snapshots;
 	struct ff_folding fold;
 	struct ff_layering layers;
-	struct ff_leg_pass legs;
+	struct ff_pipe_slot_pass slots;
 	struct ff_early early;
 	struct ff_tally tally;
 };

@@ -465,7 +465,7 @@ END_TEST
 
 /* ---- stages of equal layers ---- */
 
-struct seen_legs {
+struct seen_slots {
 	uint32_t folded, proposals, gpipe, once, interleaved, halves, vee, recomputed, flat, cut,
 			elsewhere;
 };
@@ -530,12 +530,12 @@ static void set_stages(struct pair *w)
 	evaluate(w);
 }
 
-static void look_at_legs(const struct pair *w, struct seen_legs *seen, bool proposed)
+static void look_at_slots(const struct pair *w, struct seen_slots *seen, bool proposed)
 {
 	const struct ff_trial *e = w->folds->now;
-	bool folded = e->legs.n_folded > 0;
+	bool folded = e->slots.n_folded > 0;
 
-	ck_assert_uint_eq(w->plain->now->legs.n_folded, 0);
+	ck_assert_uint_eq(w->plain->now->slots.n_folded, 0);
 	if (!folded)
 		return;
 	seen->folded += !proposed;
@@ -548,20 +548,20 @@ static void look_at_legs(const struct pair *w, struct seen_legs *seen, bool prop
 	seen->flat += e->placed.n_flat > 0;
 	for (uint32_t i = 0; i < w->g.n_nodes; i++)
 		seen->recomputed += w->s.recompute[i];
-	for (uint32_t k = 0; k < e->order.legs.n_kinds; k++) {
-		const struct ff_leg_kind *kind = &e->order.legs.kind[k];
-		const struct ff_leg_courses *c = &kind->courses[kind->now];
+	for (uint32_t k = 0; k < e->order.slots.n_kinds; k++) {
+		const struct ff_pipe_slot_kind *kind = &e->order.slots.kind[k];
+		const struct ff_slot_memos *c = &kind->memos[kind->now];
 
 		seen->cut += c->n && c->n_own > 1;
 		seen->elsewhere += c->n && c->n_lanes > c->n_own;
 	}
 }
 
-START_TEST(equal_legs)
+START_TEST(equal_slots)
 {
 	uint64_t seed = ff_test_seed(2); /* with 1 nothing depends on what arrives */
 	uint32_t rounds = ff_test_rounds(STAGED);
-	struct seen_legs seen = {0};
+	struct seen_slots seen = {0};
 	const uint32_t *count = (const uint32_t *)&seen;
 	const size_t kinds = sizeof(seen) / sizeof(*count);
 	struct seen other = {0};
@@ -573,18 +573,18 @@ START_TEST(equal_legs)
 
 		open_pair(&w, draw_layered_graph);
 		set_stages(&w);
-		look_at_legs(&w, &seen, false);
+		look_at_slots(&w, &seen, false);
 		for (int k = 0; k < PROPOSALS; k++) {
-			w.folds->now->legs.n_folded = 0;
+			w.folds->now->slots.n_folded = 0;
 			propose_layers(&w, &other);
-			look_at_legs(&w, &seen, true);
+			look_at_slots(&w, &seen, true);
 		}
 		close_pair(&w);
 	}
-	printf("# of %u networks in stages legs of %u were folded, and of %u of their proposals\n",
+	printf("# of %u networks in stages slots of %u were folded, and of %u of their proposals\n",
 			rounds, seen.folded, seen.proposals);
-	ck_assert_msg(ff_test_unmet(count, kinds) == kinds, "count %zu of struct seen_legs is zero",
-			ff_test_unmet(count, kinds));
+	ck_assert_msg(ff_test_unmet(count, kinds) == kinds,
+			"count %zu of struct seen_slots is zero", ff_test_unmet(count, kinds));
 	ck_assert_uint_gt(4 * seen.folded, rounds);
 }
 END_TEST
@@ -601,9 +601,9 @@ static Suite *suite(void)
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, equal_layers);
 	suite_add_tcase(s, c);
-	c = tcase_create("legs");
+	c = tcase_create("slots");
 	tcase_set_timeout(c, 0);
-	tcase_add_test(c, equal_legs);
+	tcase_add_test(c, equal_slots);
 	suite_add_tcase(s, c);
 	return s;
 }

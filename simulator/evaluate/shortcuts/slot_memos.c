@@ -1,14 +1,14 @@
-/* Courses of legs.
+/* Memos of slots.
  *
- * In a leg maxima and sums are taken of the times that are there as it begins.  Where these are all
- * later by the same amount than they were another time so are those that it leaves, exactly, as
- * prices are whole steps (ff/price.h) and sums of them are exact.  Times are told from a base: the
- * first at which anything in the leg may begin, when the first of the devices that compute in it is
- * free, or, where it moves something that was computed before, when that was done.  What was there
- * by then delays nothing, however long before it came: a lane that only moves hold, or something
- * that has arrived.  A lane that is not held stays as it is, and one that is moves on, as every
- * task takes some time.  SPDX-License-Identifier: Apache-2.0 */
-#include "courses.h"
+ * In a slot maxima and sums are taken of the times that are there as it begins.  Where these are
+ * all later by the same amount than they were another time so are those that it leaves, exactly, as
+ * prices are whole steps (ff/price.h) and sums of them are exact.  A memo has times from a base:
+ * the first at which anything in the slot may begin, when the first of the devices that compute in
+ * it is free, or, where it moves something that was computed before, when that was done.  What was
+ * there by then delays nothing, however long before it came: a lane that only moves hold, or
+ * something that has arrived.  A lane that is not held stays as it is, and one that is moves on, as
+ * every task takes some time.  SPDX-License-Identifier: Apache-2.0 */
+#include "slot_memos.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "ff/grow.h"
 #include "stretch.h"
 
-static struct ff_timed_node *node_of(const struct ff_trial *e, const struct ff_leg_node *v)
+static struct ff_timed_node *node_of(const struct ff_trial *e, const struct ff_pipe_slot_node *v)
 {
 	return &e->times.node[v->phase][v->node];
 }
@@ -41,23 +41,24 @@ static bool has_room(double **times, uint32_t want, uint32_t *cap)
 /* ---- what it may wait for ---- */
 
 /* Whether what was computed before, number `i` of what may be, is asked for. */
-static bool reads(const struct ff_trial *e, uint32_t leg, uint32_t i)
+static bool reads(const struct ff_trial *e, uint32_t slot, uint32_t i)
 {
-	uint32_t step = e->order.legs.leg[leg].first + ff_leg_kind_of(e, leg)->reader[i];
+	uint32_t step = e->order.slots.slot[slot].first + ff_pipe_slot_kind_of(e, slot)->reader[i];
 
 	return e->order.active[step / 64] >> step % 64 & 1;
 }
 
 /* When that was done; NULL: it is not asked for. */
-static const double *read_at(const struct ff_trial *e, uint32_t leg, uint32_t i, uint32_t micro)
+static const double *read_at(const struct ff_trial *e, uint32_t slot, uint32_t i, uint32_t micro)
 {
-	return reads(e, leg, i)
-			       ? ff_time_finish(e, node_of(e, &ff_leg_kind_of(e, leg)->reads.at[i]),
-						 micro)
-			       : NULL;
+	return reads(e, slot, i) ? ff_time_finish(e,
+						   node_of(e, &ff_pipe_slot_kind_of(e, slot)
+										   ->reads.at[i]),
+						   micro)
+				 : NULL;
 }
 
-static uint32_t count_parts(const struct ff_trial *e, const struct ff_leg_nodes *l)
+static uint32_t count_parts(const struct ff_trial *e, const struct ff_pipe_slot_nodes *l)
 {
 	uint32_t n = 0;
 
@@ -67,8 +68,8 @@ static uint32_t count_parts(const struct ff_trial *e, const struct ff_leg_nodes 
 }
 
 /* What has arrived, or zeros. */
-static double *copy_arrived(
-		const struct ff_trial *e, const struct ff_leg_nodes *l, uint32_t micro, double *at)
+static double *copy_arrived(const struct ff_trial *e, const struct ff_pipe_slot_nodes *l,
+		uint32_t micro, double *at)
 {
 	for (uint32_t i = 0; i < l->n; i++) {
 		const struct ff_timed_node *t = node_of(e, &l->at[i]);
@@ -82,19 +83,19 @@ static double *copy_arrived(
 	return at;
 }
 
-bool ff_courses_tell(struct ff_trial *e, uint32_t leg)
+bool ff_slot_memos_capture(struct ff_trial *e, uint32_t slot)
 {
-	const struct ff_leg_kind *k = ff_leg_kind_of(e, leg);
-	struct ff_leg_pass *x = &e->legs;
-	uint32_t micro = ff_leg_micro(e, leg), n = count_parts(e, &k->reads);
+	const struct ff_pipe_slot_kind *k = ff_pipe_slot_kind_of(e, slot);
+	struct ff_pipe_slot_pass *x = &e->slots;
+	uint32_t micro = ff_pipe_slot_micro(e, slot), n = count_parts(e, &k->reads);
 	double *at;
 
 	n += count_parts(e, &k->awaits) + count_parts(e, &k->sends);
-	if (!has_room(&x->told, n + 1, &x->cap_told))
+	if (!has_room(&x->captured, n + 1, &x->cap_captured))
 		return false;
-	at = x->told;
+	at = x->captured;
 	for (uint32_t i = 0; i < k->reads.n; i++) {
-		const double *finish = read_at(e, leg, i, micro);
+		const double *finish = read_at(e, slot, i, micro);
 
 		if (!finish)
 			continue;
@@ -107,13 +108,13 @@ bool ff_courses_tell(struct ff_trial *e, uint32_t leg)
 	return true;
 }
 
-static uint32_t count_read(const struct ff_trial *e, uint32_t leg)
+static uint32_t count_read(const struct ff_trial *e, uint32_t slot)
 {
-	const struct ff_leg_kind *k = ff_leg_kind_of(e, leg);
+	const struct ff_pipe_slot_kind *k = ff_pipe_slot_kind_of(e, slot);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < k->reads.n; i++)
-		n += reads(e, leg, i) ? node_of(e, &k->reads.at[i])->n : 0;
+		n += reads(e, slot, i) ? node_of(e, &k->reads.at[i])->n : 0;
 	return n;
 }
 
@@ -136,7 +137,7 @@ static inline double earliest(uint32_t n, const double *x, double at)
 }
 
 /* When the first of the devices that compute in it was free. */
-static double first_free(const struct ff_leg_courses *c, const double *lane)
+static double first_free(const struct ff_slot_memos *c, const double *lane)
 {
 	double at = FF_TIMES_EXACT_US;
 
@@ -164,9 +165,9 @@ static bool subtract_later(uint32_t n, const double *x, double base, double *ret
 }
 
 /* Lanes that are not as they were; false: none computes, or there is no room. */
-static bool find_runs(const struct ff_trial *e, struct ff_leg_courses *c)
+static bool find_runs(const struct ff_trial *e, struct ff_slot_memos *c)
 {
-	const double *was = e->legs.lane, *is = e->times.lane;
+	const double *was = e->slots.lane, *is = e->times.lane;
 	uint32_t lanes = ff_lane_count(e->m), devices = e->m->n_devices;
 
 	c->n_runs = c->n_own_runs = c->n_lanes = c->n_own = 0;
@@ -189,30 +190,30 @@ static bool find_runs(const struct ff_trial *e, struct ff_leg_courses *c)
 	return c->n_own > 0;
 }
 
-/* The first course of these blocks: the lanes that it has held all hold. */
-static bool begin_courses(struct ff_trial *e, uint32_t leg, struct ff_leg_courses *c)
+/* The first memo of these blocks: what lanes it holds all later ones hold. */
+static bool begin_memos(struct ff_trial *e, uint32_t slot, struct ff_slot_memos *c)
 {
-	const struct ff_leg_kind *k = ff_leg_kind_of(e, leg);
+	const struct ff_pipe_slot_kind *k = ff_pipe_slot_kind_of(e, slot);
 	uint32_t sent = k->sends.n + count_parts(e, &k->sends);
 
 	c->next = c->last = 0;
 	if (!find_runs(e, c))
 		return false;
-	c->n_before = c->n_lanes + count_read(e, leg) + k->awaits.n + count_parts(e, &k->awaits) +
+	c->n_before = c->n_lanes + count_read(e, slot) + k->awaits.n + count_parts(e, &k->awaits) +
 		      sent;
-	c->n_behind = c->n_lanes + 1 + c->n_own + count_parts(e, &k->tells) + sent;
-	return has_room(&c->times, FF_LEG_COURSES * (c->n_before + c->n_behind), &c->cap_times);
+	c->n_behind = c->n_lanes + 1 + c->n_own + count_parts(e, &k->results) + sent;
+	return has_room(&c->times, FF_SLOT_MEMOS * (c->n_before + c->n_behind), &c->cap_times);
 }
 
 /* Of each of some operators whether what has arrived may delay anything, and if it may, when. */
-static double *note_arrived(const struct ff_trial *e, const struct ff_leg_nodes *l,
-		const double **told, double base, double *at)
+static double *note_arrived(const struct ff_trial *e, const struct ff_pipe_slot_nodes *l,
+		const double **captured, double base, double *at)
 {
 	for (uint32_t i = 0; i < l->n; i++) {
 		uint32_t n = node_of(e, &l->at[i])->n;
 
-		*at = subtract_later(n, *told, base, at + 1);
-		*told += n;
+		*at = subtract_later(n, *captured, base, at + 1);
+		*captured += n;
 		at += 1 + n;
 	}
 	return at;
@@ -220,31 +221,31 @@ static double *note_arrived(const struct ff_trial *e, const struct ff_leg_nodes 
 
 /* Lanes before it, as far as they may delay anything, and all it may wait for; behind that is the
  * end. */
-static double *note_before(struct ff_trial *e, uint32_t leg, const struct ff_leg_courses *c,
+static double *note_before(struct ff_trial *e, uint32_t slot, const struct ff_slot_memos *c,
 		double base, double *at)
 {
-	const struct ff_leg_kind *k = ff_leg_kind_of(e, leg);
-	const double *told = e->legs.told;
-	uint32_t n_read = count_read(e, leg);
+	const struct ff_pipe_slot_kind *k = ff_pipe_slot_kind_of(e, slot);
+	const double *captured = e->slots.captured;
+	uint32_t n_read = count_read(e, slot);
 
 	for (uint32_t i = 0; i < c->n_runs; i++) {
 		const struct ff_lanes *r = &c->run[i];
 
 		if (i < c->n_own_runs)
-			subtract(r->n, e->legs.lane + r->first, base, at);
+			subtract(r->n, e->slots.lane + r->first, base, at);
 		else
-			subtract_later(r->n, e->legs.lane + r->first, base, at);
+			subtract_later(r->n, e->slots.lane + r->first, base, at);
 		at += r->n;
 	}
-	subtract(n_read, told, base, at);
-	told += n_read;
-	at = note_arrived(e, &k->awaits, &told, base, at + n_read);
-	return note_arrived(e, &k->sends, &told, base, at);
+	subtract(n_read, captured, base, at);
+	captured += n_read;
+	at = note_arrived(e, &k->awaits, &captured, base, at + n_read);
+	return note_arrived(e, &k->sends, &captured, base, at);
 }
 
 /* Lanes behind it; whether devices were idle in it, and for how long; the last of them is free
  * then. */
-static double *note_lanes(const struct ff_trial *e, const struct ff_leg_courses *c, double base,
+static double *note_lanes(const struct ff_trial *e, const struct ff_slot_memos *c, double base,
 		double *at, double *most)
 {
 	double *idles;
@@ -258,13 +259,13 @@ static double *note_lanes(const struct ff_trial *e, const struct ff_leg_courses 
 	*idles = 0;
 	for (uint32_t i = 0; i < c->n_own_runs; i++)
 		for (uint32_t d = c->run[i].first; d < c->run[i].first + c->run[i].n; d++, at++) {
-			*at = e->times.idle[d] - e->legs.idle[d];
+			*at = e->times.idle[d] - e->slots.idle[d];
 			*idles = later(*idles, *at);
 		}
 	return at;
 }
 
-static void note_sent(const struct ff_trial *e, uint32_t micro, const struct ff_leg_nodes *l,
+static void note_sent(const struct ff_trial *e, uint32_t micro, const struct ff_pipe_slot_nodes *l,
 		double base, double *at)
 {
 	for (uint32_t i = 0; i < l->n; i++) {
@@ -277,15 +278,15 @@ static void note_sent(const struct ff_trial *e, uint32_t micro, const struct ff_
 }
 
 /* What it leaves, which none has before it; `most`: when the last lane is free. */
-static void note_behind(struct ff_trial *e, uint32_t leg, const struct ff_leg_courses *c,
+static void note_behind(struct ff_trial *e, uint32_t slot, const struct ff_slot_memos *c,
 		double base, double *at, double *most)
 {
-	const struct ff_leg_kind *k = ff_leg_kind_of(e, leg);
-	uint32_t micro = ff_leg_micro(e, leg);
+	const struct ff_pipe_slot_kind *k = ff_pipe_slot_kind_of(e, slot);
+	uint32_t micro = ff_pipe_slot_micro(e, slot);
 
 	at = note_lanes(e, c, base, at, most);
-	for (uint32_t i = 0; i < k->tells.n; i++) {
-		const struct ff_timed_node *t = node_of(e, &k->tells.at[i]);
+	for (uint32_t i = 0; i < k->results.n; i++) {
+		const struct ff_timed_node *t = node_of(e, &k->results.at[i]);
 
 		subtract(t->n, ff_time_finish(e, t, micro), base, at);
 		at += t->n;
@@ -293,24 +294,24 @@ static void note_behind(struct ff_trial *e, uint32_t leg, const struct ff_leg_co
 	note_sent(e, micro, &k->sends, base, at);
 }
 
-void ff_courses_note(struct ff_trial *e, uint32_t leg, struct ff_leg_courses *c)
+void ff_slot_memos_record(struct ff_trial *e, uint32_t slot, struct ff_slot_memos *c)
 {
 	double base, most = 0, *at;
 
-	if (!c->n && !begin_courses(e, leg, c))
+	if (!c->n && !begin_memos(e, slot, c))
 		return;
-	base = earliest(count_read(e, leg), e->legs.told, first_free(c, e->legs.lane));
+	base = earliest(count_read(e, slot), e->slots.captured, first_free(c, e->slots.lane));
 	at = c->times + (size_t)c->next * (c->n_before + c->n_behind);
-	at = note_before(e, leg, c, base, at);
-	note_behind(e, leg, c, base, at, &most);
+	at = note_before(e, slot, c, base, at);
+	note_behind(e, slot, c, base, at, &most);
 	if (base + most >= FF_TIMES_EXACT_US) {
 		c->n = 0; /* another one may have stood there */
 		return;
 	}
 	c->most_us[c->next] = most;
 	c->last = c->next;
-	c->next = (c->next + 1) % FF_LEG_COURSES;
-	c->n = c->n < FF_LEG_COURSES ? c->n + 1 : c->n;
+	c->next = (c->next + 1) % FF_SLOT_MEMOS;
+	c->n = c->n < FF_SLOT_MEMOS ? c->n + 1 : c->n;
 }
 
 /* ---- whether it begins as another one did ---- */
@@ -336,7 +337,7 @@ FF_CLONES static int64_t count_others_later(
 }
 
 /* Whether lanes are as they were; *at behind them. */
-static bool same_lanes(const struct ff_trial *e, const struct ff_leg_courses *c, double base,
+static bool same_lanes(const struct ff_trial *e, const struct ff_slot_memos *c, double base,
 		const double **at)
 {
 	const double *lane = e->times.lane;
@@ -352,14 +353,14 @@ static bool same_lanes(const struct ff_trial *e, const struct ff_leg_courses *c,
 	return !others;
 }
 
-static bool same_read(const struct ff_trial *e, uint32_t leg, uint32_t micro, double base,
+static bool same_read(const struct ff_trial *e, uint32_t slot, uint32_t micro, double base,
 		const double **at)
 {
-	const struct ff_leg_kind *k = ff_leg_kind_of(e, leg);
+	const struct ff_pipe_slot_kind *k = ff_pipe_slot_kind_of(e, slot);
 	bool same = true;
 
 	for (uint32_t i = 0; i < k->reads.n && same; i++) {
-		const double *finish = read_at(e, leg, i, micro);
+		const double *finish = read_at(e, slot, i, micro);
 		uint32_t n = node_of(e, &k->reads.at[i])->n;
 
 		if (!finish)
@@ -370,8 +371,8 @@ static bool same_read(const struct ff_trial *e, uint32_t leg, uint32_t micro, do
 	return same;
 }
 
-static bool same_arrived(const struct ff_trial *e, const struct ff_leg_nodes *l, uint32_t micro,
-		double base, const double **at)
+static bool same_arrived(const struct ff_trial *e, const struct ff_pipe_slot_nodes *l,
+		uint32_t micro, double base, const double **at)
 {
 	bool same = true;
 
@@ -388,16 +389,17 @@ static bool same_arrived(const struct ff_trial *e, const struct ff_leg_nodes *l,
 	return same;
 }
 
-/* Of course number `which`; *at: behind what was before it. */
-static bool begins_so(const struct ff_trial *e, uint32_t leg, const struct ff_leg_courses *c,
+/* Of memo number `which`; *at: behind what was before it. */
+static bool begins_so(const struct ff_trial *e, uint32_t slot, const struct ff_slot_memos *c,
 		uint32_t which, double base, const double **at)
 {
-	const struct ff_leg_kind *k = ff_leg_kind_of(e, leg);
-	uint32_t micro = ff_leg_micro(e, leg);
+	const struct ff_pipe_slot_kind *k = ff_pipe_slot_kind_of(e, slot);
+	uint32_t micro = ff_pipe_slot_micro(e, slot);
 
 	*at = c->times + (size_t)which * (c->n_before + c->n_behind);
 	return base + c->most_us[which] < FF_TIMES_EXACT_US && same_lanes(e, c, base, at) &&
-	       same_read(e, leg, micro, base, at) && same_arrived(e, &k->awaits, micro, base, at) &&
+	       same_read(e, slot, micro, base, at) &&
+	       same_arrived(e, &k->awaits, micro, base, at) &&
 	       same_arrived(e, &k->sends, micro, base, at);
 }
 
@@ -409,7 +411,7 @@ FF_CLONES static void add_each(uint32_t n, const double *x, double base, double 
 		ret[i] = base + x[i];
 }
 
-static void idle_on(struct ff_trial *e, const struct ff_leg_courses *c, const double *at)
+static void idle_on(struct ff_trial *e, const struct ff_slot_memos *c, const double *at)
 {
 	for (uint32_t i = 0; i < c->n_own_runs; i++)
 		for (uint32_t d = c->run[i].first; d < c->run[i].first + c->run[i].n; d++) {
@@ -420,7 +422,7 @@ static void idle_on(struct ff_trial *e, const struct ff_leg_courses *c, const do
 }
 
 static const double *move_lanes_on(
-		struct ff_trial *e, const struct ff_leg_courses *c, double base, const double *at)
+		struct ff_trial *e, const struct ff_slot_memos *c, double base, const double *at)
 {
 	for (uint32_t i = 0; i < c->n_runs; i++) {
 		add_each(c->run[i].n, at, base, e->times.lane + c->run[i].first);
@@ -431,7 +433,7 @@ static const double *move_lanes_on(
 	return at + c->n_own;
 }
 
-/* Sends what the leg has sent. */
+/* Sends what the slot has sent. */
 static const double *send(struct ff_trial *e, struct ff_timed_node *t, uint32_t micro, double base,
 		const double *at)
 {
@@ -443,19 +445,19 @@ static const double *send(struct ff_trial *e, struct ff_timed_node *t, uint32_t 
 	return at + t->n;
 }
 
-/* Does the leg at once, as noted at `at`. */
-static void follow(struct ff_trial *e, uint32_t leg, const struct ff_leg_courses *c, double base,
+/* Does the slot at once, as noted at `at`. */
+static void replay(struct ff_trial *e, uint32_t slot, const struct ff_slot_memos *c, double base,
 		const double *at)
 {
-	const struct ff_leg_kind *k = ff_leg_kind_of(e, leg);
-	uint32_t micro = ff_leg_micro(e, leg);
+	const struct ff_pipe_slot_kind *k = ff_pipe_slot_kind_of(e, slot);
+	uint32_t micro = ff_pipe_slot_micro(e, slot);
 
 	at = move_lanes_on(e, c, base, at);
 	for (uint32_t i = 0; i < k->awaits.n; i++)
 		if (node_of(e, &k->awaits.at[i])->arrived[micro])
 			ff_time_forget(node_of(e, &k->awaits.at[i]), micro);
-	for (uint32_t i = 0; i < k->tells.n; i++) {
-		struct ff_timed_node *t = node_of(e, &k->tells.at[i]);
+	for (uint32_t i = 0; i < k->results.n; i++) {
+		struct ff_timed_node *t = node_of(e, &k->results.at[i]);
 
 		t->stretched[micro].in = FF_NONE;
 		add_each(t->n, at, base, t->finish + (size_t)micro * t->n);
@@ -463,26 +465,26 @@ static void follow(struct ff_trial *e, uint32_t leg, const struct ff_leg_courses
 	}
 	for (uint32_t i = 0; i < k->sends.n; i++)
 		at = send(e, node_of(e, &k->sends.at[i]), micro, base, at);
-	e->legs.n_folded += k->n;
+	e->slots.n_folded += k->n;
 }
 
-bool ff_courses_follow(struct ff_trial *e, uint32_t leg, struct ff_leg_courses *c)
+bool ff_slot_memos_replay(struct ff_trial *e, uint32_t slot, struct ff_slot_memos *c)
 {
-	const struct ff_leg_kind *k = ff_leg_kind_of(e, leg);
+	const struct ff_pipe_slot_kind *k = ff_pipe_slot_kind_of(e, slot);
 	double base = first_free(c, e->times.lane);
 	const double *at;
 
 	for (uint32_t i = 0; i < k->reads.n; i++) {
-		at = read_at(e, leg, i, ff_leg_micro(e, leg));
+		at = read_at(e, slot, i, ff_pipe_slot_micro(e, slot));
 		base = at ? earliest(node_of(e, &k->reads.at[i])->n, at, base) : base;
 	}
 	for (uint32_t i = 0; i < c->n; i++) {
 		uint32_t which = (c->last + i) % c->n;
 
-		if (!begins_so(e, leg, c, which, base, &at))
+		if (!begins_so(e, slot, c, which, base, &at))
 			continue;
 		c->last = which;
-		follow(e, leg, c, base, at);
+		replay(e, slot, c, base, at);
 		return true;
 	}
 	return false;

@@ -1,7 +1,7 @@
-/* Finds legs: where a program goes through operators of one stage for one micro-batch, with
+/* Finds slots: where a program goes through operators of one stage for one micro-batch, with
  * nothing between that is done once a step.  Which times may go in and out of one is asked of the
  * program, whatever blocks there are.  SPDX-License-Identifier: Apache-2.0 */
-#include "leg_list.h"
+#include "pipe_slot_list.h"
 
 #include <stdlib.h>
 
@@ -12,12 +12,12 @@
 #define LEAST_MICRO 3    /* batches: of fewer none comes again */
 #define LEAST_COMPUTES 8 /* fewer are timed as soon as compared */
 
-/* While legs are found. */
+/* While slots are found. */
 struct finding {
 	struct ff_trial *e;
 	const struct ff_strategy *s;
-	uint32_t *leg_of; /* by step; FF_NONE: none */
-	uint32_t mark;    /* the next one's number */
+	uint32_t *slot_of; /* by step; FF_NONE: none */
+	uint32_t mark;     /* the next one's number */
 	struct ff_table kinds;
 	struct ff_error *err;
 	int code;
@@ -30,7 +30,7 @@ static uint32_t stage_of(const struct finding *f, uint32_t node)
 
 /* ---- where they are ---- */
 
-/* Whether step `i` may be in a leg, and of which stage. */
+/* Whether step `i` may be in a slot, and of which stage. */
 static bool is_inside(const struct finding *f, uint32_t i, uint32_t *stage)
 {
 	const struct ff_step *s = &f->e->order.program.step[i];
@@ -48,7 +48,7 @@ static bool is_inside(const struct finding *f, uint32_t i, uint32_t *stage)
 	return stage_of(f, x->from) == *stage;
 }
 
-/* The first mark behind step `i`: the pass looks at it, so no leg goes beyond. */
+/* The first mark behind step `i`: the pass looks at it, so no slot goes beyond. */
 static uint32_t next_mark(struct finding *f, uint32_t i)
 {
 	while (ff_early_mark_step(f->e, f->mark) <= i)
@@ -88,9 +88,9 @@ static uint64_t hash_of(const struct ff_program *p, uint32_t first, uint32_t end
 	return hash;
 }
 
-/* Whether the leg that begins with step `first` does what one of kind `k` does. */
-static bool is_of_kind(const struct ff_program *p, const struct ff_leg_kind *k, uint32_t first,
-		uint32_t end)
+/* Whether the slot that begins with step `first` does what one of kind `k` does. */
+static bool is_of_kind(const struct ff_program *p, const struct ff_pipe_slot_kind *k,
+		uint32_t first, uint32_t end)
 {
 	const struct ff_step *a = p->step + k->first, *b = p->step + first;
 	bool last[2];
@@ -107,8 +107,8 @@ static bool is_of_kind(const struct ff_program *p, const struct ff_leg_kind *k, 
 static uint32_t new_kind(struct finding *f, uint32_t first, uint32_t end, uint64_t hash)
 {
 	struct ff_order *o = &f->e->order;
-	struct ff_legs *x = &o->legs;
-	struct ff_leg_kind *kind =
+	struct ff_pipe_slots *x = &o->slots;
+	struct ff_pipe_slot_kind *kind =
 			ff_grow_in(&o->arena, x->kind, x->n_kinds, &x->cap_kinds, sizeof(*kind));
 
 	if (!kind || ff_table_put(&f->kinds, hash, x->n_kinds) < 0) {
@@ -116,14 +116,14 @@ static uint32_t new_kind(struct finding *f, uint32_t first, uint32_t end, uint64
 		return FF_NONE;
 	}
 	x->kind = kind;
-	kind[x->n_kinds] = (struct ff_leg_kind){.first = first, .n = end - first};
+	kind[x->n_kinds] = (struct ff_pipe_slot_kind){.first = first, .n = end - first};
 	return x->n_kinds++;
 }
 
 static uint32_t kind_of(struct finding *f, uint32_t first, uint32_t end)
 {
 	const struct ff_program *p = &f->e->order.program;
-	const struct ff_legs *x = &f->e->order.legs;
+	const struct ff_pipe_slots *x = &f->e->order.slots;
 	uint64_t hash = hash_of(p, first, end);
 	uint32_t at, i;
 
@@ -136,11 +136,11 @@ static uint32_t kind_of(struct finding *f, uint32_t first, uint32_t end)
 
 /* One from step `i` to `end`, behind the first operator: that waits for what other stages send, and
  * all others mostly for it. */
-static void add_leg(struct finding *f, uint32_t i, uint32_t end)
+static void add_slot(struct finding *f, uint32_t i, uint32_t end)
 {
 	struct ff_order *o = &f->e->order;
-	struct ff_legs *x = &o->legs;
-	struct ff_leg *leg;
+	struct ff_pipe_slots *x = &o->slots;
+	struct ff_pipe_slot *slot;
 	uint32_t computes = 0, kind;
 
 	while (i < end && o->program.step[i].kind != FF_STEP_COMPUTE)
@@ -151,41 +151,41 @@ static void add_leg(struct finding *f, uint32_t i, uint32_t end)
 	if (computes < LEAST_COMPUTES)
 		return;
 	kind = kind_of(f, i, end);
-	leg = ff_grow_in(&o->arena, x->leg, x->n, &x->cap, sizeof(*leg));
-	if (!leg)
+	slot = ff_grow_in(&o->arena, x->slot, x->n, &x->cap, sizeof(*slot));
+	if (!slot)
 		f->code = ff_fail_memory(f->err);
 	if (f->code < 0)
 		return;
 	for (uint32_t k = i; k < end; k++)
-		f->leg_of[k] = x->n;
-	x->leg = leg;
-	leg[x->n++] = (struct ff_leg){i, end, kind};
+		f->slot_of[k] = x->n;
+	x->slot = slot;
+	slot[x->n++] = (struct ff_pipe_slot){i, end, kind};
 }
 
-static void find_legs(struct finding *f)
+static void find_slots(struct finding *f)
 {
 	const struct ff_program *p = &f->e->order.program;
 	uint32_t end;
 
 	for (uint32_t i = 0; i < p->n; i++)
-		f->leg_of[i] = FF_NONE;
+		f->slot_of[i] = FF_NONE;
 	for (uint32_t i = 0; i < p->n && f->code == FF_OK; i = end) {
 		end = end_of(f, i);
-		add_leg(f, i, end);
+		add_slot(f, i, end);
 	}
 }
 
 /* ---- what goes in and out ---- */
 
-static struct ff_leg_kind *kind_with(const struct finding *f, uint32_t step)
+static struct ff_pipe_slot_kind *kind_with(const struct finding *f, uint32_t step)
 {
-	const struct ff_legs *x = &f->e->order.legs;
-	uint32_t leg = step == FF_NONE ? FF_NONE : f->leg_of[step];
+	const struct ff_pipe_slots *x = &f->e->order.slots;
+	uint32_t slot = step == FF_NONE ? FF_NONE : f->slot_of[step];
 
-	return leg == FF_NONE ? NULL : &x->kind[x->leg[leg].kind];
+	return slot == FF_NONE ? NULL : &x->kind[x->slot[slot].kind];
 }
 
-static bool is_listed(const struct ff_leg_nodes *l, struct ff_leg_node v)
+static bool is_listed(const struct ff_pipe_slot_nodes *l, struct ff_pipe_slot_node v)
 {
 	bool listed = false;
 
@@ -194,9 +194,10 @@ static bool is_listed(const struct ff_leg_nodes *l, struct ff_leg_node v)
 	return listed;
 }
 
-static void put(struct finding *f, struct ff_leg_nodes *l, struct ff_leg_node v)
+static void put(struct finding *f, struct ff_pipe_slot_nodes *l, struct ff_pipe_slot_node v)
 {
-	struct ff_leg_node *at = ff_grow_in(&f->e->order.arena, l->at, l->n, &l->cap, sizeof(*at));
+	struct ff_pipe_slot_node *at =
+			ff_grow_in(&f->e->order.arena, l->at, l->n, &l->cap, sizeof(*at));
 
 	if (!at) {
 		f->code = ff_fail_memory(f->err);
@@ -206,9 +207,10 @@ static void put(struct finding *f, struct ff_leg_nodes *l, struct ff_leg_node v)
 	at[l->n++] = v;
 }
 
-static void list(struct finding *f, struct ff_leg_nodes *l, enum ff_phase phase, uint32_t node)
+static void list(
+		struct finding *f, struct ff_pipe_slot_nodes *l, enum ff_phase phase, uint32_t node)
 {
-	struct ff_leg_node v = {phase, node};
+	struct ff_pipe_slot_node v = {phase, node};
 
 	if (!is_listed(l, v))
 		put(f, l, v);
@@ -222,7 +224,7 @@ static void look_at_sent(struct finding *f, uint32_t i, enum ff_phase phase, uin
 					? ff_program_compute(p, phase, p->step[i].micro, node)
 					: FF_NONE;
 
-	if (read == FF_NONE || (f->leg_of[read] != FF_NONE && f->leg_of[read] == f->leg_of[i]))
+	if (read == FF_NONE || (f->slot_of[read] != FF_NONE && f->slot_of[read] == f->slot_of[i]))
 		return;
 	if (kind_with(f, read))
 		list(f, &kind_with(f, read)->awaits, phase, node);
@@ -230,8 +232,8 @@ static void look_at_sent(struct finding *f, uint32_t i, enum ff_phase phase, uin
 		list(f, &kind_with(f, i)->sends, phase, node);
 }
 
-static void add_reader(
-		struct finding *f, struct ff_leg_kind *k, uint32_t step, struct ff_leg_node v)
+static void add_reader(struct finding *f, struct ff_pipe_slot_kind *k, uint32_t step,
+		struct ff_pipe_slot_node v)
 {
 	uint32_t *reader = ff_grow_in(
 			&f->e->order.arena, k->reader, k->reads.n, &k->cap_reader, sizeof(*reader));
@@ -254,15 +256,16 @@ static void look_at_read(struct finding *f, uint32_t i, enum ff_phase phase, uin
 {
 	const struct ff_program *p = &f->e->order.program;
 	uint32_t wrote = ff_program_compute(p, phase, p->step[i].micro, node);
-	struct ff_leg_kind *from = kind_with(f, wrote), *to = kind_with(f, i);
+	struct ff_pipe_slot_kind *from = kind_with(f, wrote), *to = kind_with(f, i);
 
-	if (wrote == FF_NONE || (f->leg_of[wrote] != FF_NONE && f->leg_of[wrote] == f->leg_of[i]))
+	if (wrote == FF_NONE ||
+			(f->slot_of[wrote] != FF_NONE && f->slot_of[wrote] == f->slot_of[i]))
 		return;
 	if (from)
-		list(f, &from->tells, phase, node);
+		list(f, &from->results, phase, node);
 	if (to)
-		add_reader(f, to, i - f->e->order.legs.leg[f->leg_of[i]].first,
-				(struct ff_leg_node){phase, node});
+		add_reader(f, to, i - f->e->order.slots.slot[f->slot_of[i]].first,
+				(struct ff_pipe_slot_node){phase, node});
 }
 
 /* Whoever reads the value forward, or again. */
@@ -310,7 +313,7 @@ static void look_at_params(struct finding *f, uint32_t i)
 	const struct ff_trial *e = f->e;
 	const struct ff_step *s = &e->order.program.step[i];
 	const struct ff_node *n = &e->g->nodes[s->id];
-	struct ff_leg_kind *k = kind_with(f, i);
+	struct ff_pipe_slot_kind *k = kind_with(f, i);
 
 	if (!k || n->n_in == n->n_data)
 		return;
@@ -318,7 +321,7 @@ static void look_at_params(struct finding *f, uint32_t i)
 		list(f, &k->awaits, s->phase, s->id);
 	if (ff_phase_pass(s->phase) == FF_BACKWARD &&
 			s->micro + 1 == e->order.program.micro_batches)
-		list(f, &k->tells, s->phase, s->id);
+		list(f, &k->results, s->phase, s->id);
 }
 
 static void look_at_steps(struct finding *f)
@@ -339,9 +342,10 @@ static void look_at_steps(struct finding *f)
 /* ---- which have to do with a node ---- */
 
 /* Calls `put` of the nodes of each kind's steps; a node may come several times. */
-static void each_node(struct finding *f, void (*each)(struct ff_legs *x, uint32_t node, uint32_t))
+static void each_node(
+		struct finding *f, void (*each)(struct ff_pipe_slots *x, uint32_t node, uint32_t))
 {
-	struct ff_legs *x = &f->e->order.legs;
+	struct ff_pipe_slots *x = &f->e->order.slots;
 
 	for (uint32_t k = 0; k < x->n_kinds; k++)
 		for (uint32_t i = x->kind[k].first; i < x->kind[k].first + x->kind[k].n; i++) {
@@ -356,13 +360,13 @@ static void each_node(struct finding *f, void (*each)(struct ff_legs *x, uint32_
 		}
 }
 
-static void count_node(struct ff_legs *x, uint32_t node, uint32_t kind)
+static void count_node(struct ff_pipe_slots *x, uint32_t node, uint32_t kind)
 {
 	(void)kind;
 	x->begins[node + 1]++;
 }
 
-static void put_node(struct ff_legs *x, uint32_t node, uint32_t kind)
+static void put_node(struct ff_pipe_slots *x, uint32_t node, uint32_t kind)
 {
 	x->kinds[x->begins[node]++] = kind;
 }
@@ -370,7 +374,7 @@ static void put_node(struct ff_legs *x, uint32_t node, uint32_t kind)
 static void list_by_node(struct finding *f)
 {
 	struct ff_order *o = &f->e->order;
-	struct ff_legs *x = &o->legs;
+	struct ff_pipe_slots *x = &o->slots;
 	uint32_t n = f->e->g->n_nodes;
 
 	x->begins = ff_arena_array(&o->arena, (size_t)n + 1, sizeof(*x->begins));
@@ -392,18 +396,18 @@ static void list_by_node(struct finding *f)
 	x->begins[0] = 0;
 }
 
-int ff_legs_find(struct ff_trial *e, const struct ff_strategy *s, struct ff_error *err)
+int ff_pipe_slots_find(struct ff_trial *e, const struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
 	struct finding f = {.e = e, .s = s, .kinds.arena = &e->scratch, .err = err, .code = FF_OK};
 
-	e->order.legs = (struct ff_legs){0};
+	e->order.slots = (struct ff_pipe_slots){0};
 	if (e->fold.off || s->micro_batches < LEAST_MICRO)
 		return FF_OK;
-	f.leg_of = ff_arena_array(&e->scratch, e->order.program.n, sizeof(*f.leg_of));
-	if (!f.leg_of)
+	f.slot_of = ff_arena_array(&e->scratch, e->order.program.n, sizeof(*f.slot_of));
+	if (!f.slot_of)
 		return ff_fail_memory(err);
-	find_legs(&f);
+	find_slots(&f);
 	if (f.code == FF_OK)
 		look_at_steps(&f);
 	if (f.code == FF_OK)
@@ -412,12 +416,12 @@ int ff_legs_find(struct ff_trial *e, const struct ff_strategy *s, struct ff_erro
 	return f.code;
 }
 
-void ff_legs_free(struct ff_order *o)
+void ff_pipe_slots_free(struct ff_order *o)
 {
-	for (uint32_t k = 0; k < o->legs.n_kinds; k++)
+	for (uint32_t k = 0; k < o->slots.n_kinds; k++)
 		for (int i = 0; i < 2; i++) {
-			free(o->legs.kind[k].courses[i].run);
-			free(o->legs.kind[k].courses[i].times);
+			free(o->slots.kind[k].memos[i].run);
+			free(o->slots.kind[k].memos[i].times);
 		}
-	o->legs = (struct ff_legs){0};
+	o->slots = (struct ff_pipe_slots){0};
 }
