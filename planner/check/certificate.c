@@ -318,7 +318,7 @@ static int verify_weights(struct ff_kinds *k, const struct ff_certified *p, stru
 		code = ff_longest_us(k, a, &longest_us, err);
 	if (code < 0)
 		return code;
-	if (p->by->communication > 0 && !(w.received && k->every))
+	if (p->by->communication > 0 && !(w.received && k->kept.every))
 		return ff_fail(err, FF_E_RUN,
 				"the certificate counts what devices receive, of which nothing is "
 				"known by these prices");

@@ -264,7 +264,7 @@ static int add_split(struct ff_kinds *b, const struct ff_kind *kind, const struc
 	uint32_t n = kind->split;
 	int code;
 
-	for (uint32_t i = kind->split; i < b->n_split && !b->every; i++) {
+	for (uint32_t i = kind->split; i < b->n_split && !b->kept.every; i++) {
 		struct ff_split_us below = b->split[i];
 
 		if (!is_below(&below, s))
@@ -274,7 +274,7 @@ static int add_split(struct ff_kinds *b, const struct ff_kind *kind, const struc
 		return FF_OK;
 	}
 	for (uint32_t i = kind->split; i < b->n_split; i++)
-		if (b->every || !is_below(s, &b->split[i]))
+		if (b->kept.every || !is_below(s, &b->split[i]))
 			b->split[n++] = b->split[i];
 	b->n_split = n;
 	code = ff_grow(&b->split, n, &b->split_cap, sizeof(*b->split), err);
@@ -356,12 +356,12 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 	double count[FF_MAX_DIMS + 1] = {1};
 	struct apart apart = start_apart(b, node);
 	struct ff_split_us s = {.least_us = INFINITY,
-			.sum_us = b->every || b->classes
+			.sum_us = b->kept.every || b->kept.classes
 						  ? b->sum_us[count_summed(b->graph, node, config)]
 						  : 0,
-			.number = b->every     ? b->n_split - kind->split
-				  : b->classes ? ff_class_of(&b->graph->nodes[node], config)
-					       : 0};
+			.number = b->kept.every     ? b->n_split - kind->split
+				  : b->kept.classes ? ff_class_of(&b->graph->nodes[node], config)
+						    : 0};
 
 	for (uint32_t i = 0; i < n_dims; i++)
 		at[i] = &b->dim[i].interval[b->dim[i].of_degree[config->degree[i]]];
@@ -394,7 +394,7 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 	}
 	if (b->stopped)
 		return FF_OK;
-	if (b->classes || b->every)
+	if (b->kept.classes || b->kept.every)
 		end_apart(&apart, &s);
 	kind->all_us = fmin(kind->all_us, s.all_us);
 	end_mixed(b, from);
@@ -508,7 +508,7 @@ int ff_kinds_init(struct ff_kinds *b, const struct ff_graph *g, const struct ff_
 			.stop = stop,
 			.ctx = ctx,
 			.n_devices = m->n_devices,
-			.most_every = FF_RECEIVED_DEVICES,
+			.kept.most_every = FF_RECEIVED_DEVICES,
 			.lanes = m->message_lane ? 2 : 1};
 	b->device = ff_arena_array(a, m->n_kinds, sizeof(*b->device));
 	if (!b->device)

@@ -53,18 +53,23 @@ struct ff_part_us {
 	uint32_t reads;
 };
 
+/* Which splits of a kind are kept. */
+struct ff_kept_splits {
+	bool every;          /* those of all degree vectors, in their order, */
+	bool classes;        /* or those of each class that may be the least */
+	uint32_t most_every; /* devices on which all are kept, where moves count */
+};
+
 struct ff_kinds {
 	const struct ff_graph *graph; /* of one micro-batch */
 	struct ff_pricer *pricer;
 	bool (*stop)(void *ctx);
 	void *ctx;
 	bool stopped;
-	bool halves;  /* gradients of parameters may be made apart, and nobody waits for them */
-	bool every;   /* splits are those of all degree vectors, in their order, */
-	bool classes; /* or those of each class that may be the least */
+	bool halves; /* gradients of parameters may be made apart, and nobody waits for them */
+	struct ff_kept_splits kept;
 	uint32_t look_in;
 	uint32_t n_devices;
-	uint32_t most_every; /* devices on which all degree vectors are kept, where moves count */
 	uint32_t n_device_kinds;
 	uint32_t lanes;                       /* of communication that a device has */
 	uint32_t *device;                     /* one of each kind in use */
@@ -82,7 +87,7 @@ struct ff_kinds {
 
 /* Nothing is gathered yet.  `g`, of one micro-batch, must outlive it, as must `p`.  `stop` is asked
  * now and then, and may be NULL.  `halves`: of several micro-batches, in the order zb-h1.
- * Where `every` or `classes` is wanted it is set afterwards. */
+ * Which splits are kept is set afterwards. */
 int ff_kinds_init(struct ff_kinds *k, const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer *p, bool halves, bool (*stop)(void *ctx), void *ctx,
 		struct ff_arena *a, struct ff_error *err);

@@ -224,7 +224,8 @@ static int share_pairs(struct finder *f, uint32_t edge, struct ff_received *r, s
 		r->handed = f->of[known].handed;
 		return FF_OK;
 	}
-	code = f->kinds->every ? find_pairs(f, edge, r, err) : find_class_pairs(f, edge, r, err);
+	code = f->kinds->kept.every ? find_pairs(f, edge, r, err)
+				    : find_class_pairs(f, edge, r, err);
 	if (code < 0 || f->kinds->stopped)
 		return code;
 	return ff_table_put(&f->known, hash, (uint32_t)(r - f->of)) < 0 ? ff_fail_memory(err)
@@ -309,7 +310,7 @@ static bool may_count(const struct finder *f, uint32_t node, uint32_t edge)
 	return ff_chain_may_pass(g, edge) && !f->taken[g->edges[edge].value] &&
 	       !ff_node_is_prelude(g, from) && from < node &&
 	       is_split_as(&g->nodes[node], &g->nodes[reader]) &&
-	       (f->kinds->every || ff_classes_may_hand(g, edge));
+	       (f->kinds->kept.every || ff_classes_may_hand(g, edge));
 }
 
 static int64_t elements(const struct ff_value *v)
@@ -347,8 +348,8 @@ static int find_node(struct finder *f, uint32_t node, struct ff_error *err)
 
 	if (prelude != FF_NONE)
 		edge = widest(f, node, prelude, edge);
-	r->n = f->kinds->every ? count_vectors(f, node) : ff_class_count(f->kinds->n_devices);
-	code = f->kinds->every ? find_params(f, node, r, err) : FF_OK;
+	r->n = f->kinds->kept.every ? count_vectors(f, node) : ff_class_count(f->kinds->n_devices);
+	code = f->kinds->kept.every ? find_params(f, node, r, err) : FF_OK;
 	if (code < 0 || edge == FF_NONE)
 		return code;
 	f->taken[f->g->edges[edge].value] = true;

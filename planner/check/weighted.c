@@ -73,8 +73,8 @@ int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_b
 			.lanes = k->lanes};
 	if (k->n_devices > 1)
 		w->received_us = ff_price_received_us(k->pricer);
-	k->every = w->received_us > 0 && k->n_devices <= k->most_every;
-	k->classes = w->received_us > 0 && !k->every;
+	k->kept.every = w->received_us > 0 && k->n_devices <= k->kept.most_every;
+	k->kept.classes = w->received_us > 0 && !k->kept.every;
 	code = allocate(w, a, err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK && !k->stopped; i++)
 		if (ff_node_is_computed(g, i))

@@ -185,7 +185,7 @@ static double bound_by_classes(struct world *w)
 	ck_assert(by && k);
 	OK(w, ff_kinds_init(k, &w->micro, &w->h.m, w->p, w->like.micro_batches > 1, NULL, NULL,
 			      &w->arena, &w->err));
-	k->most_every = 1;
+	k->kept.most_every = 1;
 	OK(w, ff_weighted_init(&weighted, k, w->like.micro_batches, &w->arena, &w->err));
 	OK(w, ff_weights_raise(&weighted, NULL, NULL, &w->arena, by, &us, &w->err));
 	ff_kinds_finish(k);

@@ -158,7 +158,7 @@ static bool open_world(struct ff_random *r, struct world *w, uint32_t most_every
 	ck_assert_int_eq(ff_kinds_init(w->k, &w->g, &w->h.m, w->p, false, NULL, NULL, &w->arena,
 					 NULL),
 			FF_OK);
-	w->k->most_every = most_every;
+	w->k->kept.most_every = most_every;
 	ck_assert_int_eq(ff_weighted_init(&w->w, w->k, 1, &w->arena, NULL), FF_OK);
 	find_chain(w);
 	ck_assert_int_eq(ff_sections_choose(&w->g, &w->by.chain[0], &w->arena, NULL), FF_OK);
