@@ -471,7 +471,8 @@ def test_searched(folder):
         model = planned.Model(name, folder)
         for path in model.folder.glob("plan.json*"):
             path.unlink()
-        found = model.plan(ffsearch, "--proposals", "4000", "--top", "16", *torch_space(model))
+        whole = ("--max-micro-batches", "1") if name == "kinds" else ()  # its loss is a sum over samples
+        found = model.plan(ffsearch, "--proposals", "4000", "--top", "16", *whole, *torch_space(model))
         plans = sorted(model.folder.glob("plan.json*"))
         said = [found] if isinstance(found, str) else []
         for path in plans:
@@ -509,7 +510,8 @@ def test_meshes():
 PARTS = {"meshes": lambda folder: test_meshes(), "ties": test_ties, "two_readers": test_two_readers,
          "mixed": test_mixed, "errors": test_errors, "trained": test_trained, "statistics": test_statistics,
          "draws": test_draws,
-         "gathered": test_gathered, "refused": test_refused, "ignored": test_ignored, "parts": test_parts, "searched": test_searched,
+         "gathered": test_gathered, "refused": test_refused, "ignored": test_ignored, "parts": test_parts,
+         "searched": test_searched,
          "modules": test_modules, "modules_cut": test_modules_cut,
          "modules_turned": test_modules_turned,
          "loss_behind": test_loss_behind, "modules_refused": test_modules_refused}
