@@ -68,14 +68,21 @@ START_TEST(test_heavy_layers)
 }
 END_TEST
 
-/* A small batch: branches side by side on halves of the devices, what comes before them on all. */
-START_TEST(test_trunk_and_branches)
+static struct ff_machine machine_called(const char *name)
 {
 	struct ff_error err = {0};
 	struct ff_machine m;
+
+	CHECK_OK(ff_machine_load(name, &arena, &m, &err));
+	return m;
+}
+
+/* A small batch: branches side by side on halves of the devices, what comes before them on all. */
+START_TEST(test_trunk_and_branches)
+{
+	struct ff_machine m = machine_called("dgx-h100");
 	double least, most;
 
-	CHECK_OK(ff_machine_load("dgx-h100", &arena, &m, &err));
 	search("googlenet", 48, &m, FF_OPTIMIZER_MOMENTUM, 2000, &least, &most);
 	ck_assert_double_lt(most, 1.02 * least);
 }
@@ -85,11 +92,9 @@ END_TEST
  * are on one: their sums over the network take longer than a small batch. */
 START_TEST(test_tables_and_layers)
 {
-	struct ff_error err = {0};
-	struct ff_machine m;
+	struct ff_machine m = machine_called("dgx1-v100:4");
 	double least, most;
 
-	CHECK_OK(ff_machine_load("dgx1-v100:4", &arena, &m, &err));
 	search("dlrm_terabyte", 96, &m, FF_OPTIMIZER_SGD, 1000, &least, &most);
 	ck_assert_double_lt(most, 1.02 * least);
 	ck_assert_double_lt(most, 710);

@@ -410,8 +410,9 @@ static void propose_layers(struct pair *w, struct seen *seen)
 	free(change);
 }
 
-static void look_at_layers(const struct pair *w, struct seen_layers *seen, bool proposed)
+static void look_at_layers(const struct pair *w, void *to, bool proposed)
 {
+	struct seen_layers *seen = to;
 	const struct ff_trial *e = w->folds->now;
 	bool folded = e->layers.n_folded > 0;
 
@@ -430,36 +431,60 @@ static void look_at_layers(const struct pair *w, struct seen_layers *seen, bool 
 	ck_assert_uint_eq(w->plain->now->layers.n_folded, 0);
 }
 
-START_TEST(equal_layers)
+/* Networks of equal layers, and some proposals of each, until all that is counted was met. */
+struct equals {
+	uint64_t seed;
+	uint32_t networks, stream; /* of random numbers */
+	void (*set)(struct pair *w);
+	void (*look)(const struct pair *w, void *seen, bool proposed);
+	const char *what;
+	void *seen; /* counts: networks that were folded, proposals, and more */
+	size_t n_counts;
+};
+
+static void propose_equals(struct pair *w, const struct equals *x)
 {
-	uint64_t seed = ff_test_seed(1);
-	uint32_t rounds = ff_test_rounds(LAYERED);
-	struct seen_layers seen = {0};
-	const uint32_t *count = (const uint32_t *)&seen;
-	const size_t kinds = sizeof(seen) / sizeof(*count);
 	struct seen other = {0};
 
+	open_pair(w, draw_layered_graph);
+	x->set(w);
+	x->look(w, x->seen, false);
+	for (int k = 0; k < PROPOSALS; k++) {
+		w->folds->now->layers.n_folded = 0;
+		w->folds->now->slots.n_folded = 0;
+		propose_layers(w, &other);
+		x->look(w, x->seen, true);
+	}
+	close_pair(w);
+}
+
+static void check_equals(const struct equals *x)
+{
+	uint64_t seed = ff_test_seed(x->seed);
+	uint32_t rounds = ff_test_rounds(x->networks), most = 10 * x->networks;
+	const uint32_t *count = x->seen;
+
 	for (uint32_t i = 0;
-			i < rounds || (i < 10 * LAYERED && ff_test_unmet(count, kinds) < kinds);
+			i < rounds || (i < most && ff_test_unmet(count, x->n_counts) < x->n_counts);
 			i++) {
-		struct ff_random r = {seed, i, 0};
+		struct ff_random r = {seed, i, x->stream};
 		struct pair w = {.r = &r};
 
-		open_pair(&w, draw_layered_graph);
-		set_layers(&w);
-		look_at_layers(&w, &seen, false);
-		for (int k = 0; k < PROPOSALS; k++) {
-			w.folds->now->layers.n_folded = 0;
-			propose_layers(&w, &other);
-			look_at_layers(&w, &seen, true);
-		}
-		close_pair(&w);
+		propose_equals(&w, x);
 	}
-	printf("# of %u networks with equal layers %u were folded, and %u of their proposals\n",
-			rounds, seen.folded, seen.proposals);
-	ck_assert_msg(ff_test_unmet(count, kinds) == kinds,
-			"count %zu of struct seen_layers is zero", ff_test_unmet(count, kinds));
-	ck_assert_uint_gt(4 * seen.folded, rounds);
+	printf("# of %u networks %s of %u were folded, and of %u of their proposals\n", rounds,
+			x->what, count[0], count[1]);
+	ck_assert_msg(ff_test_unmet(count, x->n_counts) == x->n_counts, "%s: count %zu is zero",
+			x->what, ff_test_unmet(count, x->n_counts));
+	ck_assert_uint_gt(4 * count[0], rounds);
+}
+
+START_TEST(equal_layers)
+{
+	struct seen_layers seen = {0};
+
+	check_equals(&(struct equals){1, LAYERED, 0, set_layers, look_at_layers, "equal layers",
+			&seen, sizeof(seen) / sizeof(uint32_t)});
 }
 END_TEST
 
@@ -530,8 +555,9 @@ static void set_stages(struct pair *w)
 	evaluate(w);
 }
 
-static void look_at_slots(const struct pair *w, struct seen_slots *seen, bool proposed)
+static void look_at_slots(const struct pair *w, void *to, bool proposed)
 {
+	struct seen_slots *seen = to;
 	const struct ff_trial *e = w->folds->now;
 	bool folded = e->slots.n_folded > 0;
 
@@ -557,35 +583,13 @@ static void look_at_slots(const struct pair *w, struct seen_slots *seen, bool pr
 	}
 }
 
+/* With seed 1 nothing depends on what arrives. */
 START_TEST(equal_slots)
 {
-	uint64_t seed = ff_test_seed(2); /* with 1 nothing depends on what arrives */
-	uint32_t rounds = ff_test_rounds(STAGED);
 	struct seen_slots seen = {0};
-	const uint32_t *count = (const uint32_t *)&seen;
-	const size_t kinds = sizeof(seen) / sizeof(*count);
-	struct seen other = {0};
 
-	for (uint32_t i = 0; i < rounds || (i < 10 * STAGED && ff_test_unmet(count, kinds) < kinds);
-			i++) {
-		struct ff_random r = {seed, i, 1};
-		struct pair w = {.r = &r};
-
-		open_pair(&w, draw_layered_graph);
-		set_stages(&w);
-		look_at_slots(&w, &seen, false);
-		for (int k = 0; k < PROPOSALS; k++) {
-			w.folds->now->slots.n_folded = 0;
-			propose_layers(&w, &other);
-			look_at_slots(&w, &seen, true);
-		}
-		close_pair(&w);
-	}
-	printf("# of %u networks in stages slots of %u were folded, and of %u of their proposals\n",
-			rounds, seen.folded, seen.proposals);
-	ck_assert_msg(ff_test_unmet(count, kinds) == kinds,
-			"count %zu of struct seen_slots is zero", ff_test_unmet(count, kinds));
-	ck_assert_uint_gt(4 * seen.folded, rounds);
+	check_equals(&(struct equals){2, STAGED, 1, set_stages, look_at_slots, "slots of stages",
+			&seen, sizeof(seen) / sizeof(uint32_t)});
 }
 END_TEST
 
