@@ -126,6 +126,30 @@ def test_other_changes():
     assert part["micro_batches"] == 1 and "says nothing" in check(alone, status=1, plan="two.json")
 
 
+def test_sections():
+    """Between synchronised norms all that is computed counts, unless sections are other ones."""
+    c = certify("resnet50", 512, "image=64", machine="dgx-h100:2", devices="16", more=("--max-micro-batches", "1"))
+    assert "verified" in check(c, machine="dgx-h100:2")
+
+    def refused(change, status=1):
+        other = copy.deepcopy(c)
+        chain = next(x for x in other["micro_batches"][0]["chains"] if "sections" in x)
+        change(chain["sections"], chain["operators"])
+        return check(other, status=status, machine="dgx-h100:2")
+
+    def end_later(sections, operators):
+        sections[0][1] = operators[operators.index(sections[0][1]) + 1]
+
+    def begin_first(sections, operators):
+        sections[0][0] = operators[0]
+
+    assert "what it rests on gives" in refused(lambda sections, _: sections.pop())
+    for change in (lambda sections, _: sections.reverse(), lambda sections, _: sections[0].reverse(), end_later,
+                   begin_first):
+        assert "do not follow each other" in refused(change)
+    assert "one of the chain's operators" in refused(lambda sections, _: sections.append(["none", "none"]), status=2)
+
+
 def test_communication():
     """Of hosts on a slow network bounds rest on what devices receive."""
     host = {"count": 4, "devices": 1, "kind": "cpu", "inside": {"latency_us": 1, "bytes_per_s": 1e10, "shared": True},
