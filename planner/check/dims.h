@@ -6,16 +6,17 @@
 
 #include "ff/config.h"
 
-/* Axes of an operand that `dim` moves along. */
+/* The axes of an operand that `dim` moves along, a bit each. */
 uint32_t ff_axes_of(const struct ff_operand *o, uint32_t dim);
-/* Dims of an operator that are channels of what it writes: of images the second axis, else the
- * last. */
+/* The axis of channels among so many: of images the second, else the last. */
 uint32_t ff_channel_axis(uint32_t rank);
+/* The dims of an operator that are channels of what it writes, a bit each. */
 uint32_t ff_channel_dims(const struct ff_node *n);
-/* Those that are places: all but channels, be they written or summed over. */
+/* Likewise those that are places: all others that are not summed over, of a prelude also these. */
 uint32_t ff_place_dims(const struct ff_node *n);
+/* How many classes there are on so many devices. */
 uint32_t ff_class_count(uint32_t n_devices);
-/* Below that count of as many devices as it has parts, or more. */
+/* The class of a config's degrees, below ff_class_count of as many devices as it has parts. */
 uint32_t ff_class_of(const struct ff_node *n, const struct ff_config *c);
 
 #endif
