@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -81,15 +82,24 @@ static void cpu_describe(struct ff_device *dev, struct ff_device_info *ret)
 	ret->cache_bytes = cache > 0 ? (int64_t)cache : 0;
 }
 
+/* Memory of this size and more lies on large pages where the kernel has any.  A kernel that reads
+ * what was last touched a step ago misses the TLB at every page, which under virtualisation costs
+ * as much as the data. */
+#define LARGE_PAGE ((size_t)2 << 20)
+#define CACHE_LINE ((size_t)64)
+
 static int cpu_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
 {
-	size_t size = bytes ? (bytes + 63) / 64 * 64 : 64;
-	void *memory = size < bytes ? NULL : aligned_alloc(64, size);
+	size_t size = bytes ? bytes : 1;
+	bool large = size >= LARGE_PAGE;
+	void *memory;
 
 	(void)dev;
-	if (!memory)
+	if (posix_memalign(&memory, large ? LARGE_PAGE : CACHE_LINE, size))
 		return ff_fail(err, FF_E_NOMEM,
 				"the host cannot provide %zu bytes of device memory", bytes);
+	if (large) /* what does not fill one stays on small pages; a kernel may have no others */
+		madvise(memory, size / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
 	*ret = memset(memory, 0, size);
 	return FF_OK;
 }
