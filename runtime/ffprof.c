@@ -16,6 +16,7 @@
 #include "process/agree.h"
 #include "process/launch.h"
 #include "process/stop.h"
+#include "prof/decay.h"
 #include "prof/prof.h"
 #include "prof/reference.h"
 #include "prof/stopwatch.h"
@@ -335,9 +336,26 @@ static int measure_launches(struct ff_prof *p, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Of caches that lose what lies in them samples see as much as steps do. */
+static int measure_decay(struct ff_prof *p, struct ff_error *err)
+{
+	int code = p->backend->memory.of_host ? ff_prof_decay(p, err) : FF_OK;
+
+	if (code < 0 || !(p->caches.decay > 0))
+		return code;
+	if (p->comm->rank == 0)
+		printf("caches are shared: what lay there for 30 ms takes %.1f times as long, so "
+		       "samples wait as steps do\n",
+				p->caches.decay);
+	return ff_prof_pace(p, err);
+}
+
 static int measure_all(struct ff_prof *p, struct ff_error *err)
 {
 	int code = measure_launches(p, err);
+
+	if (code == FF_OK)
+		code = measure_decay(p, err);
 
 	if (code == FF_OK && !p->end && !p->opt->kernels)
 		code = ff_prof_rates(p, err);

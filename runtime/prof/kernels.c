@@ -9,8 +9,10 @@
 #include "process/agree.h"
 #include "stopwatch.h"
 
-#define IN_ALL 10000 /* samples of all kernels, more or less */
-#define FAR 4        /* times as much goes by as what is near has */
+#define IN_ALL 10000  /* samples of all kernels, more or less */
+#define FAR 4         /* times as much goes by as what is near has */
+#define PACE_ITEMS 64 /* that the pace of a step is measured by */
+#define PACE_US 2e6
 
 /* Memory that lasts from kernel to kernel: what is read is random once and for
  * all, what is written lies apart, so that no value runs away; and so do whole numbers:
@@ -372,6 +374,15 @@ static int put_cost(struct bench *b, const struct member *m, struct ff_error *er
 	return ff_costs_put(b->p->costs, &cost, err);
 }
 
+static void close_members(struct bench *b, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (b->member[i].kernel)
+			b->p->backend->kernel.close(b->member[i].kernel);
+		b->member[i].kernel = NULL;
+	}
+}
+
 static int measure(struct bench *b, uint32_t first, uint32_t n, struct ff_error *err)
 {
 	int code = ff_agree_code(b->p->comm, prepare(b, first, n, err), err);
@@ -383,15 +394,9 @@ static int measure(struct bench *b, uint32_t first, uint32_t n, struct ff_error 
 		code = time_members(b, n, false, err);
 	if (code == FF_OK && !b->p->end)
 		code = time_members(b, n, true, err);
-	for (uint32_t i = 0; i < n; i++) {
-		struct member *m = &b->member[i];
-
-		if (code == FF_OK)
-			code = put_cost(b, m, err);
-		if (m->kernel)
-			b->p->backend->kernel.close(m->kernel);
-		m->kernel = NULL;
-	}
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		code = put_cost(b, &b->member[i], err);
+	close_members(b, n);
 	return code;
 }
 
@@ -487,6 +492,56 @@ static int open_figures(struct bench *b, struct ff_error *err)
 	return FF_OK;
 }
 
+static void close_bench(struct bench *b)
+{
+	for (int side = 0; side < SIDES; side++)
+		b->p->backend->memory.free(b->p->dev, b->memory[side]);
+	free(b->together);
+	free(b->figures);
+	free(b);
+}
+
+/* The second run of an item: the first one makes what it needs. */
+static int run_twice(struct bench *b, uint32_t item, double *us, struct ff_error *err)
+{
+	struct ff_prof *p = b->p;
+	int code = prepare(b, item, 1, err);
+
+	for (int i = 0; i < 2 && code == FF_OK; i++)
+		code = ff_watch_time(&p->watch, run_kernel, &b->member[0], us, err);
+	return code;
+}
+
+/* Some of all items, evenly spread, for as long as is worth it on the slowest rank. */
+int ff_prof_pace(struct ff_prof *p, struct ff_error *err)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	uint32_t step = p->n_items / PACE_ITEMS + 1;
+	double start = ff_clock_us(), spent = 0, all_us = 0, all_bytes = 0;
+	int code = ff_agree_code(p->comm, b ? FF_OK : ff_fail_memory(err), err);
+
+	if (b)
+		b->p = p;
+	for (uint32_t i = 0; i < p->n_items && code == FF_OK && spent < PACE_US; i += step) {
+		double us = 0;
+
+		code = ff_agree_code(p->comm, run_twice(b, i, &us, err), err);
+		all_us += us;
+		all_bytes += (double)ff_work_bytes(&b->member[0].work);
+		close_members(b, 1);
+		spent = ff_clock_us() - start;
+		if (code == FF_OK)
+			code = ff_agree_max(p->comm, &spent, 1, err);
+	}
+	if (code == FF_OK)
+		code = ff_agree_max(p->comm, &all_us, 1, err);
+	if (code == FF_OK && all_bytes > 0)
+		p->caches.us_per_byte = all_us / all_bytes;
+	if (b)
+		close_bench(b);
+	return code;
+}
+
 int ff_prof_kernels(struct ff_prof *p, struct ff_error *err)
 {
 	struct bench *b = calloc(1, sizeof(*b));
@@ -500,10 +555,6 @@ int ff_prof_kernels(struct ff_prof *p, struct ff_error *err)
 		code = measure_rounds(b, err);
 	if (code == FF_OK)
 		code = try_again(b, err);
-	for (int side = 0; side < SIDES; side++)
-		p->backend->memory.free(p->dev, b->memory[side]);
-	free(b->together);
-	free(b->figures);
-	free(b);
+	close_bench(b);
 	return code;
 }

@@ -65,6 +65,8 @@ struct ff_prof_caches {
 	void *sweep[2];      /* device memory */
 	int64_t sweep_bytes; /* of each */
 	int64_t swept_bytes; /* the last time */
+	double decay;        /* decay.c; 0: they lose nothing by themselves */
+	double us_per_byte;  /* of what a step touches; 0: not known */
 };
 
 /* What was measured so far. */
@@ -120,7 +122,8 @@ int ff_prof_show(struct ff_prof *p, struct ff_error *err);
 int ff_prof_load_graph(struct ff_prof *p, struct ff_error *err);
 /* Everything that is missing in prof->costs, and the states to measure in. */
 int ff_prof_list(struct ff_prof *p, struct ff_error *err);
-/* kernels.c */
+/* kernels.c: p->caches.us_per_byte, by some kernels; nothing where none is missing. */
+int ff_prof_pace(struct ff_prof *p, struct ff_error *err);
 int ff_prof_kernels(struct ff_prof *p, struct ff_error *err);
 /* rates.c */
 int ff_prof_rates(struct ff_prof *p, struct ff_error *err);

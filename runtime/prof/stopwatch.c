@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "decay.h"
 #include "process/agree.h"
 #include "reference.h"
 
@@ -64,14 +65,14 @@ static bool wants_many(const struct ff_timed *what)
 	return !what->most || what->most > LEAST;
 }
 
-/* The fewer the longer it takes. */
-static uint32_t samples_of(const struct ff_timed *what, double us)
+/* The fewer the longer it takes, with the wait before it. */
+static uint32_t samples_of(const struct ff_prof *p, const struct ff_timed *what, double us)
 {
 	double samples;
 
 	if (!wants_many(what))
 		return LEAST;
-	us = us > 0.01 ? us : 0.01;
+	us = fmax(us, 0.01) + ff_prof_rest_us(p, what->reuse_bytes);
 	samples = TOTAL_US / us;
 	if (samples < 2 * LEAST)
 		samples = LIMIT_US / us < 2 * LEAST ? LIMIT_US / us : 2 * LEAST;
@@ -102,7 +103,7 @@ static int choose(struct group *g, struct ff_error *err)
 	if (code == FF_OK && many)
 		code = ff_agree_max(p->comm, g->us, g->n, err);
 	for (uint32_t i = 0; i < g->n; i++)
-		g->samples[i] = samples_of(g->take[i].what, g->us[i]);
+		g->samples[i] = samples_of(p, g->take[i].what, g->us[i]);
 	return code;
 }
 

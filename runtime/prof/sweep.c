@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sweep.h"
 
+#include "decay.h"
+
 /* Cache beyond which more makes nothing colder, where the device does not say. */
 #define PRESET_CACHE ((int64_t)32 << 20)
 #define PIECE_BYTES ((int64_t)16 << 10) /* that any cache of a processor has room for twice */
@@ -108,17 +110,24 @@ static int run_sweep(void *arg, struct ff_error *err)
 	return carry(s->p, s->p->caches.sweep[0], s->p->caches.sweep[1], s->bytes, true, err);
 }
 
+int ff_prof_sweep_bytes(struct ff_prof *p, int64_t bytes, double *us, struct ff_error *err)
+{
+	struct sweep sweep = {p, bytes};
+
+	return ff_watch_time(&p->watch, run_sweep, &sweep, us, err);
+}
+
 int ff_prof_sweep(struct ff_prof *p, int64_t reuse_bytes, double *us, struct ff_error *err)
 {
-	struct sweep sweep = {
-			p, sweep_bytes(p, reuse_bytes ? reuse_bytes : p->states.reuse_bytes[0])};
-	int code = ff_watch_time(&p->watch, run_sweep, &sweep, us, err);
+	int64_t bytes = sweep_bytes(p, reuse_bytes ? reuse_bytes : p->states.reuse_bytes[0]);
+	int code = ff_prof_sweep_bytes(p, bytes, us, err);
 
-	if (sweep.bytes != p->caches.swept_bytes) /* other times are no measure */
+	if (bytes != p->caches.swept_bytes) /* other times are no measure */
 		p->reference.memory = (struct ff_baseline){.n = 0};
-	p->caches.swept_bytes = sweep.bytes;
+	p->caches.swept_bytes = bytes;
 	if (code == FF_OK)
 		ff_baseline_add(&p->reference.memory, *us);
+	ff_prof_rest(p, reuse_bytes);
 	return code;
 }
 

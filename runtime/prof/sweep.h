@@ -18,6 +18,8 @@ struct ff_hot {
 	int64_t bytes;
 };
 #define FF_HOT 8
+/* Copies so many, at most caches.sweep_bytes, to as many others. */
+int ff_prof_sweep_bytes(struct ff_prof *p, int64_t bytes, double *us, struct ff_error *err);
 /* Leaves the caches as they are when `reuse_bytes` (0: those of a step) have gone by.  Always the
  * same for as many: what it took, *us, is a reference too. */
 int ff_prof_sweep(struct ff_prof *p, int64_t reuse_bytes, double *us, struct ff_error *err);

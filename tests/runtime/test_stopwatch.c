@@ -6,9 +6,11 @@
 
 #include "ff/backends.h"
 #include "ff/clock.h"
+#include "prof/decay.h"
 #include "prof/prof.h"
 #include "prof/reference.h"
 #include "prof/stopwatch.h"
+#include "prof/sweep.h"
 
 #define WORKS 3
 #define LOG 400
@@ -246,6 +248,50 @@ START_TEST(what_goes_by)
 }
 END_TEST
 
+/* Where caches lose what lies in them, as much time goes by before a sample as in a step. */
+START_TEST(rests)
+{
+	struct ff_prof p;
+	struct ff_error err = {0};
+	double us = 0, start;
+
+	open_prof(&p);
+	p.caches.us_per_byte = 1e-3;
+	ck_assert_double_eq(ff_prof_rest_us(&p, 1 << 20), 0); /* they lose nothing */
+	p.caches.decay = 2;
+	ck_assert_double_eq(ff_prof_rest_us(&p, 2000000), 2000);
+	ck_assert_double_eq(ff_prof_rest_us(&p, 0), 1e-3 * PASSED); /* a step's */
+	ck_assert_double_eq(ff_prof_rest_us(&p, INT64_MAX), 30000); /* all is lost by then */
+	start = ff_clock_us();
+	ck_assert_int_eq(ff_prof_sweep(&p, 0, &us, &err), FF_OK);
+	ck_assert_double_ge(ff_clock_us() - start, us + 1e-3 * PASSED);
+	p.caches.us_per_byte = 0; /* not known */
+	ck_assert_double_eq(ff_prof_rest_us(&p, 1 << 20), 0);
+	close_prof(&p);
+}
+END_TEST
+
+/* Of memory that a core's own caches have room for nothing is said; else what it says is no
+ * noise. */
+START_TEST(decay)
+{
+	struct ff_prof p;
+	struct ff_error err = {0};
+
+	open_prof(&p);
+	p.caches.decay = 3;
+	ck_assert_int_eq(ff_prof_decay(&p, &err), FF_OK);
+	ck_assert_double_eq(p.caches.decay, 0);
+	ff_prof_sweep_close(&p);
+	p.caches.bytes = 16 << 20;
+	p.states.reuse_bytes[0] = 64 << 20;
+	ck_assert_int_eq(ff_prof_sweep_open(&p, &err), FF_OK);
+	ck_assert_int_eq(ff_prof_decay(&p, &err), FF_OK);
+	ck_assert(p.caches.decay == 0 || p.caches.decay > 1.2);
+	close_prof(&p);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("stopwatch");
@@ -257,6 +303,8 @@ static Suite *suite(void)
 	tcase_add_test(t, near);
 	tcase_add_test(t, since);
 	tcase_add_test(t, what_goes_by);
+	tcase_add_test(t, rests);
+	tcase_add_test(t, decay);
 	suite_add_tcase(s, t);
 	return s;
 }
