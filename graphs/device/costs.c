@@ -40,7 +40,7 @@ int ff_costs_create(const char *device_kind, struct ff_costs **ret, struct ff_er
 		ff_costs_destroy(c);
 		return ff_fail_memory(err);
 	}
-	c->overlap = (struct ff_overlap_cost){-1, -1};
+	c->overlap = (struct ff_overlap_cost){-1, -1, 0, 0};
 	*ret = c;
 	return FF_OK;
 }

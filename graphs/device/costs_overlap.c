@@ -12,7 +12,8 @@ struct ff_overlap_cost ff_costs_overlap(const struct ff_costs *c)
 
 void ff_costs_set_overlap(struct ff_costs *c, struct ff_overlap_cost o)
 {
-	c->overlap = (struct ff_overlap_cost){fmin(o.inside, MOST), fmin(o.between, MOST)};
+	c->overlap = (struct ff_overlap_cost){fmin(o.inside, MOST), fmin(o.between, MOST),
+			fmin(o.inside_longer, MOST), fmin(o.between_longer, MOST)};
 }
 
 static int read_share(const struct ff_json *at, const char *key, double *ret, struct ff_error *err)
@@ -22,14 +23,14 @@ static int read_share(const struct ff_json *at, const char *key, double *ret, st
 
 int ff_costs_read_overlap(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
 {
-	static const char *const keys[] = {"inside", "between", NULL};
-	struct ff_overlap_cost o = {-1, -1};
+	static const char *const keys[] = {
+			"inside", "between", "inside_longer", "between_longer", NULL};
+	struct ff_overlap_cost o = {-1, -1, 0, 0};
+	double *const to[] = {&o.inside, &o.between, &o.inside_longer, &o.between_longer};
 	int code = ff_json_only(at, keys, err);
 
-	if (code == FF_OK)
-		code = read_share(at, "inside", &o.inside, err);
-	if (code == FF_OK)
-		code = read_share(at, "between", &o.between, err);
+	for (int i = 0; keys[i] && code == FF_OK; i++)
+		code = read_share(at, keys[i], to[i], err);
 	if (code == FF_OK)
 		c->overlap = o;
 	return code;
@@ -44,5 +45,9 @@ void ff_costs_write_overlap(const struct ff_costs *c, struct ff_out *o)
 		ff_out_real(o, "inside", c->overlap.inside);
 	if (c->overlap.between >= 0)
 		ff_out_real(o, "between", c->overlap.between);
+	if (c->overlap.inside_longer > 0)
+		ff_out_real(o, "inside_longer", c->overlap.inside_longer);
+	if (c->overlap.between_longer > 0)
+		ff_out_real(o, "between_longer", c->overlap.between_longer);
 	ff_out_close(o);
 }

@@ -99,9 +99,11 @@ struct ff_launches {
 };
 
 /* What communication that overlaps compute takes from it: how much longer that takes, as a share of
- * the communication's own time, within a node and between nodes; less than 0: not measured. */
+ * the communication's own time, within a node and between nodes; less than 0: not measured.  And
+ * how much longer the communication itself takes then, likewise; 0: not measured. */
 struct ff_overlap_cost {
 	double inside, between;
+	double inside_longer, between_longer;
 };
 #define FF_OVERLAP_PAYS 0.8 /* below this share */
 

@@ -1,4 +1,5 @@
-/* What communication that overlaps compute takes from it: both at once beside each alone.
+/* What communication that overlaps compute takes from it, and how much longer it takes itself: both
+ * at once beside each alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "prof.h"
 
@@ -27,6 +28,7 @@ struct trial {
 	float *array;
 	int64_t elements;
 	int turns, tasks; /* of a task; tasks beside one communication */
+	double done_us;   /* of the last communication: when it was done, on the slowest rank */
 };
 
 /* As bound by memory that is near as kernels are. */
@@ -55,9 +57,16 @@ static int post(const struct trial *t, struct ff_error *err)
 	return t->p->comm->collective(t->p->comm, &on, &x, err);
 }
 
+static int note_clock(void *arg, struct ff_error *err)
+{
+	(void)err;
+	*(double *)arg = ff_clock_us();
+	return FF_OK;
+}
+
 /* From a start together: the slowest rank's. */
-static int time_once(const struct trial *t, bool communicates, bool computes, double *us,
-		struct ff_error *err)
+static int time_once(
+		struct trial *t, bool communicates, bool computes, double *us, struct ff_error *err)
 {
 	const struct ff_backend *b = t->p->backend;
 	int code = t->p->comm->barrier(t->p->comm, err);
@@ -65,6 +74,8 @@ static int time_once(const struct trial *t, bool communicates, bool computes, do
 
 	if (code == FF_OK && communicates)
 		code = post(t, err);
+	if (code == FF_OK && communicates)
+		code = b->stream.call(t->stream, note_clock, &t->done_us, err);
 	for (int i = 0; i < t->tasks && computes && code == FF_OK; i++) {
 		compute(t);
 		b->stream.go_on(t->stream);
@@ -72,7 +83,10 @@ static int time_once(const struct trial *t, bool communicates, bool computes, do
 	if (code == FF_OK)
 		code = b->stream.drain(t->stream, err);
 	*us = ff_clock_us() - start;
-	return code < 0 ? code : ff_agree_max(t->p->comm, us, 1, err);
+	t->done_us -= start;
+	if (code == FF_OK)
+		code = ff_agree_max(t->p->comm, us, 1, err);
+	return code < 0 ? code : ff_agree_max(t->p->comm, &t->done_us, 1, err);
 }
 
 static int by_size(const void *a, const void *b)
@@ -82,11 +96,23 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Communication and compute, each alone and both at once, in turns: a slow moment meets all three.
- * The share is the median of the turns'. */
-static int time_turns(const struct trial *t, double *share, struct ff_error *err)
+static double median(double *sample)
 {
-	double sample[ROUNDS];
+	qsort(sample, ROUNDS, sizeof(*sample), by_size);
+	return sample[ROUNDS / 2];
+}
+
+/* What both at once make of communication. */
+struct slowed {
+	double share;  /* that it takes from compute, of its own time */
+	double longer; /* that it takes itself, likewise */
+};
+
+/* Communication and compute, each alone and both at once, in turns: a slow moment meets all three.
+ * Figures are the medians of the turns'. */
+static int time_turns(struct trial *t, struct slowed *ret, struct ff_error *err)
+{
+	double share[ROUNDS], longer[ROUNDS];
 
 	for (int i = 0; i < ROUNDS; i++) {
 		double comm = 0, work = 0, both = 0;
@@ -98,10 +124,10 @@ static int time_turns(const struct trial *t, double *share, struct ff_error *err
 			code = time_once(t, true, true, &both, err);
 		if (code < 0)
 			return code;
-		sample[i] = both > work ? (both - work) / comm : 0;
+		share[i] = both > work ? (both - work) / comm : 0;
+		longer[i] = t->done_us > comm ? t->done_us / comm - 1 : 0;
 	}
-	qsort(sample, ROUNDS, sizeof(*sample), by_size);
-	*share = sample[ROUNDS / 2];
+	*ret = (struct slowed){median(share), median(longer)};
 	return FF_OK;
 }
 
@@ -130,13 +156,6 @@ static int choose(struct trial *t, struct ff_error *err)
 	return code;
 }
 
-static int measure(struct trial *t, double *share, struct ff_error *err)
-{
-	int code = choose(t, err);
-
-	return code < 0 ? code : time_turns(t, share, err);
-}
-
 /* All devices, or each node's among themselves. */
 static void set_group(struct trial *t, bool inside)
 {
@@ -153,6 +172,23 @@ static void set_group(struct trial *t, bool inside)
 		t->device[i] = (uint16_t)(first + i);
 		t->send[i] = t->recv[i] = i == t->me ? t->memory : NULL;
 	}
+}
+
+static int measure(
+		struct trial *t, bool inside, double *share, double *longer, struct ff_error *err)
+{
+	struct slowed slowed;
+	int code;
+
+	set_group(t, inside);
+	code = choose(t, err);
+	if (code == FF_OK)
+		code = time_turns(t, &slowed, err);
+	if (code < 0)
+		return code;
+	*share = slowed.share;
+	*longer = slowed.longer;
+	return FF_OK;
 }
 
 static int open_trial(struct trial *t, struct ff_error *err)
@@ -207,14 +243,10 @@ int ff_prof_beside(struct ff_prof *p, struct ff_error *err)
 	code = ff_beside_choose(p->backend, p->comm, &t.by, err);
 	if (code == FF_OK)
 		code = ff_agree_code(p->comm, open_trial(&t, err), err);
-	if (code == FF_OK && inside) {
-		set_group(&t, true);
-		code = measure(&t, &cost.inside, err);
-	}
-	if (code == FF_OK && between) {
-		set_group(&t, false);
-		code = measure(&t, &cost.between, err);
-	}
+	if (code == FF_OK && inside)
+		code = measure(&t, true, &cost.inside, &cost.inside_longer, err);
+	if (code == FF_OK && between)
+		code = measure(&t, false, &cost.between, &cost.between_longer, err);
 	if (code == FF_OK)
 		ff_costs_set_overlap(p->costs, cost);
 	close_trial(&t);

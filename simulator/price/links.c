@@ -12,7 +12,11 @@ int ff_links_init(struct ff_links *l, const struct ff_machine *m, enum ff_estima
 {
 	struct ff_rate link = {0};
 
-	*l = (struct ff_links){.machine = m, .estimate = estimate, .costs = costs};
+	*l = (struct ff_links){.machine = m,
+			.estimate = estimate,
+			.costs = costs,
+			.inside_times = 1,
+			.between_times = 1};
 	l->inside = calloc(m->n_nodes, sizeof(*l->inside));
 	l->node = calloc(m->n_nodes, sizeof(*l->node));
 	l->traffic = calloc(m->n_devices, sizeof(*l->traffic));
@@ -196,10 +200,20 @@ static double wired_us(const struct ff_links *l, const struct ff_shared *x)
 			&l->wired, x->kind, x->reduce, x->n, x->device, whole_bytes(x));
 }
 
+/* As long as what takes `us` alone takes in a step. */
+static double in_step_us(const struct ff_links *l, uint32_t n, const uint16_t *device, double us)
+{
+	const uint32_t *node_of = l->machine->node_of;
+	bool inside = n < 2 || node_of[device[0]] == node_of[device[n - 1]];
+
+	return us * (inside ? l->inside_times : l->between_times);
+}
+
 double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x)
 {
 	bool reduce = x->kind == FF_MOVE_ALL_REDUCE;
 	struct ff_spread s;
+	double us;
 
 	if (l->wired.machine)
 		return wired_us(l, x);
@@ -207,10 +221,12 @@ double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x)
 	if (l->by_nodes && !ff_tables_find(l->costs, l->machine, x->kind, x->n, x->device) &&
 			ff_spread_find(l->machine->node_of, x->n, x->device, &s) &&
 			ff_spread_has_stages(s, x->kind, x->reduce, x->elements, x->regular))
-		return stages_us(l, x, s);
-	return ring_us(l, x->kind, x->n, x->device, (double)(x->elements * x->size),
-			reduce ? reduce_chunk_bytes(x->elements, x->n, x->size)
-			       : (double)x->chunk_bytes);
+		us = stages_us(l, x, s);
+	else
+		us = ring_us(l, x->kind, x->n, x->device, (double)(x->elements * x->size),
+				reduce ? reduce_chunk_bytes(x->elements, x->n, x->size)
+				       : (double)x->chunk_bytes);
+	return in_step_us(l, x->n, x->device, us);
 }
 
 /* Devices of a group may be in several nodes, or several groups in one: whose hops leave a node
@@ -249,8 +265,10 @@ double ff_links_across_us(const struct ff_links *l, uint32_t n, uint32_t each,
 	if (l->wired.machine)
 		return ff_wired_across_us(&l->wired, FF_MOVE_ALL_REDUCE, FF_REDUCE_SUM, n, each,
 				device, (double)(elements * size));
-	return 2 * (groups - 1) *
-	       (by_nodes ? across_step_us(l, &x, s, chunk) : hops_us(l, n, each, device, chunk));
+	return in_step_us(l, n, device,
+			2 * (groups - 1) *
+					(by_nodes ? across_step_us(l, &x, s, chunk)
+						  : hops_us(l, n, each, device, chunk)));
 }
 
 /* ---- messages ---- */
@@ -362,8 +380,9 @@ double ff_links_messages_us(const struct ff_links *l, const struct ff_move *mv)
 		return ff_wired_messages_us(&l->wired, mv);
 	add_up(l, mv, &x);
 	us = x.rounds ? measured_us(l, mv, &x) : -1;
-	return us < 0 ? fmax(x.inside_us, x.network_us) + x.rounds * x.latency_us
-		      : us + (x.rounds - 1) * x.latency_us;
+	us = us < 0 ? fmax(x.inside_us, x.network_us) + x.rounds * x.latency_us
+		    : us + (x.rounds - 1) * x.latency_us;
+	return in_step_us(l, mv->n_devices, mv->device, us);
 }
 
 double ff_links_all_to_all_us(

@@ -22,6 +22,9 @@ struct ff_links {
 	struct ff_node_tally *node;         /* scratch */
 	struct ff_traffic *traffic;         /* by device; scratch */
 	struct ff_pair_tables beside, pair; /* of two devices of a node, of two nodes */
+	/* How many times as long what was measured takes beside compute, in a node and between
+	 * nodes. */
+	double inside_times, between_times;
 	bool by_nodes;         /* collectives go in stages where they can (ff/nodes.h) */
 	struct ff_wired wired; /* its machine is NULL: rings and links as they are described */
 };

@@ -117,12 +117,14 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->costs_path = costs_path ? costs_path : "COSTS";
 	p->graph_path = graph_path ? graph_path : "GRAPH";
 	p->optimizer = ff_optimizer_preset();
-	p->overlap = costs ? ff_costs_overlap(costs) : (struct ff_overlap_cost){-1, -1};
 	ff_arena_init(&p->arena);
 	ff_scratch_init(m, &p->scratch);
 	code = find_models(p, err);
 	if (code == FF_OK)
 		code = ff_links_init(&p->links, m, estimate, costs, err);
+	if (code == FF_OK)
+		ff_pricer_set_overlap(p, costs ? ff_costs_overlap(costs)
+					       : (struct ff_overlap_cost){-1, -1, 0, 0});
 	if (code == FF_OK)
 		code = ff_alone_find(g, &p->arena, &p->alone, err);
 	if (code == FF_OK && costs)
@@ -164,7 +166,11 @@ void ff_pricer_set_by_nodes(struct ff_pricer *p, bool by_nodes)
 
 void ff_pricer_set_overlap(struct ff_pricer *p, struct ff_overlap_cost o)
 {
+	bool overlaps = p->machine->overlap;
+
 	p->overlap = o;
+	p->links.inside_times = overlaps ? 1 + o.inside_longer : 1;
+	p->links.between_times = overlaps ? 1 + o.between_longer : 1;
 }
 
 const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p)

@@ -312,14 +312,16 @@ double ff_price_beside(const struct ff_pricer *p, uint32_t n, const uint16_t *de
 {
 	const uint32_t *node_of = p->machine->node_of;
 	struct ff_overlap_cost o = p->overlap;
-	double share;
+	double share; /* of what it takes alone */
 
 	if (!p->machine->overlap || !(us > 0))
 		return 0;
 	if (n < 2)
 		share = o.inside >= 0 || o.between >= 0 ? 1 : 0;
 	else
-		share = node_of[device[0]] == node_of[device[n - 1]] ? o.inside : o.between;
+		share = node_of[device[0]] == node_of[device[n - 1]]
+					? o.inside / (1 + o.inside_longer)
+					: o.between / (1 + o.between_longer);
 	return share > 0 ? ff_price_on_grid(share * us) : 0;
 }
 

@@ -484,7 +484,7 @@ START_TEST(a_device_of_its_own)
 	/* what was measured beside other programs is to be read again */
 	ff_costs_set_overlap(c, (struct ff_overlap_cost){28.6, -1});
 	ck_assert_double_eq(ff_costs_overlap(c).inside, 16);
-	ff_costs_set_overlap(c, (struct ff_overlap_cost){-1, 0.25});
+	ff_costs_set_overlap(c, (struct ff_overlap_cost){-1, 0.25, 0, 0.5});
 	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_UPLOAD, (struct ff_rate){5, 50000}, NULL),
 			FF_OK);
 	hand_file("", 0, path);
@@ -498,6 +498,8 @@ START_TEST(a_device_of_its_own)
 	ck_assert_str_eq(ff_costs_origin(read)->communication, "nccl 2.28.9");
 	ck_assert_double_eq(ff_costs_overlap(read).inside, -1);
 	ck_assert_double_eq(ff_costs_overlap(read).between, 0.25);
+	ck_assert_double_eq(ff_costs_overlap(read).inside_longer, 0);
+	ck_assert_double_eq(ff_costs_overlap(read).between_longer, 0.5);
 	ck_assert_double_eq(ff_costs_launch(read)->host_us, 2.5);
 	ck_assert_double_eq(ff_costs_launch(read)->stream_us, 1.25);
 	ck_assert_double_eq(ff_costs_launch(read)->alone_us, 4);

@@ -562,8 +562,8 @@ static void open_walk(struct walk *w)
 			"%s", w->err.text);
 	ff_pricer_set_by_nodes(w->p, w->bucket % 2);
 	if (w->bucket % 5 < 3)
-		ff_pricer_set_overlap(
-				w->p, (struct ff_overlap_cost){0.3 * (double)(w->bucket % 5), 0.7});
+		ff_pricer_set_overlap(w->p, (struct ff_overlap_cost){0.3 * (double)(w->bucket % 5),
+							    0.7, 0.2, 0.4});
 	w->optimizer = ff_optimizer((enum ff_optimizer_id)ff_random_below(r, FF_OPTIMIZER_COUNT));
 	ck_assert_int_eq(ff_pricer_set_optimizer(w->p, w->optimizer, &w->err), FF_OK);
 	w->seen->optimizer[w->optimizer->id]++;

@@ -114,7 +114,7 @@ static void open_pair(struct pair *w,
 				      &w->err) == FF_OK,
 			"%s", w->err.text);
 	if (w->bucket % 2)
-		ff_pricer_set_overlap(w->p, (struct ff_overlap_cost){0.4, 0.1});
+		ff_pricer_set_overlap(w->p, (struct ff_overlap_cost){0.4, 0.1, 0, 0.3});
 	ck_assert_int_eq(ff_evaluator_create(&w->g, &w->h.m, w->p, limit, w->bucket, &w->folds,
 					 &w->err),
 			FF_OK);

@@ -220,22 +220,25 @@ START_TEST(overlap_hides_communication)
 }
 END_TEST
 
-/* What overlaps takes a share of its 40 us from what both devices compute. */
+/* What overlaps takes a share of its 40 us from what both devices compute, and half as long again
+ * itself, if that was measured. */
 START_TEST(overlap_takes_its_share)
 {
-	for (int overlap = 0; overlap < 2; overlap++) {
+	for (int k = 0; k < 4; k++) {
+		bool overlap = k % 2, longer = k / 2;
 		struct plan w;
 		uint32_t b;
 
 		setup(&w, overlap);
-		ff_pricer_set_overlap(w.p, (struct ff_overlap_cost){0.25, -1});
+		ff_pricer_set_overlap(
+				w.p, (struct ff_overlap_cost){0.25, -1, longer ? 0.5 : 0, 0.7});
 		sum(&w, 0);
 		on(&w, FF_LANE_COMM, 0);
 		on(&w, FF_LANE_COMM, 1);
 		b = update(&w, 1, 1);
 		simulate(&w);
 		ck_assert_double_eq_tol(w.sim.start[b], overlap ? 10 : 40, 1e-6);
-		ck_assert_double_eq_tol(w.sim.step_us, overlap ? 40 : 65, 1e-6);
+		ck_assert_double_eq_tol(w.sim.step_us, overlap ? (longer ? 60 : 40) : 65, 1e-6);
 		teardown(&w);
 	}
 }
