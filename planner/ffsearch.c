@@ -576,19 +576,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 
 int main(int argc, char **argv)
 {
-	struct ff_job j = {.opt.devices = FF_NOT_GIVEN,
-			.opt.space_text = FF_ALL_SPACE,
-			.opt.jobs = 1,
-			.opt.proposals = FF_NOT_GIVEN,
-			.opt.seconds = -1,
-			.opt.memory = -1,
-			.opt.limits.max_micro = FF_NOT_GIVEN,
-			.opt.choice = {.top = FF_NOT_GIVEN,
-					.seeds = FF_NOT_GIVEN,
-					.reserve = NAN,
-					.regular = NAN},
-			.opt.choice.beta = NAN,
-			.from = ff_job_now_s()};
+	struct ff_job j = {.from = ff_job_now_s()};
 	struct ff_error err = {0};
 	bool done = false;
 	int code;
@@ -597,8 +585,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN); /* who has read enough of the summary does not cost the plan */
 	ff_arena_init(&j.arena);
 	ff_arena_init(&j.compared);
-	ff_travel_options_init(&j.opt.travel);
-	code = ff_job_parse(&j.opt, argc, argv, &done, &err);
+	code = ff_job_parse(argc, argv, &j.opt, &done, &err);
 	if (code == FF_OK && !done)
 		code = run(&j, &err);
 	ff_costs_destroy(j.in.costs);

@@ -9,56 +9,10 @@
 #include "ff/cli.h"
 #include "ff/strategy_file.h"
 #include "hand/grid.h"
+#include "options.h"
 #include "summary.h"
 
-#define FF_PRESET_SECONDS 30.0
-#define FF_PRESET_RESERVE 5.0
-#define FF_PRESET_REGULAR 1.0
 #define FF_WHOLE_SHARE 0.25 /* of a search's time or proposals, for the space without limits */
-#define FF_MOST_JOBS 256
-#define FF_MOST_SEEDS 1000
-#define FF_NOT_GIVEN UINT64_MAX
-#define FF_ALL_SPACE "updates,replicas,micro-batches,recompute"
-
-/* What plans have to be like. */
-struct ff_job_limits {
-	struct ff_texts pin;
-	bool no_pipeline, tensor_inside_node, torch;
-	uint64_t max_micro; /* FF_NOT_GIVEN: any number */
-	const char *map;    /* of the module, where `torch` */
-};
-
-/* How plans are chosen. */
-struct ff_job_choice {
-	uint64_t top, seeds; /* FF_NOT_GIVEN: as many as there is time for */
-	double reserve;      /* percent of memory that stays free; */
-	bool reserve_given;
-	double regular; /* that a step may take longer for equal layers that are alike */
-	double beta;    /* of acceptance; 0: chosen */
-};
-
-/* Files beside plan and report. */
-struct ff_job_beside {
-	const char *trace_path, *html_path, *certificate_path;
-};
-
-/* What the command line said. */
-struct ff_job_options {
-	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name,
-			*framework_name;
-	const char *strategy_path, *report_path, *list;
-	struct ff_job_beside beside;
-	struct ff_texts init, vary, rewrite;
-	uint64_t devices, proposals, seed, jobs;
-	struct ff_travel_options travel;
-	double seconds;
-	int64_t memory; /* 0: what the machine says */
-	struct ff_job_limits limits;
-	struct ff_job_choice choice;
-	bool clip, by_nodes, explain, oracle;
-	const char *space_text;
-	uint32_t what; /* FF_SPACE_* */
-};
 
 /* What was loaded. */
 struct ff_job_input {
@@ -108,9 +62,7 @@ struct ff_job {
 	struct ff_summary summary;
 };
 
-/* options.c: the command line, and whether it makes sense; *done: it asked for help. */
-extern const struct ff_command ff_job_command;
-int ff_job_parse(struct ff_job_options *o, int argc, char **argv, bool *done, struct ff_error *err);
+/* options.c: whether what the command line said makes sense. */
 int ff_job_check(struct ff_job *j, struct ff_error *err);
 /* rewriting.c: --rewrite, before anything is made of the graph. */
 int ff_job_rewrite(struct ff_job *j, struct ff_error *err);
@@ -194,7 +146,5 @@ void ff_job_close(struct ff_job *j);
 void ff_job_hold(sigset_t *old);
 void ff_job_release(const sigset_t *old);
 bool ff_job_interrupted(struct ff_job *j); /* by Ctrl-C, which is then known for good */
-/* Whether --init takes `name`. */
-bool ff_job_is_start(const char *name);
 
 #endif

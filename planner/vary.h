@@ -5,7 +5,6 @@
 
 #include "job.h"
 
-#define FF_MOST_KEYS 8
 #define FF_MOST_VARIATIONS 64 /* all values of all keys with each other */
 
 /* What is changed; 0: nothing. */
