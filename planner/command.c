@@ -1,11 +1,12 @@
 /* The command line of ffsearch.  SPDX-License-Identifier: Apache-2.0 */
+#include "command.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ff/framework.h"
 #include "ff/search.h"
-#include "options.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MOST_OPTIONS 48

@@ -6,10 +6,10 @@
 #include <signal.h>
 
 #include "check/certificate.h"
+#include "command.h"
 #include "ff/cli.h"
 #include "ff/strategy_file.h"
 #include "hand/grid.h"
-#include "options.h"
 #include "summary.h"
 
 #define FF_WHOLE_SHARE 0.25 /* of a search's time or proposals, for the space without limits */
@@ -62,8 +62,9 @@ struct ff_job {
 	struct ff_summary summary;
 };
 
-/* options.c: whether what the command line said makes sense. */
+/* options.c: whether what the command line said makes sense; whether --init takes `name`. */
 int ff_job_check(struct ff_job *j, struct ff_error *err);
+bool ff_job_is_start(const char *name);
 /* rewriting.c: --rewrite, before anything is made of the graph. */
 int ff_job_rewrite(struct ff_job *j, struct ff_error *err);
 /* budget.c: seconds for the search, after what went before it and without what comes behind it (0:

@@ -1,6 +1,6 @@
-/* What ffsearch is asked for.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PLANNER_OPTIONS_H
-#define FF_PLANNER_OPTIONS_H
+/* What the command line of ffsearch says.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_COMMAND_H
+#define FF_PLANNER_COMMAND_H
 
 #include "ff/cli.h"
 #include "ff/travel.h"
@@ -54,11 +54,9 @@ struct ff_job_options {
 	uint32_t what; /* FF_SPACE_* */
 };
 
-/* command.c: the command line, and what holds where it says nothing; *done: it asked for help. */
+/* Reads it, and what holds where it says nothing; *done: it asked for help. */
 extern const struct ff_command ff_job_command;
 int ff_job_parse(int argc, char **argv, struct ff_job_options *ret, bool *done,
 		struct ff_error *err);
-/* options.c: whether --init takes `name`. */
-bool ff_job_is_start(const char *name);
 
 #endif
