@@ -2,8 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ff/costs.h"
+#include "ff/json.h"
 #include "ff/nodes.h"
+#include "ff/origin.h"
 
 /* One line of the comparison, as text. */
 struct trait {

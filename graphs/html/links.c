@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ff/lanes.h"
 #include "ff/name_fold.h"
 #include "parts.h"
 

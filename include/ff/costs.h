@@ -4,10 +4,11 @@
 #define FF_COSTS_H
 
 #include "ff/arena.h"
-#include "ff/codec.h"
+#include "ff/cost_rate.h"
 #include "ff/json.h"
 #include "ff/machine.h"
 #include "ff/move.h"
+#include "ff/origin.h"
 
 #define FF_COST_KEY_BYTES 1024 /* longest key, with its NUL */
 
@@ -30,20 +31,6 @@ struct ff_cost {
 	double alone_us; /* the median while the node's other devices wait; 0: not measured */
 };
 
-/* Time as a line: latency_us + bytes / bytes_per_us. */
-struct ff_rate {
-	double latency_us, bytes_per_us;
-	uint32_t disturbed;  /* samples behind it, as above */
-	int64_t reuse_bytes; /* as above; of a link nothing */
-	/* COPY, ADD: the same in runs of FF_SHORT_RUN_BYTES; 0: not measured */
-	double short_bytes_per_us;
-	/* LOAD, LOAD_IDS: one sample of the input that was loaded; 0: not told */
-	int64_t sample_bytes;
-};
-/* Runs of what is copied or added where rates are measured. */
-#define FF_LONG_RUN_BYTES 128
-#define FF_SHORT_RUN_BYTES 16
-
 /* Who communicates: `ranks` devices of one node, or as many of each of several `nodes`. */
 struct ff_comm_shape {
 	enum ff_move_kind kind;
@@ -61,27 +48,6 @@ struct ff_comm_cost {
 	double *bytes, *us; /* n, ascending */
 	uint32_t disturbed; /* sizes whose times rest on such samples */
 };
-
-/* What costs were measured on: figures of another one are figures of something else. */
-struct ff_origin {
-	const char *processor;                /* model */
-	const char *kernels;                  /* their library and its version */
-	const char *mpi;                      /* likewise, or "none" */
-	uint32_t cores, threads;              /* that each rank may use, and uses */
-	uint32_t ranks, hosts;                /* measured at once; ranks 0: nothing is known */
-	const char *driver;                   /* its versions; NULL or "": there is none */
-	uint32_t clock_mhz, memory_clock_mhz; /* of the device, at most; 0: not told */
-	const char *communication; /* what ranks talk over, as ff_comm.name; NULL or "": not told */
-	const char *topology;      /* fingerprint of hosts and where ranks lie; likewise */
-};
-
-/* FF_E_INPUT unless both are the same; the sentence names `file` and what differs.  A
- * communication or topology that is not told may be any. */
-int ff_origin_check(const char *file, const struct ff_origin *was, const struct ff_origin *is,
-		struct ff_error *err);
-/* Whether the communication sent collectives in stages (ff/nodes.h). */
-bool ff_origin_is_by_nodes(const struct ff_origin *origin);
-void ff_origin_write(const struct ff_origin *origin, const char *key, struct ff_out *o);
 
 /* How quiet the machine was, over all that was ever timed for a file. */
 struct ff_steadiness {
@@ -136,33 +102,6 @@ void ff_costs_set_overlap(struct ff_costs *c, struct ff_overlap_cost o);
  * time, or of the number of rates and tables where that is less. */
 double ff_costs_steady_share(const struct ff_costs *c);
 
-/* Rates of work that is not an operator: copy (pack, unpack), add (partial sums), accumulate (whole
- * gradients), load (data set), an update for each optimizer (bytes of float32 weights; that without
- * a name is momentum's), also of weights that are rounded to bfloat16; between a device's memory
- * and pinned memory of a host that is not it; by number of the codec its two (bytes of float32). */
-enum ff_rate_kind {
-	FF_RATE_COPY,
-	FF_RATE_ADD,
-	FF_RATE_UPDATE,
-	FF_RATE_LOAD,
-	FF_RATE_UPDATE_SGD,
-	FF_RATE_UPDATE_NESTEROV,
-	FF_RATE_UPDATE_ADAM,
-	FF_RATE_UPDATE_ADAMW,
-	FF_RATE_UPDATE_BF16,
-	FF_RATE_UPDATE_SGD_BF16,
-	FF_RATE_UPDATE_NESTEROV_BF16,
-	FF_RATE_UPDATE_ADAM_BF16,
-	FF_RATE_UPDATE_ADAMW_BF16,
-	FF_RATE_ACCUMULATE,
-	FF_RATE_UPLOAD,
-	FF_RATE_DOWNLOAD,
-	FF_RATE_LOAD_IDS,
-	FF_RATE_ENCODE,
-	FF_RATE_DECODE = FF_RATE_ENCODE + FF_CODEC_COUNT,
-	FF_RATE_COUNT = FF_RATE_DECODE + FF_CODEC_COUNT
-};
-const char *ff_rate_name(enum ff_rate_kind k);
 /* As ff_costs_find has it; NULL when that kind was never measured. */
 const struct ff_rate *ff_costs_rate(
 		const struct ff_costs *c, enum ff_rate_kind k, int64_t reuse_bytes);

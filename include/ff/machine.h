@@ -81,41 +81,6 @@ static inline uint32_t ff_machine_ordinal(const struct ff_machine *m, uint32_t d
 	return device < m->n_devices ? device - m->nodes[m->node_of[device]].first : device;
 }
 
-/* Lanes: what runs one task at a time, in order.  The first FF_DEVICE_LANES are a device's. */
-enum ff_lane_class {
-	FF_LANE_COMPUTE,
-	FF_LANE_COMM,
-	FF_LANE_MESSAGE,
-	FF_LANE_INSIDE,
-	FF_LANE_NETWORK,
-	FF_DEVICE_LANES = FF_LANE_INSIDE
-};
-/* Dense numbers: devices' compute lanes, their communication lanes (the compute lanes again where
- * overlap is false), their message lanes (where message_lane is false, the communication lanes
- * again), nodes' inside links, network cards node by node. */
-static inline uint32_t ff_lane_links(const struct ff_machine *m)
-{
-	return (m->message_lane ? 3 : 2) * m->n_devices;
-}
-static inline uint32_t ff_lane(const struct ff_machine *m, enum ff_lane_class c, uint32_t i)
-{
-	switch (c) {
-	case FF_LANE_COMPUTE:
-		return i;
-	case FF_LANE_COMM:
-		return m->overlap ? m->n_devices + i : i;
-	case FF_LANE_MESSAGE:
-		return m->message_lane ? 2 * m->n_devices + i : ff_lane(m, FF_LANE_COMM, i);
-	case FF_LANE_INSIDE:
-		return ff_lane_links(m) + i;
-	default:
-		return ff_lane_links(m) + m->n_nodes + i;
-	}
-}
-static inline uint32_t ff_lane_count(const struct ff_machine *m)
-{
-	return ff_lane_links(m) + m->n_nodes + m->n_card_lanes;
-}
 /* In how many shards a hybrid has what a device updates: one for each device of a node, or of those
  * that hold the same where `each` share a product; 0: those are no groups. */
 static inline uint32_t ff_machine_shards(const struct ff_machine *m, uint32_t each)
@@ -150,10 +115,6 @@ static inline uint32_t ff_node_card_lanes(
 		const struct ff_machine *m, const struct ff_machine_node *n)
 {
 	return ff_node_own_cards(n) && !m->message_lane ? 0 : ff_node_cards(n);
-}
-static inline uint32_t ff_lane_card(const struct ff_machine *m, uint32_t node, uint32_t card)
-{
-	return ff_lane(m, FF_LANE_NETWORK, m->nodes[node].wiring.first_card + card);
 }
 
 #endif

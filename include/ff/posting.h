@@ -16,8 +16,8 @@ struct ff_kernel_io {
 	void *out[FF_MAX_OUTPUTS];
 	const void *dout[FF_MAX_OUTPUTS];
 	void *din[FF_MAX_INPUTS];
-	/* Of a prelude that adds its gradient to din[0] (ff/backend.h): what its node has left of
-	 * it, which otherwise is at din[0]. */
+	/* Of a prelude that adds its gradient to din[0] (ff/kernel_slots.h): what its node has left
+	 * of it, which otherwise is at din[0]. */
 	const void *left;
 	/* NULL, or room for the numbers of rows (ff_sparse_room), 0 before the first step, of the
 	 * table whose gradient is sparse: that holds zeros but for the rows in the list, and

@@ -26,7 +26,7 @@ struct ff_kernel {
 	bool unchecked;                       /* its stream's next drain checks it */
 	/* The sentence of what was reported. */
 	int (*explain)(const struct ff_kernel *k, struct ff_error *err);
-	/* NULL, or whether the gradient of `input` is added from now on (ff/backend.h). */
+	/* NULL, or whether the gradient of `input` is added from now on (ff/kernel_slots.h). */
 	int (*add)(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err);
 	int (*run)(const struct ff_kernel *k, struct ff_stream *s, const struct ff_kernel_io *io,
 			struct ff_error *err);
