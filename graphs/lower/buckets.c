@@ -27,6 +27,7 @@ int ff_buckets_gather(struct ff_lowering *l, struct ff_error *err)
 	int64_t bytes = l->opt && l->opt->bucket_bytes ? l->opt->bucket_bytes
 			: l->s->bucket_bytes           ? l->s->bucket_bytes
 						       : ff_bucket_bytes(g, l->m);
+	const struct ff_block_graph blocks = ff_lowering_blocks(l);
 	int code = ff_bucketing_init(&l->buckets, g, bytes, err);
 
 	if (code < 0)
@@ -43,7 +44,7 @@ int ff_buckets_gather(struct ff_lowering *l, struct ff_error *err)
 			if (!ff_edge_completes(g, l->position, e))
 				continue;
 			if (l->param[param].synced)
-				code = ff_readers_groups(g, e, l->node, l->a, &group, &count, err);
+				code = ff_readers_groups(&blocks, e, l->a, &group, &count, err);
 			else
 				group = ff_node_block_groups(l->node[param], FF_NONE, &count);
 			if (code == FF_OK)

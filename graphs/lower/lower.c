@@ -20,10 +20,11 @@
 /* A parameter whose readers are apart lies where all of them do. */
 static int follow_apart(struct ff_lowering *l, uint32_t param, uint32_t edge, struct ff_error *err)
 {
+	const struct ff_block_graph blocks = ff_lowering_blocks(l);
 	const struct ff_weight_group *group;
 	uint16_t *list = ff_arena_array(l->a, l->m->n_devices, sizeof(*list));
 	uint32_t n;
-	int code = ff_readers_groups(l->g, edge, l->node, l->a, &group, &n, err);
+	int code = ff_readers_groups(&blocks, edge, l->a, &group, &n, err);
 
 	if (code == FF_OK && !list)
 		code = ff_fail_memory(err);
@@ -36,13 +37,14 @@ static int follow_apart(struct ff_lowering *l, uint32_t param, uint32_t edge, st
  * it. */
 static int resolve_parameter(struct ff_lowering *l, uint32_t param, struct ff_error *err)
 {
+	const struct ff_block_graph blocks = ff_lowering_blocks(l);
 	const struct ff_graph *g = l->g;
 	const struct ff_config *own = &l->s->config[param], *reader;
 	uint32_t edge = ff_value_use(g, &g->values[g->nodes[param].out], 0);
 	uint16_t *list;
 
 	l->param[param].synced = ff_param_is_synced(
-			g, param, own, l->node, !ff_lowering_stays(l), &l->param[param].flat);
+			&blocks, param, own, !ff_lowering_stays(l), &l->param[param].flat);
 	l->config[param] = *own;
 	if (own->n_parts && !l->param[param].synced)
 		return FF_OK;
@@ -51,7 +53,7 @@ static int resolve_parameter(struct ff_lowering *l, uint32_t param, struct ff_er
 	if (!list)
 		return ff_fail_memory(err);
 	ff_config_follow(g, edge, reader, list, &l->config[param]);
-	if (l->param[param].synced && ff_readers_find(g, param, l->node) == FF_READERS_APART)
+	if (l->param[param].synced && ff_readers_find(&blocks, param) == FF_READERS_APART)
 		return follow_apart(l, param, edge, err);
 	return FF_OK;
 }
@@ -108,11 +110,12 @@ static int build_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *err
 /* Gradients that are added to others are nobody's of themselves, and the sum is moved once. */
 static int build_edges(struct ff_lowering *l, struct ff_error *err)
 {
+	const struct ff_block_graph blocks = ff_lowering_blocks(l);
 	const struct ff_graph *g = l->g;
 	int code = FF_OK;
 
 	for (uint32_t k = 0; k < g->n_values; k++)
-		ff_sums_find(g, l->position, l->node, NULL, k, &l->sums, &l->first_edge[k]);
+		ff_sums_find(&blocks, NULL, k, &l->sums, &l->first_edge[k]);
 	for (uint32_t e = 0; e < g->n_edges && code == FF_OK; e++)
 		code = l->param[ff_edge_source(g, e)].synced ? synced_edge(l, e, err)
 							     : build_edge(l, e, err);
@@ -126,8 +129,10 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 /* What is moved for another use need not be moved again. */
 static void find_sharing(struct ff_lowering *l)
 {
+	const struct ff_block_graph blocks = ff_lowering_blocks(l);
+
 	for (uint32_t k = 0; k < l->g->n_values; k++)
-		ff_sharing_find(l->g, &l->program, l->position, l->node, k, l->shared_from);
+		ff_sharing_find(&blocks, &l->program, k, l->shared_from);
 	for (uint32_t e = 0; e < l->g->n_edges; e++)
 		if (l->shared_from[e] != FF_NONE)
 			l->edge[e].forward.n_moves = 0;
@@ -170,13 +175,14 @@ static int build_blocks(struct ff_lowering *l, struct ff_error *err)
 /* Backward adds to a gradient that an earlier use of the same shard has written. */
 static int find_accumulation(struct ff_lowering *l, struct ff_error *err)
 {
+	const struct ff_block_graph blocks = ff_lowering_blocks(l);
 	bool *accumulate = ff_arena_array(l->a, l->g->n_edges, sizeof(*accumulate));
 
 	if (!accumulate)
 		return ff_fail_memory(err);
 	for (uint32_t e = 0; e < l->g->n_edges; e++)
 		accumulate[e] = l->param[ff_edge_source(l->g, e)].synced &&
-				ff_reader_adds(l->g, l->position, l->node, e);
+				ff_reader_adds(&blocks, e);
 	l->r.accumulate = accumulate;
 	l->r.added = l->sums.added;
 	return FF_OK;

@@ -65,6 +65,13 @@ static inline const struct ff_weight_group *ff_node_block_groups(
 int ff_node_block_build(const struct ff_graph *g, uint32_t node, const struct ff_config *c,
 		struct ff_arena *a, struct ff_node_block *ret, struct ff_error *err);
 
+/* A graph whose nodes have blocks; those of inputs may be NULL. */
+struct ff_block_graph {
+	const struct ff_graph *g;
+	const uint32_t *position; /* by node, as forward issues them; NULL: it does not matter */
+	const struct ff_node_block *const *block; /* by node */
+};
+
 /* One use of a value between two configs. */
 struct ff_edge_block {
 	struct ff_redistribution forward;  /* producer's outputs -> consumer's inputs */

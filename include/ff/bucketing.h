@@ -15,8 +15,8 @@ enum ff_flat { FF_FLAT_NOT, FF_FLAT, FF_FLAT_APART, FF_FLAT_CUT };
  * reads is the bucket's to say: it is flat (FF_FLAT_CUT), with as many copies of each run as the
  * config has of each element; where each device has all that it reads it is as without a config.
  * `together`: parameters that are cut may be so. */
-bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
-		const struct ff_node_block *const *block, bool together, enum ff_flat *flat);
+bool ff_param_is_synced(const struct ff_block_graph *b, uint32_t param,
+		const struct ff_config *config, bool together, enum ff_flat *flat);
 
 /* Shards of parameters in buckets, in the order in which backward completes their gradients. */
 struct ff_bucket_member {

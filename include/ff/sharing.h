@@ -11,11 +11,9 @@
  *
  * A value that is made again for backward is moved again only to those who read it there; they
  * share among themselves, as do those who do not.  Parameters that are gathered again are not
- * shared: who marks one wants it gone between its readers.
- *
- * `position` and `block` are by node, blocks of inputs may be NULL. */
-void ff_sharing_find(const struct ff_graph *g, const struct ff_program *p, const uint32_t *position,
-		const struct ff_node_block *const *block, uint32_t value, uint32_t *ret);
+ * shared: who marks one wants it gone between its readers. */
+void ff_sharing_find(const struct ff_block_graph *b, const struct ff_program *p, uint32_t value,
+		uint32_t *ret);
 
 /* What becomes of the gradients that readers of an activation make, by edge. */
 struct ff_sums {
@@ -45,8 +43,7 @@ struct ff_leaving {
  * their own on the device, and the moves of the one that it comes to last take it away.  Not where
  * more of it stays on the devices than leaves them, as adding takes time of theirs, nor where a
  * prelude makes it in the place of another gradient.  `known` may be NULL. */
-void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
-		const struct ff_node_block *const *block, const struct ff_leaving *known,
-		uint32_t value, const struct ff_sums *ret, uint32_t *first_edge);
+void ff_sums_find(const struct ff_block_graph *b, const struct ff_leaving *known, uint32_t value,
+		const struct ff_sums *ret, uint32_t *first_edge);
 
 #endif

@@ -40,6 +40,7 @@ void ff_gathered_finish(struct ff_gathered *b)
 static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct ff_arena *apart,
 		struct ff_error *err)
 {
+	const struct ff_block_graph blocks = ff_trial_blocks(e);
 	int code = FF_OK;
 
 	ff_arena_rewind(apart, (struct ff_arena_mark){0});
@@ -52,8 +53,8 @@ static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct 
 		if (!e->placed.synced[use->param])
 			continue;
 		if (!n)
-			code = ff_readers_groups(e->g, e->g->nodes[use->node].in + use->slot,
-					e->placed.block, apart, &group, &n, err);
+			code = ff_readers_groups(&blocks, e->g->nodes[use->node].in + use->slot,
+					apart, &group, &n, err);
 		if (code == FF_OK)
 			code = ff_bucketing_add(b, use->node, use->param, group, n,
 					ff_param_way(e->g, &e->strategy, &e->order.program,

@@ -99,8 +99,9 @@ static void sum_uses(struct ff_trial *e, uint32_t value)
 
 void ff_place_find_sharing(struct ff_trial *e, uint32_t value)
 {
-	ff_sharing_find(e->g, &e->order.program, e->order.position, e->placed.block, value,
-			e->proposal.shared_next);
+	const struct ff_block_graph blocks = ff_trial_blocks(e);
+
+	ff_sharing_find(&blocks, &e->order.program, value, e->proposal.shared_next);
 }
 
 /* Which uses of `value` are moved once, once all its readers are in place, and of an activation
@@ -162,12 +163,12 @@ static bool leaves(void *ctx, uint32_t edge)
 
 void ff_place_find_sums(struct ff_trial *e, uint32_t value)
 {
+	const struct ff_block_graph blocks = ff_trial_blocks(e);
 	struct ff_sums next = e->proposal.sums_next;
 	struct ff_leaving known = {leaves, e};
 
 	next.first = e->order.first_use;
-	ff_sums_find(e->g, e->order.position, e->placed.block, &known, value, &next,
-			&e->order.first_edge[value]);
+	ff_sums_find(&blocks, &known, value, &next, &e->order.first_edge[value]);
 }
 
 int ff_place_resolve(struct ff_trial *e, uint32_t edge, enum ff_pass pass, struct ff_error *err)
@@ -258,6 +259,7 @@ static void set_flat(struct ff_trial *e, uint32_t param, enum ff_flat flat)
 /* Once its readers are in place. */
 static int place_param(struct ff_trial *e, uint32_t param, struct ff_error *err)
 {
+	const struct ff_block_graph blocks = ff_trial_blocks(e);
 	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
 	const struct ff_config *c = ff_place_config(e, param);
 	struct ff_memo_node *new = NULL;
@@ -268,8 +270,8 @@ static int place_param(struct ff_trial *e, uint32_t param, struct ff_error *err)
 
 	/* one that is synchronised lies where its readers put it, and they change */
 	e->proposal.rebuckets = e->proposal.rebuckets || e->placed.synced[param];
-	e->placed.synced[param] = ff_param_is_synced(
-			e->g, param, c, e->placed.block, !ff_price_codec(e->p), &flat);
+	e->placed.synced[param] =
+			ff_param_is_synced(&blocks, param, c, !ff_price_codec(e->p), &flat);
 	set_flat(e, param, ff_price_codec(e->p) ? FF_FLAT_NOT : flat);
 	note_shards(e, param);
 	if (!e->placed.synced[param] && !c->n_parts) {

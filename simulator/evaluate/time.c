@@ -457,6 +457,8 @@ static inline struct timed_task sink_begin_gather(
 static void wait_for_each(const struct ff_trial *e, struct timed_task *t, const struct ff_step *s,
 		const struct ff_bucketing *all, uint32_t bucket)
 {
+	const struct ff_block_graph blocks = ff_trial_blocks(e);
+
 	for (uint32_t i = all->bucket[bucket].first; i != FF_NONE; i = all->member[i].next) {
 		const struct ff_weight_group *group = all->member[i].group;
 		const struct ff_value *v = &e->g->values[e->g->nodes[all->member[i].param].out];
@@ -465,8 +467,7 @@ static void wait_for_each(const struct ff_trial *e, struct timed_task *t, const 
 			uint32_t edge = e->g->uses[v->first_use + u];
 			const struct ff_timed_node *node = &e->times.node[ff_edge_made_in(
 					e->g, &e->order.program, edge)][e->ends[edge].to];
-			const struct ff_weight_group *own =
-					ff_reader_group(e->g, e->placed.block, edge, group);
+			const struct ff_weight_group *own = ff_reader_group(&blocks, edge, group);
 
 			for (uint32_t k = 0; k < own->n_devices; k++)
 				t->from = later(t->from,
@@ -513,8 +514,9 @@ static inline void sink_synced(struct ff_trial *e, uint32_t bucket, double done)
 static inline void sink_arrive_weights(struct ff_trial *e, double done, enum ff_phase phase,
 		uint32_t micro, uint32_t edge, const struct ff_bucket_member *m)
 {
+	const struct ff_block_graph blocks = ff_trial_blocks(e);
 	struct ff_timed_node *t = &e->times.node[phase][e->ends[edge].to];
-	const struct ff_weight_group *own = ff_reader_group(e->g, e->placed.block, edge, m->group);
+	const struct ff_weight_group *own = ff_reader_group(&blocks, edge, m->group);
 	double *ready = ff_time_expect(e, t, micro);
 
 	if (own->in_line)

@@ -107,15 +107,21 @@ static inline struct ff_gathered *ff_trial_gathered(const struct ff_trial *e)
 	return e->proposal.rebuckets ? e->placed.next : e->placed.now;
 }
 
+static inline struct ff_block_graph ff_trial_blocks(const struct ff_trial *e)
+{
+	return (struct ff_block_graph){e->g, e->order.position, e->placed.block};
+}
+
 /* Whether backward adds to the gradient of a parameter at `edge`: another use or an
  * earlier micro-batch has written it.  Buckets are gathered. */
 static inline bool ff_trial_adds(const struct ff_trial *e, uint32_t edge, uint32_t micro)
 {
+	const struct ff_block_graph blocks = ff_trial_blocks(e);
 	uint32_t param = ff_edge_source(e->g, edge);
 
 	return (micro > 0 && !ff_trial_gathered(e)->synced.scattered[param]) ||
 	       (!e->order.first_use[edge] && e->placed.synced[param] &&
-			       ff_reader_adds(e->g, e->order.position, e->placed.block, edge));
+			       ff_reader_adds(&blocks, edge));
 }
 
 /* `ready` of a node's parts, to which something is about to be moved: it is taken out when the

@@ -502,6 +502,7 @@ static void check_sums(struct scene *x, const struct placed *p, const struct ff_
 START_TEST(many_readers)
 {
 	struct ff_random r = {.seed = 7, .stream = (uint64_t)_i};
+	struct ff_block_graph blocks;
 	const struct ff_value *v;
 	struct ff_leaving known;
 	struct ff_sums sums;
@@ -527,8 +528,9 @@ START_TEST(many_readers)
 	sums.added = ff_arena_array(&x.a, x.g.n_edges, sizeof(*sums.added));
 	sums.first = ff_arena_array(&x.a, x.g.n_edges, sizeof(*sums.first));
 	known = (struct ff_leaving){some_leave, &x};
-	ff_sharing_find(&x.g, &p.p, p.position, p.block, value, from);
-	ff_sums_find(&x.g, p.position, p.block, &known, value, &sums, &first);
+	blocks = (struct ff_block_graph){&x.g, p.position, p.block};
+	ff_sharing_find(&blocks, &p.p, value, from);
+	ff_sums_find(&blocks, &known, value, &sums, &first);
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = x.g.uses[v->first_use + u];
 

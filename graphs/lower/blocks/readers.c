@@ -8,9 +8,10 @@
 #include "ff/bucket.h"
 #include "ff/hash.h"
 
-static const struct ff_edge *use_of(const struct ff_graph *g, const struct ff_value *v, uint32_t u)
+static const struct ff_edge *use_of(
+		const struct ff_block_graph *b, const struct ff_value *v, uint32_t u)
 {
-	return &g->edges[ff_value_use(g, v, u)];
+	return &b->g->edges[ff_value_use(b->g, v, u)];
 }
 
 static const struct ff_value *value_of(const struct ff_graph *g, uint32_t param)
@@ -18,19 +19,18 @@ static const struct ff_value *value_of(const struct ff_graph *g, uint32_t param)
 	return &g->values[g->nodes[param].out];
 }
 
-static uint64_t key_of(const struct ff_node_block *const *block, const struct ff_edge *e)
+static uint64_t key_of(const struct ff_block_graph *b, const struct ff_edge *e)
 {
-	return block[e->node]->key[e->slot];
+	return b->block[e->node]->key[e->slot];
 }
 
 /* Whether use `u` reads as no use before it does. */
-static bool is_first_alike(const struct ff_graph *g, const struct ff_value *v,
-		const struct ff_node_block *const *block, uint32_t u)
+static bool is_first_alike(const struct ff_block_graph *b, const struct ff_value *v, uint32_t u)
 {
-	uint64_t key = key_of(block, use_of(g, v, u));
+	uint64_t key = key_of(b, use_of(b, v, u));
 
 	for (uint32_t k = 0; k < u; k++)
-		if (key_of(block, use_of(g, v, k)) == key)
+		if (key_of(b, use_of(b, v, k)) == key)
 			return false;
 	return true;
 }
@@ -63,37 +63,35 @@ static bool take(const struct ff_node_block *b, uint32_t u, uint32_t *taken)
 }
 
 /* Whether those that do not read alike are on other devices, and cut it alike. */
-static bool are_apart(const struct ff_graph *g, const struct ff_value *v,
-		const struct ff_node_block *const *block)
+static bool are_apart(const struct ff_block_graph *b, const struct ff_value *v)
 {
-	const struct ff_edge *first = use_of(g, v, 0);
-	const struct ff_placement *cut = &block[first->node]->in[first->slot];
+	const struct ff_edge *first = use_of(b, v, 0);
+	const struct ff_placement *cut = &b->block[first->node]->in[first->slot];
 	uint32_t taken[FF_MAX_DEVICES];
 	bool apart = true;
 
 	memset(taken, 0xff, sizeof(taken));
 	for (uint32_t u = 0; u < v->n_uses && apart; u++) {
-		const struct ff_edge *e = use_of(g, v, u);
-		const struct ff_node_block *b = block[e->node];
-		uint32_t there = taken[b->device[0]];
+		const struct ff_edge *e = use_of(b, v, u);
+		const struct ff_node_block *reader = b->block[e->node];
+		uint32_t there = taken[reader->device[0]];
 
 		if (there != FF_NONE)
-			apart = key_of(block, use_of(g, v, there)) == key_of(block, e);
+			apart = key_of(b, use_of(b, v, there)) == key_of(b, e);
 		else
-			apart = is_cut_alike(cut, &b->in[e->slot]) && take(b, u, taken);
+			apart = is_cut_alike(cut, &reader->in[e->slot]) && take(reader, u, taken);
 	}
 	return apart;
 }
 
-enum ff_readers ff_readers_find(
-		const struct ff_graph *g, uint32_t param, const struct ff_node_block *const *block)
+enum ff_readers ff_readers_find(const struct ff_block_graph *b, uint32_t param)
 {
-	const struct ff_value *v = value_of(g, param);
-	uint64_t key = key_of(block, use_of(g, v, 0));
+	const struct ff_value *v = value_of(b->g, param);
+	uint64_t key = key_of(b, use_of(b, v, 0));
 
 	for (uint32_t u = 1; u < v->n_uses; u++)
-		if (key_of(block, use_of(g, v, u)) != key)
-			return are_apart(g, v, block) ? FF_READERS_APART : FF_READERS_MIXED;
+		if (key_of(b, use_of(b, v, u)) != key)
+			return are_apart(b, v) ? FF_READERS_APART : FF_READERS_MIXED;
 	return FF_READERS_ALIKE;
 }
 
@@ -106,18 +104,18 @@ static int by_number(const void *a, const void *b)
 
 /* Devices of group number `i` of all readers, those that read alike once: how many, and, unless it
  * is NULL, into `device`. */
-static uint32_t list_devices(const struct ff_graph *g, const struct ff_value *v,
-		const struct ff_node_block *const *block, uint32_t i, uint16_t *device)
+static uint32_t list_devices(const struct ff_block_graph *b, const struct ff_value *v, uint32_t i,
+		uint16_t *device)
 {
 	uint32_t n = 0, ignored;
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		const struct ff_edge *e = use_of(g, v, u);
+		const struct ff_edge *e = use_of(b, v, u);
 		const struct ff_weight_group *own;
 
-		if (!is_first_alike(g, v, block, u))
+		if (!is_first_alike(b, v, u))
 			continue;
-		own = ff_node_block_groups(block[e->node], e->slot, &ignored) + i;
+		own = ff_node_block_groups(b->block[e->node], e->slot, &ignored) + i;
 		if (device)
 			memcpy(device + n, own->device, own->n_devices * sizeof(*device));
 		n += own->n_devices;
@@ -126,18 +124,17 @@ static uint32_t list_devices(const struct ff_graph *g, const struct ff_value *v,
 }
 
 /* Group number `i` of the first reader, on the devices of all. */
-static int unite(const struct ff_graph *g, const struct ff_value *v,
-		const struct ff_node_block *const *block, uint32_t i, struct ff_arena *a,
-		struct ff_weight_group *ret, struct ff_error *err)
+static int unite(const struct ff_block_graph *b, const struct ff_value *v, uint32_t i,
+		struct ff_arena *a, struct ff_weight_group *ret, struct ff_error *err)
 {
-	const struct ff_edge *e = use_of(g, v, 0);
-	uint32_t n = list_devices(g, v, block, i, NULL), ignored;
+	const struct ff_edge *e = use_of(b, v, 0);
+	uint32_t n = list_devices(b, v, i, NULL), ignored;
 	uint16_t *device = ff_arena_array(a, n, sizeof(*device));
 
 	if (!device)
 		return ff_fail_memory(err);
-	list_devices(g, v, block, i, device);
-	*ret = ff_node_block_groups(block[e->node], e->slot, &ignored)[i];
+	list_devices(b, v, i, device);
+	*ret = ff_node_block_groups(b->block[e->node], e->slot, &ignored)[i];
 	ret->n_devices = (uint16_t)n;
 	qsort(device, ret->n_devices, sizeof(*device), by_number);
 	ret->slot = FF_NONE;
@@ -149,23 +146,22 @@ static int unite(const struct ff_graph *g, const struct ff_value *v,
 	return FF_OK;
 }
 
-int ff_readers_groups(const struct ff_graph *g, uint32_t edge,
-		const struct ff_node_block *const *block, struct ff_arena *a,
+int ff_readers_groups(const struct ff_block_graph *b, uint32_t edge, struct ff_arena *a,
 		const struct ff_weight_group **ret, uint32_t *n, struct ff_error *err)
 {
-	const struct ff_edge *e = &g->edges[edge];
-	const struct ff_value *v = &g->values[e->value];
+	const struct ff_edge *e = &b->g->edges[edge];
+	const struct ff_value *v = &b->g->values[e->value];
 	struct ff_weight_group *group;
 	int code = FF_OK;
 
-	*ret = ff_node_block_groups(block[e->node], e->slot, n);
-	if (ff_readers_find(g, v->producer, block) == FF_READERS_ALIKE)
+	*ret = ff_node_block_groups(b->block[e->node], e->slot, n);
+	if (ff_readers_find(b, v->producer) == FF_READERS_ALIKE)
 		return FF_OK;
 	group = ff_arena_array(a, *n, sizeof(*group));
 	if (!group)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < *n && code == FF_OK; i++)
-		code = unite(g, v, block, i, a, &group[i], err);
+		code = unite(b, v, i, a, &group[i], err);
 	/* buckets of replicas go together: their sets are of the devices of all */
 	for (uint32_t i = 0, replicas = group->replicas; i < *n && code == FF_OK && replicas > 1;
 			i += replicas) {
@@ -196,19 +192,19 @@ void ff_readers_follow(const struct ff_weight_group *group, uint32_t n, uint16_t
 
 /* ---- gradients ---- */
 
-bool ff_reader_adds(const struct ff_graph *g, const uint32_t *position,
-		const struct ff_node_block *const *block, uint32_t edge)
+bool ff_reader_adds(const struct ff_block_graph *b, uint32_t edge)
 {
+	const struct ff_graph *g = b->g;
 	const struct ff_edge *e = &g->edges[edge];
 	const struct ff_value *v = &g->values[e->value];
-	uint64_t key = key_of(block, e);
+	uint64_t key = key_of(b, e);
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t other = ff_value_use(g, v, u);
 
 		if (other != edge && ff_edge_needs_grad(g, other) &&
-				key_of(block, &g->edges[other]) == key &&
-				ff_edge_is_visited_before(g, position, other, edge))
+				key_of(b, &g->edges[other]) == key &&
+				ff_edge_is_visited_before(g, b->position, other, edge))
 			return true;
 	}
 	return false;

@@ -15,27 +15,24 @@ static uint32_t root_of(const struct ff_graph *g, uint32_t edge)
 	return shared == FF_NONE ? edge : shared;
 }
 
-static uint64_t key_of(
-		const struct ff_graph *g, const struct ff_node_block *const *block, uint32_t edge)
+static uint64_t key_of(const struct ff_block_graph *b, uint32_t edge)
 {
-	const struct ff_edge *e = &g->edges[edge];
+	const struct ff_edge *e = &b->g->edges[edge];
 
-	return block[e->node]->key[e->slot];
+	return b->block[e->node]->key[e->slot];
 }
 
-static bool is_before(const struct ff_graph *g, const uint32_t *position, uint32_t a, uint32_t b)
+static bool is_before(const struct ff_block_graph *b, uint32_t edge, uint32_t other)
 {
-	uint32_t x = g->edges[a].node, y = g->edges[b].node;
+	uint32_t x = b->g->edges[edge].node, y = b->g->edges[other].node;
 
-	return x == y ? a < b : position[x] < position[y];
+	return x == y ? edge < other : b->position[x] < b->position[y];
 }
 
 /* Who reads a value, and how.  `program`: what it makes again counts; NULL: nothing does. */
 struct readers {
-	const struct ff_graph *g;
+	const struct ff_block_graph *b;
 	const struct ff_program *program;
-	const uint32_t *position;
-	const struct ff_node_block *const *block;
 };
 
 /* Uses that read alike are a class; the one that is issued first stands for it.  A value may have
@@ -55,15 +52,17 @@ static void classes_init(struct classes *c, uint32_t *next)
 
 static bool is_alike(const struct readers *r, uint32_t a, uint32_t b)
 {
-	return key_of(r->g, r->block, a) == key_of(r->g, r->block, b) &&
-	       (!r->program || ff_edge_read_recomputed(r->g, r->program, a) ==
-					       ff_edge_read_recomputed(r->g, r->program, b));
+	const struct ff_graph *g = r->b->g;
+
+	return key_of(r->b, a) == key_of(r->b, b) &&
+	       (!r->program || ff_edge_read_recomputed(g, r->program, a) ==
+					       ff_edge_read_recomputed(g, r->program, b));
 }
 
 /* The link to the use that stands for the class of `edge`, or where it belongs. */
 static uint32_t *class_of(struct classes *c, const struct readers *r, uint32_t edge)
 {
-	uint64_t mixed = key_of(r->g, r->block, edge) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t mixed = key_of(r->b, edge) * UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t *at = &c->list[(mixed >> 32) % CLASS_LISTS];
 
 	while (*at != FF_NONE && !is_alike(r, *at, edge))
@@ -76,20 +75,21 @@ static uint32_t classes_add(struct classes *c, const struct readers *r, uint32_t
 {
 	uint32_t *at = class_of(c, r, edge), was = *at;
 
-	if (was == FF_NONE || is_before(r->g, r->position, edge, was)) {
+	if (was == FF_NONE || is_before(r->b, edge, was)) {
 		c->next[edge] = was == FF_NONE ? FF_NONE : c->next[was];
 		*at = edge;
 	}
 	return was;
 }
 
-void ff_sharing_find(const struct ff_graph *g, const struct ff_program *p, const uint32_t *position,
-		const struct ff_node_block *const *block, uint32_t value, uint32_t *ret)
+void ff_sharing_find(const struct ff_block_graph *b, const struct ff_program *p, uint32_t value,
+		uint32_t *ret)
 {
+	const struct ff_graph *g = b->g;
 	const struct ff_value *v = &g->values[value];
 	const uint32_t *uses = g->uses + v->first_use;
 	bool recomputed = v->n_uses > 1 && p->recomputed[v->producer];
-	struct readers r = {g, recomputed ? p : NULL, position, block};
+	struct readers r = {b, recomputed ? p : NULL};
 	struct classes c;
 
 	for (uint32_t u = 0; u < v->n_uses; u++)
@@ -215,12 +215,11 @@ bool ff_gradient_leaves(const struct ff_gradient_way *g)
 	return away > 0 && away >= stays;
 }
 
-static bool leaves(
-		const struct ff_graph *g, const struct ff_node_block *const *block, uint32_t edge)
+static bool leaves(const struct ff_block_graph *b, uint32_t edge)
 {
-	const struct ff_edge *x = &g->edges[edge];
-	const struct ff_value *v = &g->values[x->value];
-	const struct ff_node_block *reader = block[x->node], *producer = block[v->producer];
+	const struct ff_edge *x = &b->g->edges[edge];
+	const struct ff_value *v = &b->g->values[x->value];
+	const struct ff_node_block *reader = b->block[x->node], *producer = b->block[v->producer];
 	struct ff_gradient_way w = {
 			&reader->in[x->slot], &producer->out[v->port], reader, producer};
 
@@ -239,15 +238,15 @@ static void join(const struct readers *r, const struct ff_value *v, struct class
 		const struct ff_sums *ret)
 {
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = ff_value_use(r->g, v, u), was, soonest = edge, stands;
+		uint32_t edge = ff_value_use(r->b->g, v, u), was, soonest = edge, stands;
 
 		ret->sent[edge] = ret->added[edge] = FF_NONE;
-		if (!joins(r->g, edge))
+		if (!joins(r->b->g, edge))
 			continue;
 		was = classes_add(c, r, edge);
 		stands = *class_of(c, r, edge);
-		if (was != FF_NONE && !ff_edge_is_visited_before(
-						      r->g, r->position, edge, ret->added[was]))
+		if (was != FF_NONE && !ff_edge_is_visited_before(r->b->g, r->b->position, edge,
+						      ret->added[was]))
 			soonest = ret->added[was];
 		ret->added[stands] = soonest;
 		ret->first[stands] = was != FF_NONE;
@@ -260,9 +259,9 @@ static void send_joined(const struct readers *r, const struct ff_value *v, struc
 		const struct ff_sums *ret)
 {
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = ff_value_use(r->g, v, u), last;
+		uint32_t edge = ff_value_use(r->b->g, v, u), last;
 
-		if (!joins(r->g, edge))
+		if (!joins(r->b->g, edge))
 			continue;
 		last = *class_of(c, r, edge);
 		if (last == edge)
@@ -291,17 +290,17 @@ static void find_joined(const struct readers *r, const struct ff_value *v,
 		for (uint32_t last = c.list[i]; last != FF_NONE; last = ret->sent[last])
 			if (ret->first[last])
 				ret->first[last] = known ? known->leaves(known->ctx, last)
-							 : leaves(r->g, r->block, last);
+							 : leaves(r->b, last);
 	send_joined(r, v, &c, ret);
 }
 
-void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
-		const struct ff_node_block *const *block, const struct ff_leaving *known,
-		uint32_t value, const struct ff_sums *ret, uint32_t *first_edge)
+void ff_sums_find(const struct ff_block_graph *b, const struct ff_leaving *known, uint32_t value,
+		const struct ff_sums *ret, uint32_t *first_edge)
 {
+	const struct ff_graph *g = b->g;
 	const struct ff_value *v = &g->values[value];
 	const uint32_t *uses = g->uses + v->first_use;
-	struct readers r = {g, NULL, position, block};
+	struct readers r = {.b = b};
 	uint32_t best = FF_NONE;
 
 	if (v->kind == FF_VALUE_ACTIVATION && v->n_uses > 1)
@@ -313,7 +312,7 @@ void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
 		ret->first[uses[u]] = false;
 		if (ff_edge_needs_grad(g, uses[u]) && ret->sent[uses[u]] == FF_NONE &&
 				(best == FF_NONE || ff_edge_is_visited_before(
-								    g, position, uses[u], best)))
+								    g, b->position, uses[u], best)))
 			best = uses[u];
 	}
 	if (best != FF_NONE)

@@ -72,8 +72,7 @@ void ff_steps_syncs(struct ff_writer *w);
 
 /* Whether a node reads weights that are brought several times. */
 bool ff_steps_reads_again(const struct ff_writer *w, uint32_t node);
-/* Into ff_program.again and .halved, by node: what is made again for backward; whose backward is
- * computed in two. */
+/* By node: what is recomputed for backward; whose backward is computed in two. */
 void ff_steps_find_recomputed(struct ff_writer *w, bool *recomputed);
 void ff_steps_find_halved(struct ff_writer *w, bool *halved);
 

@@ -295,9 +295,10 @@ static uint32_t find_copies(const struct ff_node *n, const struct ff_config *c,
 	return copies;
 }
 
-bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
-		const struct ff_node_block *const *block, bool together, enum ff_flat *flat)
+bool ff_param_is_synced(const struct ff_block_graph *b, uint32_t param,
+		const struct ff_config *config, bool together, enum ff_flat *flat)
 {
+	const struct ff_graph *g = b->g;
 	const struct ff_edge *e = &g->edges[ff_value_use(g, &g->values[g->nodes[param].out], 0)];
 	const struct ff_weight_group *group;
 	enum ff_readers readers;
@@ -306,7 +307,7 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 	*flat = FF_FLAT_NOT;
 	if (config->n_parts == 1)
 		return false;
-	readers = ff_readers_find(g, param, block);
+	readers = ff_readers_find(b, param);
 	if (readers == FF_READERS_MIXED || (config->n_parts && readers == FF_READERS_APART))
 		return false;
 	if (!config->n_parts) {
@@ -314,7 +315,7 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 			*flat = readers == FF_READERS_APART ? FF_FLAT_APART : FF_FLAT;
 		return true;
 	}
-	group = ff_node_block_groups(block[e->node], e->slot, &n);
+	group = ff_node_block_groups(b->block[e->node], e->slot, &n);
 	copies = find_copies(&g->nodes[param], config, group, n);
 	if (copies && copies < group->n_devices)
 		*flat = FF_FLAT_CUT;

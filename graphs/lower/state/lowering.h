@@ -113,6 +113,11 @@ struct ff_lowering {
 	const uint16_t *like;
 };
 
+static inline struct ff_block_graph ff_lowering_blocks(const struct ff_lowering *l)
+{
+	return (struct ff_block_graph){l->g, l->position, l->node};
+}
+
 static inline bool ff_device_is_lowered(const struct ff_lowering *l, uint32_t device)
 {
 	return !l->like || l->like[device] == device;
