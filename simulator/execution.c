@@ -55,7 +55,7 @@ int ff_execution_again_us(
 		const struct ff_value *v = &s->graph->values[n->out + i];
 
 		for (uint32_t k = 0; k < v->n_uses; k++)
-			moved = fmax(moved, x->moved_us[s->graph->uses[v->first_use + k]]);
+			moved = fmax(moved, x->moved_us[ff_value_use(s->graph, v, k)]);
 	}
 	*us = forward + moved;
 	return code;
@@ -95,8 +95,7 @@ static int find_products(
 	if (*known < 0) {
 		code = add_product(x, ff_edge_source(g, t->edge), t, &sum, err);
 		for (uint32_t i = 0; i < v->n_uses && code == FF_OK; i++)
-			code = add_product(
-					x, g->edges[g->uses[v->first_use + i]].node, t, &sum, err);
+			code = add_product(x, ff_value_reader(g, v, i), t, &sum, err);
 		if (code < 0)
 			return code;
 		*known = sum;

@@ -149,7 +149,7 @@ void random_alike(struct ff_random *r, const struct ff_graph *g, uint32_t node, 
 		const struct ff_value *v = &g->values[g->edges[k].value];
 
 		for (uint32_t u = 0; u < v->n_uses; u++) {
-			uint32_t other = g->edges[g->uses[v->first_use + u]].node;
+			uint32_t other = ff_value_reader(g, v, u);
 			struct ff_error err = {0};
 
 			if (other != node && config[other].n_parts &&

@@ -13,7 +13,7 @@ static void set_type(struct ff_graph *g, struct ff_value *v, enum ff_dtype type)
 	v->dtype = type;
 	set_operand_type(&g->nodes[v->producer].out_map[v->port], type);
 	for (uint32_t i = 0; i < v->n_uses; i++) {
-		const struct ff_edge *e = &g->edges[g->uses[v->first_use + i]];
+		const struct ff_edge *e = &g->edges[ff_value_use(g, v, i)];
 
 		set_operand_type(&g->nodes[e->node].in_map[e->slot], type);
 	}
@@ -34,7 +34,7 @@ static bool shares_place(const struct ff_graph *g, const struct ff_value *v)
 	uint32_t prelude = ff_node_prelude(g, v->producer);
 
 	for (uint32_t u = 0; u < v->n_uses; u++)
-		if (ff_edge_is_in_place(g, g->uses[v->first_use + u]))
+		if (ff_edge_is_in_place(g, ff_value_use(g, v, u)))
 			return true;
 	return prelude != FF_NONE && ff_node_needs_grad(g, prelude);
 }

@@ -39,6 +39,11 @@ static inline int64_t ff_value_volume(const struct ff_value *v)
 {
 	return ff_shape_volume(v->rank, v->shape);
 }
+/* As they are stored. */
+static inline int64_t ff_value_bytes(const struct ff_value *v)
+{
+	return ff_sat_mul(ff_dtype_bytes(v->dtype), ff_value_volume(v));
+}
 
 struct ff_node {
 	enum ff_op op;
@@ -74,6 +79,20 @@ struct ff_node {
 	 * micro-batches.  0 of other operators. */
 	int64_t sparse_rows;
 };
+
+/* The first dim with that label, or FF_NONE. */
+static inline uint32_t ff_node_dim(const struct ff_node *n, enum ff_label label)
+{
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		if (n->dim[d].label == label)
+			return d;
+	return FF_NONE;
+}
+/* That of the samples. */
+static inline uint32_t ff_node_sample_dim(const struct ff_node *n)
+{
+	return ff_node_dim(n, FF_DIM_SAMPLE);
+}
 
 /* One use of a value: input `slot` of `node`. */
 struct ff_edge {

@@ -313,15 +313,6 @@ static bool may_count(const struct finder *f, uint32_t node, uint32_t edge)
 	       (f->kinds->kept.every || ff_classes_may_hand(g, edge));
 }
 
-static int64_t elements(const struct ff_value *v)
-{
-	int64_t n = 1;
-
-	for (uint32_t i = 0; i < v->rank; i++)
-		n *= v->shape[i];
-	return n;
-}
-
 /* The edge of `reader` over which most goes that may count, or `best` if that is more. */
 static uint32_t widest(const struct finder *f, uint32_t node, uint32_t reader, uint32_t best)
 {
@@ -334,7 +325,7 @@ static uint32_t widest(const struct finder *f, uint32_t node, uint32_t reader, u
 		if (!may_count(f, node, edge))
 			continue;
 		b = best == FF_NONE ? NULL : &g->values[g->edges[best].value];
-		if (!b || elements(v) > elements(b))
+		if (!b || ff_value_volume(v) > ff_value_volume(b))
 			best = edge;
 	}
 	return best;

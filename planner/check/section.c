@@ -98,7 +98,7 @@ static bool is_waited_for(const struct ff_graph *g, uint32_t node, const uint8_t
 	bool waits = false;
 
 	for (uint32_t k = 0; k < v->n_uses && !waits; k++) {
-		uint32_t e = g->uses[v->first_use + k], reader = g->edges[e].node;
+		uint32_t e = ff_value_use(g, v, k), reader = g->edges[e].node;
 
 		waits = member[reader] && ff_chain_may_pass(g, e) &&
 			covers_all(&g->nodes[reader], operand_at(g, e));

@@ -71,7 +71,7 @@ static uint32_t tied_to(const struct ff_additive *a, uint32_t node)
 		const struct ff_value *v = &a->g->values[a->g->edges[n->in + i].value];
 
 		for (uint32_t u = 0; u < v->n_uses; u++) {
-			uint32_t other = a->g->edges[a->g->uses[v->first_use + u]].node;
+			uint32_t other = ff_value_reader(a->g, v, u);
 
 			if (other < node && a->class[other] == a->class[node])
 				return other;

@@ -70,10 +70,8 @@ static int price(struct placing *x, uint32_t node, uint32_t group, double *us, s
 static double move_us(const struct placing *x, const struct ff_value *v)
 {
 	const struct ff_link *l = &x->m->nodes[x->m->node_of[x->first]].inside;
-	double bytes = (double)ff_dtype_bytes(v->dtype);
+	double bytes = (double)ff_value_bytes(v);
 
-	for (uint32_t i = 0; i < v->rank; i++)
-		bytes *= v->shape[i];
 	return 2 * (l->latency_us + bytes / x->width / l->bytes_per_us);
 }
 
@@ -146,8 +144,7 @@ static int find_trunk(struct placing *x, struct ff_arena *a, struct ff_error *er
 		trunk[i] = last <= i;
 		for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++)
 			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
-				uint32_t reader =
-						g->edges[g->uses[g->values[k].first_use + u]].node;
+				uint32_t reader = ff_value_reader(g, &g->values[k], u);
 
 				last = reader > last ? reader : last;
 			}

@@ -20,14 +20,8 @@ static double bytes_of(const struct ff_graph *g, const struct ff_node *n)
 {
 	double all = 0;
 
-	for (uint32_t k = 0; k < n->n_out; k++) {
-		const struct ff_value *v = &g->values[n->out + k];
-		double bytes = (double)ff_dtype_bytes(v->dtype);
-
-		for (uint32_t d = 0; d < v->rank; d++)
-			bytes *= v->shape[d];
-		all += bytes;
-	}
+	for (uint32_t k = 0; k < n->n_out; k++)
+		all += (double)ff_value_bytes(&g->values[n->out + k]);
 	return all;
 }
 

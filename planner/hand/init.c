@@ -47,23 +47,6 @@ const char *const ff_starts[] = {
 };
 
 /* First dim with that label, or FF_NONE. */
-static uint32_t dim_labelled(const struct ff_node *n, enum ff_label label)
-{
-	for (uint32_t i = 0; i < n->n_dims; i++)
-		if (n->dim[i].label == label)
-			return i;
-	return FF_NONE;
-}
-
-static int64_t elements(uint32_t rank, const int32_t *shape)
-{
-	int64_t n = 1;
-
-	for (uint32_t i = 0; i < rank; i++)
-		n *= shape[i];
-	return n;
-}
-
 /* A fully connected layer whose weights outweigh the activations around it:
  * moving those is then cheaper than synchronising the weights (Krizhevsky,
  * "One weird trick for parallelizing convolutional neural networks", 2014).
@@ -71,15 +54,15 @@ static int64_t elements(uint32_t rank, const int32_t *shape)
 static bool is_heavy(const struct ff_graph *g, const struct ff_node *n)
 {
 	const struct ff_value *out = &g->values[n->out];
-	int64_t weights = 0, activations = elements(out->rank, out->shape);
+	int64_t weights = 0, activations = ff_shape_volume(out->rank, out->shape);
 
-	if (dim_labelled(n, FF_DIM_PARAMETER) == FF_NONE ||
-			dim_labelled(n, FF_DIM_ATTRIBUTE) != FF_NONE)
+	if (ff_node_dim(n, FF_DIM_PARAMETER) == FF_NONE ||
+			ff_node_dim(n, FF_DIM_ATTRIBUTE) != FF_NONE)
 		return false;
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
-		weights += elements(n->in_map[i].rank, n->in_map[i].shape);
+		weights += ff_shape_volume(n->in_map[i].rank, n->in_map[i].shape);
 	for (uint32_t i = 0; i < n->n_data; i++)
-		activations += elements(n->in_map[i].rank, n->in_map[i].shape);
+		activations += ff_shape_volume(n->in_map[i].rank, n->in_map[i].shape);
 	return weights > activations;
 }
 
@@ -134,9 +117,9 @@ static int fill_expert(const struct ff_graph *g, uint32_t n_devices, struct ff_a
 		split[i] = FF_NONE;
 		if (!ff_node_needs_config(g, i))
 			continue;
-		split[i] = is_heavy(g, n) ? dim_labelled(n, FF_DIM_PARAMETER)
+		split[i] = is_heavy(g, n) ? ff_node_dim(n, FF_DIM_PARAMETER)
 					  : following_dim(g, n, split);
-		dim = split[i] != FF_NONE ? split[i] : dim_labelled(n, FF_DIM_SAMPLE);
+		dim = split[i] != FF_NONE ? split[i] : ff_node_dim(n, FF_DIM_SAMPLE);
 		split_first(n, dim, n_devices, &s->config[i]);
 	}
 	return FF_OK;

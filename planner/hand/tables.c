@@ -20,21 +20,12 @@ static bool is_table(const struct ff_graph *g, uint32_t node)
 	       g->nodes[node].n_in > g->nodes[node].n_data;
 }
 
-static int64_t elements(uint32_t rank, const int32_t *shape)
-{
-	int64_t n = 1;
-
-	for (uint32_t i = 0; i < rank; i++)
-		n *= shape[i];
-	return n;
-}
-
 /* Of the table that `node` looks up. */
 static int64_t table_elements(const struct ff_graph *g, uint32_t node)
 {
 	const struct ff_operand *table = &g->nodes[node].in_map[g->nodes[node].n_data];
 
-	return elements(table->rank, table->shape);
+	return ff_shape_volume(table->rank, table->shape);
 }
 
 /* Whether nobody reads the table that is at `edge` but to look up: a product of all its words would
@@ -44,7 +35,7 @@ static bool is_looked_up_alone(const struct ff_graph *g, uint32_t edge)
 	const struct ff_value *v = &g->values[g->edges[edge].value];
 
 	for (uint32_t u = 0; u < v->n_uses; u++)
-		if (!is_table(g, g->edges[g->uses[v->first_use + u]].node))
+		if (!is_table(g, ff_value_reader(g, v, u)))
 			return false;
 	return g->uses[v->first_use] == edge; /* counted once */
 }
@@ -57,15 +48,6 @@ bool ff_tables_matter(const struct ff_graph *g)
 		if (is_table(g, i) && is_looked_up_alone(g, g->nodes[i].in + g->nodes[i].n_data))
 			sum += table_elements(g, i);
 	return sum > ff_graph_parameters(g) / 2;
-}
-
-/* The first dim with that label, or FF_NONE. */
-static uint32_t dim_labelled(const struct ff_node *n, enum ff_label label)
-{
-	for (uint32_t i = 0; i < n->n_dims; i++)
-		if (n->dim[i].label == label)
-			return i;
-	return FF_NONE;
 }
 
 /* Devices in a row. */
@@ -113,9 +95,9 @@ static uint32_t other_dim(const struct ff_graph *g, uint32_t node, bool replicas
 	const struct ff_node *n = &g->nodes[node];
 	const struct ff_value *out = &g->values[n->out];
 
-	if (!is_table(g, node) || table_elements(g, node) <= elements(out->rank, out->shape))
+	if (!is_table(g, node) || table_elements(g, node) <= ff_shape_volume(out->rank, out->shape))
 		return ff_node_sample_dim(n);
-	return replicas ? FF_NONE : dim_labelled(n, FF_DIM_REDUCTION);
+	return replicas ? FF_NONE : ff_node_dim(n, FF_DIM_REDUCTION);
 }
 
 /* `column` is, by node, the dim of columns.  The one of a node without parameters that has, of some
@@ -156,7 +138,7 @@ static int32_t find_columns(const struct ff_graph *g, uint32_t *column)
 
 		column[i] = FF_NONE;
 		if (is_table(g, i))
-			column[i] = dim_labelled(n, FF_DIM_PARAMETER);
+			column[i] = ff_node_dim(n, FF_DIM_PARAMETER);
 		else if (ff_node_needs_config(g, i))
 			column[i] = follow(g, i, column);
 		if (is_table(g, i) && column[i] != FF_NONE && n->dim[column[i]].extent > most)

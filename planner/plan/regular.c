@@ -43,12 +43,10 @@ static uint32_t updates_of(const struct ff_graph *g, const struct ff_strategy *s
 
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_value *v = &g->values[g->nodes[i].out];
-		double n = 1;
+		double n = (double)ff_value_volume(v);
 
 		if (!ff_node_is_parameter(g, i))
 			continue;
-		for (uint32_t k = 0; k < v->rank; k++)
-			n *= v->shape[k];
 		all += n;
 		flat += s->config[i].flat ? n : 0;
 		cut += ff_config_is_cut(&s->config[i]) ? n : 0;

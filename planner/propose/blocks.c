@@ -61,7 +61,7 @@ void ff_proposer_add_followers(struct ff_proposer *p)
 
 		for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++)
 			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
-				uint32_t edge = g->uses[g->values[k].first_use + u];
+				uint32_t edge = ff_value_use(g, &g->values[k], u);
 				uint32_t to = g->edges[edge].node;
 
 				if (follows(p, to) && !is_changed(p, to) &&
@@ -116,7 +116,7 @@ static bool feeds_changed(const struct ff_proposer *p, uint32_t node)
 		return false;
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
-			if (!is_changed(p, g->edges[g->uses[g->values[k].first_use + u]].node))
+			if (!is_changed(p, ff_value_reader(g, &g->values[k], u)))
 				return false;
 	return true;
 }
@@ -263,7 +263,7 @@ void ff_proposer_find_forks(struct ff_proposer *p)
 		p->join[i] = FF_NONE;
 		for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++)
 			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
-				uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node;
+				uint32_t to = ff_value_reader(g, &g->values[k], u);
 
 				if (ff_node_is_prelude(g, to))
 					continue; /* no way of its own */
@@ -299,8 +299,7 @@ static uint32_t collect(struct ff_proposer *p, uint32_t node, uint32_t end, uint
 
 		for (uint32_t k = at->out; k < at->out + ff_node_outputs(at); k++)
 			for (uint32_t u = 0; u < g->values[k].n_uses; u++)
-				n = push(p, g->edges[g->uses[g->values[k].first_use + u]].node, end,
-						n);
+				n = push(p, ff_value_reader(g, &g->values[k], u), end, n);
 	}
 	return n;
 }
@@ -364,8 +363,7 @@ static void place_branches(
 	p->stack.stamp++;
 	for (uint32_t k = at->out; k < at->out + ff_node_outputs(at) && end != FF_NONE; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
-			uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node,
-				 from = count;
+			uint32_t to = ff_value_reader(g, &g->values[k], u), from = count;
 
 			count = collect(p, to, end, count);
 			if (count == from)

@@ -180,15 +180,6 @@ static bool is_cut(const struct ff_operand *o, uint32_t d)
 	return false;
 }
 
-static double elements(const struct ff_value *v)
-{
-	double n = 1;
-
-	for (uint32_t i = 0; i < v->rank; i++)
-		n *= v->shape[i];
-	return n;
-}
-
 /* Elements of data read and written that are cut where dim `d` is. */
 static double cut_elements(const struct ff_graph *g, const struct ff_node *n, uint32_t d)
 {
@@ -196,10 +187,10 @@ static double cut_elements(const struct ff_graph *g, const struct ff_node *n, ui
 
 	for (uint32_t k = 0; k < n->n_data; k++)
 		if (is_cut(&n->in_map[k], d))
-			sum += elements(&g->values[g->edges[n->in + k].value]);
+			sum += (double)ff_value_volume(&g->values[g->edges[n->in + k].value]);
 	for (uint32_t k = 0; k < ff_node_outputs(n); k++)
 		if (is_cut(&n->out_map[k], d))
-			sum += elements(&g->values[n->out + k]);
+			sum += (double)ff_value_volume(&g->values[n->out + k]);
 	return sum;
 }
 

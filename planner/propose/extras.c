@@ -192,15 +192,6 @@ void ff_propose_replicas(struct ff_proposer *p)
 	ff_transaction_set(p->t, node, &c);
 }
 
-static int64_t value_bytes(const struct ff_value *v)
-{
-	int64_t n = ff_dtype_bytes(v->dtype);
-
-	for (uint32_t i = 0; i < v->rank; i++)
-		n *= v->shape[i];
-	return n;
-}
-
 int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err)
 {
 	const struct ff_graph *g = p->graph;
@@ -213,7 +204,8 @@ int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct f
 		const struct ff_node *n = &g->nodes[i];
 
 		for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
-			p->reader_bytes[p->n_readers] += value_bytes(&g->values[g->edges[k].value]);
+			p->reader_bytes[p->n_readers] +=
+					ff_value_bytes(&g->values[g->edges[k].value]);
 		if (n->n_in > n->n_data)
 			p->reader[p->n_readers++] = i;
 	}

@@ -21,13 +21,8 @@ static double parameters(const struct ff_node *n)
 {
 	double sum = 0;
 
-	for (uint32_t k = n->n_data; k < n->n_in; k++) {
-		double elements = 1;
-
-		for (uint32_t i = 0; i < n->in_map[k].rank; i++)
-			elements *= n->in_map[k].shape[i];
-		sum += elements;
-	}
+	for (uint32_t k = n->n_data; k < n->n_in; k++)
+		sum += (double)ff_shape_volume(n->in_map[k].rank, n->in_map[k].shape);
 	return sum;
 }
 

@@ -297,7 +297,7 @@ static void find_stages(const struct ff_phases *p, const struct ff_strategy *s, 
 	}
 	for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
-			uint32_t edge = g->uses[g->values[k].first_use + u];
+			uint32_t edge = ff_value_use(g, &g->values[k], u);
 			uint32_t to = ff_node_leader(g, g->edges[edge].node);
 
 			if (s->stage[to] < *last)
@@ -349,7 +349,7 @@ static double earliest_reader(const struct ff_graph *g, uint32_t node, const dou
 
 	for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
-			at = fmin(at, us[g->edges[g->uses[g->values[k].first_use + u]].node]);
+			at = fmin(at, us[ff_value_reader(g, &g->values[k], u)]);
 	return at;
 }
 

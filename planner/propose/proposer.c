@@ -115,7 +115,7 @@ static bool pick_link(struct ff_proposer *p, uint32_t node, struct link *ret)
 			pick -= v->n_uses;
 			continue;
 		}
-		edge = &g->edges[g->uses[v->first_use + pick]];
+		edge = &g->edges[ff_value_use(g, v, pick)];
 		/* a prelude reads as the node does that it goes before */
 		ret->other = ff_node_leader(g, edge->node);
 		ret->own_map = &n->out_map[k - n->out];

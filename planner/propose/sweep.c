@@ -45,7 +45,7 @@ static bool lead(struct ff_proposer *p, uint32_t node, uint32_t use, struct ff_c
 		const struct ff_value *v = &g->values[k];
 
 		if (use < v->n_uses)
-			return ff_proposer_lead(p, g->uses[v->first_use + use], ret);
+			return ff_proposer_lead(p, ff_value_use(g, v, use), ret);
 		use -= v->n_uses;
 	}
 	return false;

@@ -6,15 +6,6 @@
 #include "ff/config.h"
 #include "ff/json.h"
 
-/* The dim of the samples, or FF_NONE. */
-static inline uint32_t ff_node_sample_dim(const struct ff_node *n)
-{
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		if (n->dim[d].label == FF_DIM_SAMPLE)
-			return d;
-	return FF_NONE;
-}
-
 /* What became of a config. */
 enum ff_carried {
 	FF_CARRIED,      /* as it was, on all devices that it is to be on */

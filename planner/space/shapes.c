@@ -5,15 +5,6 @@
 
 #define ALIKE 0.9 /* of the arithmetic, and of the parameters */
 
-static double elements(const struct ff_value *v)
-{
-	double n = 1;
-
-	for (uint32_t i = 0; i < v->rank; i++)
-		n *= v->shape[i];
-	return n;
-}
-
 int ff_shapes_init(struct ff_shapes *s, const struct ff_graph *g, uint32_t most, struct ff_arena *a,
 		struct ff_error *err)
 {
@@ -32,7 +23,7 @@ int ff_shapes_init(struct ff_shapes *s, const struct ff_graph *g, uint32_t most,
 		const struct ff_node *n = &g->nodes[i];
 
 		if (ff_node_is_parameter(g, i))
-			parameters += s->weight[i] = elements(&g->values[n->out]);
+			parameters += s->weight[i] = (double)ff_value_volume(&g->values[n->out]);
 		else if (ff_node_needs_config(g, i))
 			flops += s->weight[i] =
 					1 + (double)n->flops_forward + (double)n->flops_backward;

@@ -91,7 +91,7 @@ static void join_readers(struct growth *x, uint32_t node)
 
 		x->failed = axis == FF_NONE;
 		for (uint32_t u = 0; u < v->n_uses && !x->failed; u++) {
-			const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
+			const struct ff_edge *e = &g->edges[ff_value_use(g, v, u)];
 
 			if (!ff_node_is_prelude(g, e->node))
 				join(x, e->node,

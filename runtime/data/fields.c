@@ -51,11 +51,8 @@ static int describe(
 			.whole = v->dtype == FF_I32,
 			.classes = n->attrs.input.classes,
 			.rank = v->rank - 1,
-			.elements = 1};
-	for (uint32_t i = 1; i < v->rank; i++) {
-		ret->shape[i - 1] = v->shape[i];
-		ret->elements *= v->shape[i];
-	}
+			.elements = ff_shape_volume(v->rank - 1, v->shape + 1)};
+	memcpy(ret->shape, v->shape + 1, ret->rank * sizeof(*ret->shape));
 	describe_target(g, node, ret, &agree);
 	return agree ? FF_OK
 		     : ff_fail(err, FF_E_INPUT,

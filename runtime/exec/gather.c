@@ -36,11 +36,8 @@ static void init_shard(const struct ff_executor *x, const struct ff_shard *shard
 	float bound = (float)sqrt(3.0 / (double)v->fan_in);
 	uint32_t last = shard->region.rank - 1;
 	int32_t n = ff_region_size(&shard->region, last);
-	int64_t row = 1;
+	int64_t row = ff_shape_volume(v->rank - 1, v->shape + 1);
 	struct ff_walk w;
-
-	for (uint32_t i = 1; i < v->rank; i++)
-		row *= v->shape[i];
 
 	ff_walk_start(&w, &shard->region, v);
 	do {

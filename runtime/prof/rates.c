@@ -167,11 +167,7 @@ static void set_update(struct bench *b)
 /* Bytes of one sample of an input. */
 static int64_t sample_bytes(const struct ff_value *t)
 {
-	int64_t bytes = ff_dtype_bytes(t->dtype);
-
-	for (uint32_t i = 1; i < t->rank; i++)
-		bytes *= t->shape[i];
-	return bytes;
+	return ff_shape_volume(t->rank - 1, t->shape + 1) * ff_dtype_bytes(t->dtype);
 }
 
 static const struct ff_value *input_value(const struct ff_prof *p, uint32_t node)

@@ -281,7 +281,7 @@ void ff_trial_touch(struct ff_trial *e, uint32_t value)
 	e->proposal.flat_was[v->producer] = e->placed.flat[v->producer];
 	e->proposal.touched[e->proposal.n_touched++] = value;
 	for (uint32_t u = 0; u < v->n_uses; u++)
-		e->proposal.near[e->proposal.n_near++] = e->g->uses[v->first_use + u];
+		e->proposal.near[e->proposal.n_near++] = ff_value_use(e->g, v, u);
 }
 
 void ff_trial_begin(struct ff_trial *e)

@@ -154,7 +154,7 @@ static void find_uses_of(struct ff_trial *e, uint32_t value)
 	uint32_t first = FF_NONE, last = FF_NONE;
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = e->g->uses[v->first_use + u], node = e->g->edges[edge].node;
+		uint32_t edge = ff_value_use(e->g, v, u), node = e->g->edges[edge].node;
 
 		e->order.first_use[edge] = e->order.completes[edge] = false;
 		if (ff_edge_needs_grad(e->g, edge) &&

@@ -94,7 +94,7 @@ static void sum_uses(struct ff_trial *e, uint32_t value)
 
 	ff_place_find_sums(e, value);
 	for (uint32_t u = 0; u < v->n_uses; u++)
-		put_sum(e, e->g->uses[v->first_use + u]);
+		put_sum(e, ff_value_use(e->g, v, u));
 }
 
 void ff_place_find_sharing(struct ff_trial *e, uint32_t value)
@@ -288,7 +288,7 @@ static int place_param(struct ff_trial *e, uint32_t param, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_swap_node(e, param, new, err);
 	for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++)
-		code = ff_swap_edge(e, e->g->uses[v->first_use + u], err);
+		code = ff_swap_edge(e, ff_value_use(e->g, v, u), err);
 	return code;
 }
 
@@ -377,7 +377,7 @@ static int place_uses(struct ff_trial *e, uint32_t value, struct ff_error *err)
 	if (code == FF_OK)
 		share_uses(e, value);
 	for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++) {
-		uint32_t edge = e->g->uses[v->first_use + u];
+		uint32_t edge = ff_value_use(e->g, v, u);
 
 		if (!param)
 			code = ff_swap_edge(e, edge, err);
@@ -392,7 +392,7 @@ static void count_uses(struct ff_trial *e, uint32_t value)
 
 	for (uint32_t u = 0; u < v->n_uses; u++)
 		for (int pass = 0; pass < 2; pass++)
-			ff_busy_add_edge(e, e->g->uses[v->first_use + u], (enum ff_pass)pass);
+			ff_busy_add_edge(e, ff_value_use(e->g, v, u), (enum ff_pass)pass);
 }
 
 /* Of all values that the proposal touches. */

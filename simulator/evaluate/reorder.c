@@ -34,7 +34,7 @@ static void touch_uses(struct ff_trial *e)
 		ff_place_find_sums(e, i);
 		ff_place_find_sharing(e, i);
 		for (uint32_t u = 0; u < v->n_uses && !differs; u++)
-			differs = use_differs(e, e->g->uses[v->first_use + u]);
+			differs = use_differs(e, ff_value_use(e->g, v, u));
 		if (differs)
 			ff_trial_touch(e, i);
 	}
@@ -112,7 +112,7 @@ static bool is_dirty(const struct ff_trial *e, uint32_t value)
 		     (prelude != FF_NONE && e->proposal.node_dirty[prelude]);
 
 	for (uint32_t u = 0; u < v->n_uses && !dirty; u++)
-		dirty = use_is_dirty(e, e->g->uses[v->first_use + u]);
+		dirty = use_is_dirty(e, ff_value_use(e->g, v, u));
 	return dirty;
 }
 

@@ -464,7 +464,7 @@ static void wait_for_each(const struct ff_trial *e, struct timed_task *t, const 
 		const struct ff_value *v = &e->g->values[e->g->nodes[all->member[i].param].out];
 
 		for (uint32_t u = 0; u < v->n_uses; u++) {
-			uint32_t edge = e->g->uses[v->first_use + u];
+			uint32_t edge = ff_value_use(e->g, v, u);
 			const struct ff_timed_node *node = &e->times.node[ff_edge_made_in(
 					e->g, &e->order.program, edge)][e->ends[edge].to];
 			const struct ff_weight_group *own = ff_reader_group(&blocks, edge, group);

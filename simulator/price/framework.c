@@ -335,7 +335,7 @@ static bool is_joined(const struct ff_work *w)
 	bool any = false;
 
 	for (uint32_t i = 0; i < v->n_uses && w->node->op == FF_OP_ADD; i++)
-		any |= g->nodes[g->edges[g->uses[v->first_use + i]].node].op == FF_OP_LAYER_NORM;
+		any |= g->nodes[ff_value_reader(g, v, i)].op == FF_OP_LAYER_NORM;
 	return any;
 }
 

@@ -139,11 +139,11 @@ static void check_reader(
 /* Whether a use of the value before number `u` is on the first device of that one. */
 static bool is_beside_another(const struct ff_schedule *s, const struct ff_value *v, uint32_t u)
 {
-	uint32_t node = s->graph->edges[s->graph->uses[v->first_use + u]].node;
+	uint32_t node = ff_value_reader(s->graph, v, u);
 	uint32_t device = ff_config_device(&s->graph->nodes[node], &s->config[node], 0);
 
 	for (uint32_t k = 0; k < u; k++) {
-		uint32_t other = s->graph->edges[s->graph->uses[v->first_use + k]].node;
+		uint32_t other = ff_value_reader(s->graph, v, k);
 
 		for (uint32_t p = 0; p < s->config[other].n_parts; p++)
 			if (ff_config_device(&s->graph->nodes[other], &s->config[other], p) ==
@@ -162,7 +162,7 @@ static void check_accumulation(const struct ff_schedule *s, uint32_t value)
 	uint32_t first = 0, apart = 0;
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		first += !s->accumulate[s->graph->uses[v->first_use + u]];
+		first += !s->accumulate[ff_value_use(s->graph, v, u)];
 		apart += !is_beside_another(s, v, u);
 	}
 	ck_assert_uint_eq(first, synced ? apart : v->n_uses);
@@ -180,7 +180,7 @@ void check_parameters(const struct ff_schedule *s, uint32_t *seen)
 		for (uint32_t p = 0; p < s->config[i].n_parts; p++)
 			check_part(s, i, p);
 		for (uint32_t u = 0; u < v->n_uses; u++) {
-			uint32_t edge = g->uses[v->first_use + u], in_place = 0;
+			uint32_t edge = ff_value_use(g, v, u), in_place = 0;
 			uint32_t parts = s->config[g->edges[edge].node].n_parts;
 
 			for (uint32_t p = 0; p < parts; p++)

@@ -20,7 +20,7 @@ struct plan {
 static void cut_words(struct plan *p)
 {
 	for (uint32_t u = 0; u < p->shared->n_uses; u++) {
-		const struct ff_edge *e = &p->g.edges[p->g.uses[p->shared->first_use + u]];
+		const struct ff_edge *e = &p->g.edges[ff_value_use(&p->g, p->shared, u)];
 		const struct ff_operand *o = &p->g.nodes[e->node].in_map[e->slot];
 		struct ff_config *c = &p->s.config[e->node];
 

@@ -51,8 +51,8 @@ static void expect_gradients(struct flow *f)
 					(size_t)ff_region_volume(&whole) + 1, sizeof(double));
 		for (f->micro = 0; f->micro < m; f->micro++)
 			for (uint32_t u = 0; u < g->values[v].n_uses; u++)
-				if (ff_edge_needs_grad(g, g->uses[g->values[v].first_use + u]))
-					add_contributions(f, g->uses[g->values[v].first_use + u]);
+				if (ff_edge_needs_grad(g, ff_value_use(g, &g->values[v], u)))
+					add_contributions(f, ff_value_use(g, &g->values[v], u));
 	}
 }
 

@@ -452,7 +452,7 @@ START_TEST(tied_parameters)
 	weight = value_of(&g, "a.weight");
 	ck_assert_uint_eq(weight->n_uses, 2);
 	for (uint32_t u = 0; u < 2; u++) {
-		const struct ff_edge *e = &g.edges[g.uses[weight->first_use + u]];
+		const struct ff_edge *e = &g.edges[ff_value_use(&g, weight, u)];
 
 		ck_assert_str_eq(g.nodes[e->node].name, u ? "b" : "a");
 		ck_assert_uint_eq(e->slot, 1);

@@ -145,7 +145,7 @@ static uint32_t added_of(const struct scene *x, const char *from)
 	uint32_t n = 0;
 
 	for (uint32_t u = 0; u < v->n_uses; u++)
-		n += x->plan.added[x->g.uses[v->first_use + u]] != FF_NONE;
+		n += x->plan.added[ff_value_use(&x->g, v, u)] != FF_NONE;
 	return n;
 }
 
@@ -448,7 +448,7 @@ static uint32_t expected_from(const struct scene *x, const struct placed *p, uin
 		 best = me;
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t other = x->g.uses[v->first_use + u];
+		uint32_t other = ff_value_use(&x->g, v, u);
 
 		if (x->g.edges[other].shared == FF_NONE && reads_alike(x, p, me, other) &&
 				(!p->p.recomputed[v->producer] ||
@@ -476,10 +476,10 @@ static void check_sums(struct scene *x, const struct placed *p, const struct ff_
 		const bool *may, const struct ff_sums *got)
 {
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = x->g.uses[v->first_use + u], first = edge, last = edge, n = 0;
+		uint32_t edge = ff_value_use(&x->g, v, u), first = edge, last = edge, n = 0;
 
 		for (uint32_t k = 0; k < v->n_uses && may[edge]; k++) {
-			uint32_t other = x->g.uses[v->first_use + k];
+			uint32_t other = ff_value_use(&x->g, v, k);
 
 			if (!may[other] || !reads_alike(x, p, edge, other))
 				continue;
@@ -532,7 +532,7 @@ START_TEST(many_readers)
 	ff_sharing_find(&blocks, &p.p, value, from);
 	ff_sums_find(&blocks, &known, value, &sums, &first);
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = x.g.uses[v->first_use + u];
+		uint32_t edge = ff_value_use(&x.g, v, u);
 
 		ck_assert_uint_eq(from[edge], expected_from(&x, &p, edge));
 		may[edge] = ff_edge_needs_grad(&x.g, edge) && !ff_edge_is_in_place(&x.g, edge);

@@ -23,7 +23,7 @@ static void look_at_parameter(struct seen *seen, const struct ff_schedule *lower
 	bool added = false;
 
 	for (uint32_t u = 0; u < v->n_uses; u++)
-		added |= lowered->accumulate[g->uses[v->first_use + u]];
+		added |= lowered->accumulate[ff_value_use(g, v, u)];
 	seen->added += added;
 	for (uint32_t i = 0; i < lowered->n_shards && v->n_uses > 1; i++)
 		if (lowered->shards[i].node == node) {

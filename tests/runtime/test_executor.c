@@ -113,7 +113,7 @@ static uint32_t count_readers(const struct ff_schedule *l, uint32_t node, const 
 	uint32_t readers = 0;
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
+		const struct ff_edge *e = &g->edges[ff_value_use(g, v, u)];
 		const struct ff_node *n = &g->nodes[e->node];
 		const struct ff_config *c = &l->config[e->node];
 

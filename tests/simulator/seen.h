@@ -52,7 +52,7 @@ static inline void look_at_sharing(struct seen *seen, const struct ff_schedule *
 			continue;
 		v = &g->values[g->edges[t->edge].value];
 		for (uint32_t u = 0; u < v->n_uses; u++)
-			if (is_shared(plan, t, g->uses[v->first_use + u])) {
+			if (is_shared(plan, t, ff_value_use(g, v, u))) {
 				seen->shared[v->kind]++;
 				seen->shared_again += t->phase == FF_PHASE_RECOMPUTE;
 			}

@@ -210,7 +210,7 @@ static uint32_t last_shared(const struct counted *c, uint32_t edge, uint32_t las
 	const struct ff_value *v = &g->values[c->value];
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t other = g->uses[v->first_use + u], read = FF_NONE;
+		uint32_t other = ff_value_use(g, v, u), read = FF_NONE;
 
 		if (c->e->placed.shared_from[other] == edge)
 			read = last_read(c, other);
@@ -272,7 +272,7 @@ static void last_uses(const struct counted *c, uint32_t *last)
 	for (uint32_t k = 0; k < e->placed.node[v->producer]->n_parts; k++)
 		last[k] = own;
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = g->uses[v->first_use + u];
+		uint32_t edge = ff_value_use(g, v, u);
 		const struct ff_redistribution *r = ff_trial_forward(e, edge);
 		uint32_t parts = e->placed.node[g->edges[edge].node]->block->n_parts;
 		uint32_t read = last_read(c, edge), moved = moved_in(c, edge);
@@ -389,7 +389,7 @@ static void count_instance(const struct counted *c)
 		memset(first, 0xff, e->placed.node[v->producer]->block->n_parts * sizeof(*first));
 	}
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = e->g->uses[v->first_use + u];
+		uint32_t edge = ff_value_use(e->g, v, u);
 
 		count_moved(c, edge);
 		if (ff_edge_needs_grad(e->g, edge) && !c->recomputed && (computed || c->micro == 0))
@@ -424,7 +424,7 @@ static bool is_alike(const struct ff_trial *e, uint32_t value)
 	bool alike = ff_node_is_computed(e->g, v->producer) && mn->in_line && mn->rest->shape->even;
 
 	for (uint32_t u = 0; u < v->n_uses && alike; u++) {
-		uint32_t edge = e->g->uses[v->first_use + u];
+		uint32_t edge = ff_value_use(e->g, v, u);
 		uint32_t from = e->placed.shared_from[edge];
 
 		alike = e->placed.edge[from == FF_NONE ? edge : from]->stays[FF_FORWARD] &&
@@ -465,7 +465,7 @@ static void count_alike(const struct counted *c)
 	uint32_t last = last_own(c), first = FF_NONE;
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = e->g->uses[v->first_use + u], read = last_read(c, edge);
+		uint32_t edge = ff_value_use(e->g, v, u), read = last_read(c, edge);
 
 		last = read != FF_NONE && last < read ? read : last;
 		if (ff_edge_needs_grad(e->g, edge) && !c->recomputed)
