@@ -20,7 +20,7 @@
 static const struct ff_command names = {.name = "ffrun"};
 
 /* Schedules of all candidates, the same on all ranks. */
-static int lower(const struct ff_run_options *o, struct ff_plan *p, struct ff_comm *comm,
+static int lower(const struct ff_run_options *o, struct ff_run_plan *p, struct ff_comm *comm,
 		struct ff_error *err)
 {
 	int code = FF_OK;
@@ -29,12 +29,12 @@ static int lower(const struct ff_run_options *o, struct ff_plan *p, struct ff_co
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++) {
 		struct ff_candidate *c = &p->candidate[i];
 
-		code = ff_plan_lower(p, &p->machine, &c->strategy, &c->schedule, err);
+		code = ff_run_plan_lower(p, &p->machine, &c->strategy, &c->schedule, err);
 		if (code == FF_OK)
-			code = ff_plan_fits(c->name, &c->schedule, NULL, err);
+			code = ff_run_plan_fits(c->name, &c->schedule, NULL, err);
 	}
 	if (code == FF_OK && p->n_candidates > 1) /* they take turns: both stay in memory */
-		code = ff_plan_fits(p->candidate[1].name, &p->candidate[1].schedule,
+		code = ff_run_plan_fits(p->candidate[1].name, &p->candidate[1].schedule,
 				&p->candidate[0].schedule, err);
 	if (code == FF_OK && comm->rank == 0)
 		code = ff_report_beside(&o->tell, p, err);
@@ -52,7 +52,7 @@ static void part_outputs(const struct ff_run_options *o)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-static int report(const struct ff_run_options *o, const struct ff_plan *p,
+static int report(const struct ff_run_options *o, const struct ff_run_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
 {
@@ -68,7 +68,7 @@ static int report(const struct ff_run_options *o, const struct ff_plan *p,
 
 /* A failure that not all ranks know of must end the job: they may be waiting
  * for this one in the middle of a step. */
-static int run(const struct ff_run_options *o, struct ff_plan *p, struct ff_comm *comm,
+static int run(const struct ff_run_options *o, struct ff_run_plan *p, struct ff_comm *comm,
 		struct ff_error *err)
 {
 	struct ff_outcome outcome[FF_MAX_CANDIDATES] = {0};
@@ -102,9 +102,9 @@ static void tell_failure(void *ctx)
 }
 
 /* What the user should know before it runs; said once in a job. */
-static void tell(const struct ff_plan *p)
+static void tell(const struct ff_run_plan *p)
 {
-	for (int i = 0; i < FF_PLAN_NOTES; i++)
+	for (int i = 0; i < FF_RUN_PLAN_NOTES; i++)
 		if (p->note[i].text[0])
 			fprintf(stderr, "%s: %s\n", names.name, p->note[i].text);
 }
@@ -115,7 +115,7 @@ static int main_rank(void *ctx)
 	const struct ff_run_options *o = ctx;
 	struct ff_error err = {0};
 	struct ff_comm *comm = NULL;
-	struct ff_plan plan = {0};
+	struct ff_run_plan plan = {0};
 	uint32_t here, own;
 	int status, code = ff_mpi_start(&err);
 
@@ -128,17 +128,18 @@ static int main_rank(void *ctx)
 		code = ff_mpi_neighbours(&here, &own, &err);
 	if (code == FF_OK)
 		code = ff_agree_code(comm,
-				ff_plan_load(o, comm->n_ranks, here, comm->rank == 0, &plan, &err),
+				ff_run_plan_load(o, comm->n_ranks, here, comm->rank == 0, &plan,
+						&err),
 				&err);
 	if (code == FF_OK)
 		code = ff_checkpoint_agree(&plan, comm, &err);
 	if (code == FF_OK)
-		code = ff_plan_same(o, &plan, comm, &err);
+		code = ff_run_plan_same(o, &plan, comm, &err);
 	if (code == FF_OK)
 		code = ff_comm_prefer(plan.backend, &plan.machine, &comm, &err);
 	if (code == FF_OK) {
 		comm->pulse = o->pulse; /* it may be another one */
-		ff_plan_communicate(&plan, comm->name);
+		ff_run_plan_communicate(&plan, comm->name);
 		code = ff_beside_choose(plan.backend, comm, &plan.progress, &err);
 	}
 	if (code == FF_OK && comm->rank == 0)
@@ -148,7 +149,7 @@ static int main_rank(void *ctx)
 	status = code < 0 ? ff_exit_status(code) : end(code, &err);
 	ff_pulse_wait(o->pulse);
 	ff_mpi_meet(status, err.text[0] ? tell_failure : NULL, &err);
-	ff_plan_finish(&plan);
+	ff_run_plan_finish(&plan);
 	if (comm)
 		comm->destroy(comm);
 	ff_mpi_finish();
@@ -186,18 +187,18 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 {
 	struct ff_error err = {0};
 	struct ff_comm *comm = NULL;
-	struct ff_plan plan;
+	struct ff_run_plan plan;
 	uint32_t devices;
 	double limit_s = o->timeout;
 	int status = 0, code = ff_backends_tune(&err);
 
 	if (code == FF_OK)
-		code = ff_plan_load(o, 0, 0, true, &plan, &err);
+		code = ff_run_plan_load(o, 0, 0, true, &plan, &err);
 	if (code < 0)
 		return end(code, &err);
 	devices = plan.machine.n_devices;
 	if (devices > 1) {
-		ff_plan_finish(&plan);
+		ff_run_plan_finish(&plan);
 		if (isnan(limit_s))
 			code = ff_comm_limit(&limit_s, &err);
 		if (code == FF_OK)
@@ -213,7 +214,7 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 	}
 	if (comm)
 		comm->destroy(comm);
-	ff_plan_finish(&plan);
+	ff_run_plan_finish(&plan);
 	return end(code, &err);
 }
 

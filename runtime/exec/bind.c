@@ -85,7 +85,7 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
  * scratch, `at`, those of data where they have their place, and they are added from there.  Returns
  * the scratch used in all. */
 static int64_t bind_additions(struct ff_executor *x, const struct ff_task *t,
-		const struct ff_work *w, int64_t at, struct ff_job *j)
+		const struct ff_work *w, int64_t at, struct ff_bound_task *j)
 {
 	const struct ff_node *n = w->node;
 
@@ -113,7 +113,7 @@ static int64_t bind_additions(struct ff_executor *x, const struct ff_task *t,
 	return at;
 }
 
-static int bind_part(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+static int bind_part(struct ff_executor *x, const struct ff_task *t, struct ff_bound_task *j,
 		struct ff_error *err)
 {
 	const struct ff_node *n = &x->s->graph->nodes[t->node];
@@ -175,7 +175,7 @@ static float *element(
 	return at + (first - begin);
 }
 
-static int bind_norm(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+static int bind_norm(struct ff_executor *x, const struct ff_task *t, struct ff_bound_task *j,
 		struct ff_error *err)
 {
 	const struct ff_bucket *b = &x->s->buckets[t->bucket];
@@ -239,7 +239,7 @@ static void set_rows(const struct ff_executor *x, const struct ff_task *t,
 }
 
 /* Shards of one group are neighbours. */
-static int bind_update(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+static int bind_update(struct ff_executor *x, const struct ff_task *t, struct ff_bound_task *j,
 		struct ff_error *err)
 {
 	const struct ff_bucket *b = &x->s->buckets[t->bucket];
@@ -272,7 +272,7 @@ static int bind_update(struct ff_executor *x, const struct ff_task *t, struct ff
 }
 
 /* The hosted ones among the devices that `t` occupies. */
-static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_bound_task *j,
 		struct ff_error *err)
 {
 	const uint16_t *device;
@@ -290,7 +290,7 @@ static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_
 
 /* Without overlap all transfers go among what the first device computes (issue.c). */
 static struct ff_stream *stream_of(
-		const struct ff_executor *x, const struct ff_task *t, const struct ff_job *j)
+		const struct ff_executor *x, const struct ff_task *t, const struct ff_bound_task *j)
 {
 	struct ff_stream *compute = x->host[j->hosts[0]].compute;
 	enum ff_lane_class lane;
@@ -303,11 +303,11 @@ static struct ff_stream *stream_of(
 	return lane == FF_LANE_MESSAGE ? x->messages : x->transfers;
 }
 
-static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_bound_task *j,
 		struct ff_error *err)
 {
-	static int (*const bind[])(struct ff_executor *, const struct ff_task *, struct ff_job *,
-			struct ff_error *) = {[FF_COMPUTE_PART] = bind_part,
+	static int (*const bind[])(struct ff_executor *, const struct ff_task *,
+			struct ff_bound_task *, struct ff_error *) = {[FF_COMPUTE_PART] = bind_part,
 			[FF_COMPUTE_UPDATE] = bind_update,
 			[FF_COMPUTE_NORM] = bind_norm,
 			[FF_COMPUTE_DELAY] = ff_waiting_bind};
@@ -327,7 +327,7 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 static int bind_waits(struct ff_executor *x, uint32_t task, struct ff_error *err)
 {
 	const struct ff_task *t = &x->s->tasks[task];
-	struct ff_job *j = &x->job[task];
+	struct ff_bound_task *j = &x->bound[task];
 	int code;
 
 	j->wait = ff_arena_array(&x->arena, t->n_deps, sizeof(*j->wait));
@@ -335,11 +335,11 @@ static int bind_waits(struct ff_executor *x, uint32_t task, struct ff_error *err
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < t->n_deps; i++) {
 		uint32_t dep = x->s->deps[t->first_dep + i], k = 0;
-		struct ff_job *before = &x->job[dep];
+		struct ff_bound_task *before = &x->bound[dep];
 
 		if (!before->here || before->stream == j->stream)
 			continue;
-		while (k < j->n_waits && x->job[j->wait[k]].stream != before->stream)
+		while (k < j->n_waits && x->bound[j->wait[k]].stream != before->stream)
 			k++;
 		if (k == j->n_waits)
 			j->wait[j->n_waits++] = dep;
@@ -347,7 +347,7 @@ static int bind_waits(struct ff_executor *x, uint32_t task, struct ff_error *err
 			j->wait[k] = dep;
 	}
 	for (uint32_t k = 0; k < j->n_waits; k++) {
-		struct ff_job *before = &x->job[j->wait[k]];
+		struct ff_bound_task *before = &x->bound[j->wait[k]];
 		bool compute = before->stream == x->host[before->hosts[0]].compute;
 		uint32_t host = compute ? before->hosts[0] : 0;
 
@@ -367,16 +367,16 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 	uint32_t n_spans = 0;
 	int code = FF_OK;
 
-	x->job = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->job));
+	x->bound = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->bound));
 	x->losses.scored = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->losses.scored));
-	if (!x->job || !x->losses.scored)
+	if (!x->bound || !x->losses.scored)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n_tasks && code == FF_OK; i++) {
-		code = bind_task(x, &s->tasks[i], &x->job[i], err);
-		n_spans += x->job[i].n_hosts;
+		code = bind_task(x, &s->tasks[i], &x->bound[i], err);
+		n_spans += x->bound[i].n_hosts;
 	}
 	for (uint32_t i = 0; i < s->n_tasks && code == FF_OK; i++)
-		if (x->job[i].here)
+		if (x->bound[i].here)
 			code = bind_waits(x, i, err);
 	if (code < 0)
 		return code;

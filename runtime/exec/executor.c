@@ -144,11 +144,11 @@ void ff_executor_destroy(struct ff_executor *x)
 		x->b->stream.close(x->transfers);
 	if (x->turn)
 		x->b->event.close(x->turn);
-	for (uint32_t i = 0; x->job && i < x->s->n_tasks; i++) {
-		if (x->job[i].kernel)
-			x->b->kernel.close(x->job[i].kernel);
-		if (x->job[i].done)
-			x->b->event.close(x->job[i].done);
+	for (uint32_t i = 0; x->bound && i < x->s->n_tasks; i++) {
+		if (x->bound[i].kernel)
+			x->b->kernel.close(x->bound[i].kernel);
+		if (x->bound[i].done)
+			x->b->event.close(x->bound[i].done);
 	}
 	ff_load_close(x);
 	ff_ranks_close(x);
@@ -207,7 +207,7 @@ static void collect_spans(struct ff_executor *x)
 {
 	x->trace.n = 0;
 	for (uint32_t i = 0; i < x->s->n_tasks; i++) {
-		const struct ff_job *j = &x->job[i];
+		const struct ff_bound_task *j = &x->bound[i];
 
 		for (uint32_t k = 0; j->traced && k < j->n_hosts; k++)
 			x->trace.span[x->trace.n++] = (struct ff_span){

@@ -12,7 +12,7 @@
 /* Whether the pass under way has this task. */
 static bool is_in_pass(const struct ff_executor *x, uint32_t task)
 {
-	const struct ff_job *j = &x->job[task];
+	const struct ff_bound_task *j = &x->bound[task];
 	const struct ff_task *t = &x->s->tasks[task];
 	bool updates = t->compute == FF_COMPUTE_UPDATE;
 	bool averages = ff_task_moves_bucket(t) && x->s->buckets[t->bucket].averaged;
@@ -34,7 +34,8 @@ static void set_figures(const struct ff_executor *x, struct ff_kernel_io *io)
 	io->figures = x->launches.capturing ? x->launches.figures : NULL;
 }
 
-static int issue_additions(struct ff_executor *x, const struct ff_job *j, struct ff_error *err)
+static int issue_additions(
+		struct ff_executor *x, const struct ff_bound_task *j, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -43,7 +44,7 @@ static int issue_additions(struct ff_executor *x, const struct ff_job *j, struct
 	return code;
 }
 
-static int issue_part(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
+static int issue_part(struct ff_executor *x, struct ff_bound_task *j, struct ff_error *err)
 {
 	float *score = x->launches.capturing ? &x->launches.capturing->score[FF_SCORES *
 									     (size_t)j->score_index]
@@ -53,7 +54,7 @@ static int issue_part(struct ff_executor *x, struct ff_job *j, struct ff_error *
 	if (!j->kernel)
 		return FF_OK;
 	set_figures(x, j->io);
-	j->io->micro = x->s->tasks[j - x->job].micro;
+	j->io->micro = x->s->tasks[j - x->bound].micro;
 	j->io->training = x->training;
 	j->io->rank = x->training ? NULL : j->rank;
 	if (j->ahead)
@@ -70,7 +71,7 @@ static int issue_part(struct ff_executor *x, struct ff_job *j, struct ff_error *
 	return code;
 }
 
-static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
+static int issue_update(struct ff_executor *x, struct ff_bound_task *j, struct ff_error *err)
 {
 	for (uint32_t i = 0; i < j->n_updates; i++) {
 		struct ff_update *u = &j->update[i];
@@ -86,7 +87,7 @@ static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error
 
 static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)
 {
-	struct ff_job *j = &x->job[task];
+	struct ff_bound_task *j = &x->bound[task];
 
 	if (j->transfer)
 		return ff_transfer_issue(j->transfer, j->stream, err);
@@ -128,8 +129,8 @@ static int await(struct ff_executor *x, struct ff_stream *stream, struct ff_even
 /* Without overlap a device's transfers have their place among what it computes, and the memory
  * plan relies on that; but all of a process run on the first device's stream.  So the others'
  * streams wait for it, or (`before`) it for them. */
-static int keep_place(
-		struct ff_executor *x, const struct ff_job *j, bool before, struct ff_error *err)
+static int keep_place(struct ff_executor *x, const struct ff_bound_task *j, bool before,
+		struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -151,12 +152,12 @@ static int keep_place(
 
 static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error *err)
 {
-	struct ff_job *j = &x->job[task];
+	struct ff_bound_task *j = &x->bound[task];
 	int code = j->transfer ? keep_place(x, j, true, err) : FF_OK;
 
 	for (uint32_t i = 0; i < j->n_waits && code == FF_OK; i++)
 		if (is_in_pass(x, j->wait[i]))
-			code = await(x, j->stream, x->job[j->wait[i]].done, err);
+			code = await(x, j->stream, x->bound[j->wait[i]].done, err);
 	if (code == FF_OK && x->trace.on)
 		code = x->b->stream.call(j->stream, note_time, &j->start_us, err);
 	if (code == FF_OK)
@@ -200,7 +201,7 @@ int ff_executor_issue(struct ff_executor *x, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
-		struct ff_job *j = &x->job[i];
+		struct ff_bound_task *j = &x->bound[i];
 
 		j->traced = false;
 		if (!is_in_pass(x, i))

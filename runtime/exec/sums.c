@@ -29,7 +29,7 @@ static bool is_whole(const struct ff_copy *c)
 }
 
 /* The kernel adds gradient `slot` where the copy would have, if it can. */
-static int give(const struct ff_executor *x, const struct ff_job *j, uint32_t slot,
+static int give(const struct ff_executor *x, const struct ff_bound_task *j, uint32_t slot,
 		const struct ff_copy *c, bool *given, struct ff_error *err)
 {
 	int code = FF_OK;
@@ -45,7 +45,8 @@ static int give(const struct ff_executor *x, const struct ff_job *j, uint32_t sl
 }
 
 /* Of an earlier micro-batch, another use of a parameter, another reader on other devices. */
-static int give_additions(const struct ff_executor *x, struct ff_job *j, struct ff_error *err)
+static int give_additions(
+		const struct ff_executor *x, struct ff_bound_task *j, struct ff_error *err)
 {
 	uint32_t slot = 0, left = 0;
 	int code = FF_OK;
@@ -88,10 +89,10 @@ static bool is_computed(const struct ff_executor *x, const struct ff_task *t, ui
 	for (uint32_t i = at == FF_NONE ? 0 : s->buffers[at].first; i < second; i++) {
 		const struct ff_task *m = &s->tasks[i];
 
-		if (ff_task_moves_edge(m) && ff_task_pass(m) == FF_BACKWARD && x->job[i].here &&
+		if (ff_task_moves_edge(m) && ff_task_pass(m) == FF_BACKWARD && x->bound[i].here &&
 				s->graph->edges[m->edge].value ==
 						s->graph->edges[move->edge].value &&
-				(x->job[i].transfer->n_after || does_more(x->job[i].transfer)))
+				(x->bound[i].transfer->n_after || does_more(x->bound[i].transfer)))
 			return false;
 	}
 	return at != FF_NONE;
@@ -103,7 +104,7 @@ static int give_move(struct ff_executor *x, uint32_t first, uint32_t second, str
 {
 	const struct ff_schedule *s = x->s;
 	const struct ff_task *t = &s->tasks[first], *move = &s->tasks[second];
-	const struct ff_job *j = &x->job[first], *m = &x->job[second];
+	const struct ff_bound_task *j = &x->bound[first], *m = &x->bound[second];
 	const struct ff_copy *c = m->transfer->after;
 	uint32_t slot = s->graph->edges[move->edge].slot;
 	bool given;
@@ -132,7 +133,7 @@ static int give_moves(struct ff_executor *x, struct ff_error *err)
 		last[i] = FF_NONE;
 	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
 		const struct ff_task *t = &x->s->tasks[i];
-		const struct ff_job *j = &x->job[i];
+		const struct ff_bound_task *j = &x->bound[i];
 
 		if (ff_task_moves_edge(t) && ff_task_pass(t) == FF_BACKWARD && j->n_hosts == 1 &&
 				last[j->hosts[0]] != FF_NONE)
@@ -152,7 +153,7 @@ int ff_sums_give(struct ff_executor *x, struct ff_error *err)
 		return code;
 	code = give_moves(x, err);
 	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++)
-		if (x->job[i].kernel && x->job[i].n_additions)
-			code = give_additions(x, &x->job[i], err);
+		if (x->bound[i].kernel && x->bound[i].n_additions)
+			code = give_additions(x, &x->bound[i], err);
 	return code;
 }

@@ -41,7 +41,7 @@ static char *first_of(const struct ff_executor *x, uint32_t buffer, int64_t *apa
 
 /* The oldest is due, the others move up. */
 static int bind_copies(struct ff_executor *x, char *first, int64_t apart, char *due,
-		struct ff_job *j, struct ff_error *err)
+		struct ff_bound_task *j, struct ff_error *err)
 {
 	j->addition = ff_arena_array(&x->arena, x->s->travel.staleness, sizeof(*j->addition));
 	if (!j->addition)
@@ -54,7 +54,7 @@ static int bind_copies(struct ff_executor *x, char *first, int64_t apart, char *
 	return FF_OK;
 }
 
-int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_bound_task *j,
 		struct ff_error *err)
 {
 	const struct ff_schedule *s = x->s;
@@ -102,8 +102,8 @@ static bool brings(const struct ff_schedule *s, const struct ff_task *t)
 }
 
 /* The copy that a delay begins with, of gradients of another age. */
-static int copy_due(
-		struct ff_executor *x, const struct ff_job *j, uint32_t age, struct ff_error *err)
+static int copy_due(struct ff_executor *x, const struct ff_bound_task *j, uint32_t age,
+		struct ff_error *err)
 {
 	struct ff_copy c = j->addition[0];
 
@@ -120,7 +120,7 @@ int ff_waiting_show(struct ff_executor *x, uint32_t age, struct ff_error *err)
 		return FF_OK;
 	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
 		const struct ff_task *t = &x->s->tasks[i];
-		struct ff_job *j = &x->job[i];
+		struct ff_bound_task *j = &x->bound[i];
 
 		if (!j->here || (t->compute != FF_COMPUTE_DELAY && !brings(x->s, t)))
 			continue;

@@ -4,8 +4,8 @@
 
 #include "exec/core/state.h"
 
-/* Binds a delay: its copies are the job's `addition`. */
-int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+/* Binds a delay: its copies are the task's `addition`. */
+int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_bound_task *j,
 		struct ff_error *err);
 /* Where nothing is compressed: gradients of `age` steps before the last, of all parameters, come to
  * where they are applied, by the tasks that will bring them there, so that they are added in that

@@ -41,7 +41,8 @@ struct notes {
 	const char *text[NOTES];
 };
 
-static void write_notes(uint64_t seed, const struct ff_plan *p, uint64_t step, struct notes *ret)
+static void write_notes(
+		uint64_t seed, const struct ff_run_plan *p, uint64_t step, struct notes *ret)
 {
 	snprintf(ret->graph, sizeof(ret->graph), "%016" PRIx64, p->graph.hash);
 	snprintf(ret->seed, sizeof(ret->seed), "%" PRIu64, seed);
@@ -58,7 +59,7 @@ static void write_notes(uint64_t seed, const struct ff_plan *p, uint64_t step, s
 	ret->text[NOTE_STALENESS] = ret->staleness;
 }
 
-static int check_notes(uint64_t seed, struct ff_plan *p, struct ff_error *err)
+static int check_notes(uint64_t seed, struct ff_run_plan *p, struct ff_error *err)
 {
 	const char *step = ff_tensors_note(p->weights, "step");
 	struct notes want;
@@ -154,7 +155,8 @@ static int list_folder(const char *path, struct folder *ret, struct ff_error *er
 }
 
 /* Path of a file in the folder. */
-static int join(const struct ff_plan *p, const char *name, char ret[PATH_MAX], struct ff_error *err)
+static int join(const struct ff_run_plan *p, const char *name, char ret[PATH_MAX],
+		struct ff_error *err)
 {
 	if (snprintf(ret, PATH_MAX, "%s/%s", p->checkpoint.folder, name) < PATH_MAX)
 		return FF_OK;
@@ -165,7 +167,7 @@ static int join(const struct ff_plan *p, const char *name, char ret[PATH_MAX], s
 /* ---- to go on from ---- */
 
 /* Whether it is what was written is asked before what it says: *damaged. */
-static int open_whole(uint64_t seed, struct ff_plan *p, const char *path, bool *damaged,
+static int open_whole(uint64_t seed, struct ff_run_plan *p, const char *path, bool *damaged,
 		struct ff_error *err)
 {
 	const char *version;
@@ -195,7 +197,7 @@ static const char *without(const char *path, const char *text)
 }
 
 /* One of the earlier ones; where it is damaged, `err` stays as it was. */
-static int open_one(uint64_t seed, struct ff_plan *p, const char *name, bool *damaged,
+static int open_one(uint64_t seed, struct ff_run_plan *p, const char *name, bool *damaged,
 		struct ff_error *err)
 {
 	const char *path = ff_arena_printf(&p->arena, "%s/%s", p->checkpoint.folder, name);
@@ -210,8 +212,8 @@ static int open_one(uint64_t seed, struct ff_plan *p, const char *name, bool *da
 }
 
 /* The last of those that `f` has that is whole.  `why` says what is wrong with the newest. */
-static int open_earlier(uint64_t seed, struct ff_plan *p, const struct folder *f, const char *why,
-		struct ff_error *err)
+static int open_earlier(uint64_t seed, struct ff_run_plan *p, const struct folder *f,
+		const char *why, struct ff_error *err)
 {
 	for (uint32_t i = 0; i < f->n; i++) {
 		bool damaged = false;
@@ -232,8 +234,8 @@ static int open_earlier(uint64_t seed, struct ff_plan *p, const struct folder *f
 }
 
 /* The newest is not there, or not whole, as `why` says. */
-static int resume_earlier(
-		uint64_t seed, struct ff_plan *p, const char *why, bool there, struct ff_error *err)
+static int resume_earlier(uint64_t seed, struct ff_run_plan *p, const char *why, bool there,
+		struct ff_error *err)
 {
 	struct folder f = {0};
 	int code;
@@ -246,7 +248,7 @@ static int resume_earlier(
 	return code;
 }
 
-static int resume(uint64_t seed, struct ff_plan *p, struct ff_error *err)
+static int resume(uint64_t seed, struct ff_run_plan *p, struct ff_error *err)
 {
 	const char *path = p->checkpoint.path;
 	struct ff_error inner, why;
@@ -273,7 +275,7 @@ static int resume(uint64_t seed, struct ff_plan *p, struct ff_error *err)
 }
 
 /* Nobody else writes there from now on, and what somebody was at when he was killed is gone. */
-static int hold(struct ff_plan *p, struct ff_error *err)
+static int hold(struct ff_run_plan *p, struct ff_error *err)
 {
 	struct ff_checkpoint *c = &p->checkpoint;
 	char path[PATH_MAX];
@@ -299,7 +301,7 @@ static int check_newest(const char *path, struct ff_error *err)
 			path);
 }
 
-int ff_checkpoint_open(const struct ff_store_options *opt, uint64_t seed, struct ff_plan *p,
+int ff_checkpoint_open(const struct ff_store_options *opt, uint64_t seed, struct ff_run_plan *p,
 		bool leads, struct ff_error *err)
 {
 	struct ff_checkpoint *c = &p->checkpoint;
@@ -324,7 +326,7 @@ int ff_checkpoint_open(const struct ff_store_options *opt, uint64_t seed, struct
 	return opt->resume ? resume(seed, p, err) : FF_OK;
 }
 
-void ff_checkpoint_close(struct ff_plan *p)
+void ff_checkpoint_close(struct ff_run_plan *p)
 {
 	if (p->checkpoint.held)
 		ff_lock_drop(&p->checkpoint.lock);
@@ -344,8 +346,8 @@ static bool same(const struct found *a, const struct found *b)
 }
 
 /* All ranks know; the first tells. */
-static int tell_apart(const struct ff_plan *p, const struct ff_comm *comm, const struct found *all,
-		uint32_t other, struct ff_error *err)
+static int tell_apart(const struct ff_run_plan *p, const struct ff_comm *comm,
+		const struct found *all, uint32_t other, struct ff_error *err)
 {
 	ff_fail(err, FF_E_INPUT,
 			"--checkpoint %.200s: on %.100s it has %" PRIu64
@@ -359,7 +361,7 @@ static int tell_apart(const struct ff_plan *p, const struct ff_comm *comm, const
 	return FF_E_INPUT;
 }
 
-int ff_checkpoint_agree(const struct ff_plan *p, struct ff_comm *comm, struct ff_error *err)
+int ff_checkpoint_agree(const struct ff_run_plan *p, struct ff_comm *comm, struct ff_error *err)
 {
 	struct found own = {.first = p->first, .sum = p->checkpoint.sum};
 	struct found *all = calloc(comm->n_ranks, sizeof(*all));
@@ -380,7 +382,7 @@ int ff_checkpoint_agree(const struct ff_plan *p, struct ff_comm *comm, struct ff
 
 /* The newest gets a name of its own before another takes its place.  Where a file cannot have
  * two names, it has but the new one for a moment, and would be found by that. */
-static int set_aside(const struct ff_plan *p, struct ff_error *err)
+static int set_aside(const struct ff_run_plan *p, struct ff_error *err)
 {
 	char name[EARLIER_BYTES], path[PATH_MAX];
 	int code;
@@ -397,7 +399,7 @@ static int set_aside(const struct ff_plan *p, struct ff_error *err)
 }
 
 /* All but the last written. */
-static int clear_old(const struct ff_plan *p, struct ff_error *err)
+static int clear_old(const struct ff_run_plan *p, struct ff_error *err)
 {
 	struct folder f = {0};
 	int code = list_folder(p->checkpoint.folder, &f, err);
@@ -413,7 +415,7 @@ static int clear_old(const struct ff_plan *p, struct ff_error *err)
 	return code;
 }
 
-int ff_checkpoint_save(uint64_t seed, struct ff_plan *p, struct ff_comm *comm,
+int ff_checkpoint_save(uint64_t seed, struct ff_run_plan *p, struct ff_comm *comm,
 		struct ff_executor *x, uint64_t step, struct ff_error *err)
 {
 	struct ff_checkpoint *c = &p->checkpoint;

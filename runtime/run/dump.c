@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* The first batch in the order of the axes, whatever the storage. */
-static int put_input(const struct ff_plan *p, uint32_t node, struct ff_tensors_out *out,
+static int put_input(const struct ff_run_plan *p, uint32_t node, struct ff_tensors_out *out,
 		struct ff_error *err)
 {
 	const struct ff_value *t = &p->graph.values[p->graph.nodes[node].out];
@@ -54,7 +54,7 @@ static void declare(const struct ff_graph *g, struct ff_tensors_out *out)
 	ff_tensors_declare(out, "loss", "F32", 0, NULL);
 }
 
-static int put_rest(const struct ff_plan *p, double loss, struct ff_tensors_out *out,
+static int put_rest(const struct ff_run_plan *p, double loss, struct ff_tensors_out *out,
 		struct ff_error *err)
 {
 	float value = (float)loss;
@@ -68,7 +68,7 @@ static int put_rest(const struct ff_plan *p, double loss, struct ff_tensors_out 
 	return code < 0 ? code : ff_tensors_commit(out, err);
 }
 
-int ff_dump(const char *path, struct ff_plan *p, struct ff_executor *x, bool lead, double loss,
+int ff_dump(const char *path, struct ff_run_plan *p, struct ff_executor *x, bool lead, double loss,
 		struct ff_error *err)
 {
 	struct ff_tensors_out out = {.file = {.fd = -1}}, *to = lead ? &out : NULL;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-int ff_measured_of(const struct ff_plan *p, const struct ff_outcome *o, struct ff_measured *ret,
+int ff_measured_of(const struct ff_run_plan *p, const struct ff_outcome *o, struct ff_measured *ret,
 		struct ff_error *err)
 {
 	uint64_t n = p->steps - p->warmup, tail = p->steps < 10 ? p->steps : 10;
@@ -25,7 +25,7 @@ int ff_measured_of(const struct ff_plan *p, const struct ff_outcome *o, struct f
 	return FF_OK;
 }
 
-int ff_measured_speedup(const struct ff_plan *p, const struct ff_outcome *o, double *ret,
+int ff_measured_speedup(const struct ff_run_plan *p, const struct ff_outcome *o, double *ret,
 		struct ff_error *err)
 {
 	uint64_t n = p->steps - p->warmup;

@@ -12,10 +12,10 @@ struct ff_measured {
 	double loss; /* mean of the last ten steps */
 };
 
-int ff_measured_of(const struct ff_plan *p, const struct ff_outcome *o, struct ff_measured *ret,
+int ff_measured_of(const struct ff_run_plan *p, const struct ff_outcome *o, struct ff_measured *ret,
 		struct ff_error *err);
 /* Median over the steps of how many times faster the plan was than its rival. */
-int ff_measured_speedup(const struct ff_plan *p, const struct ff_outcome *o, double *ret,
+int ff_measured_speedup(const struct ff_run_plan *p, const struct ff_outcome *o, double *ret,
 		struct ff_error *err);
 /* Largest relative difference of the losses of the first `n` steps. */
 double ff_losses_apart(const struct ff_outcome *o, uint64_t n);

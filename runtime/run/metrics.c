@@ -58,7 +58,7 @@ static int end(const struct ff_metrics *m, struct ff_out *o, struct ff_error *er
 /* ---- the file ---- */
 
 /* Whether a line is about something that the checkpoint has behind it, or about the run. */
-static bool is_behind(const char *line, size_t n, const struct ff_plan *p, struct ff_arena *a)
+static bool is_behind(const char *line, size_t n, const struct ff_run_plan *p, struct ff_arena *a)
 {
 	const struct ff_json *root;
 	struct ff_error ignored;
@@ -72,7 +72,8 @@ static bool is_behind(const char *line, size_t n, const struct ff_plan *p, struc
 	       (uint64_t)step <= p->first;
 }
 
-static int copy_lines(FILE *from, struct ff_file *to, const struct ff_plan *p, struct ff_error *err)
+static int copy_lines(
+		FILE *from, struct ff_file *to, const struct ff_run_plan *p, struct ff_error *err)
 {
 	struct ff_arena a;
 	char *line = NULL;
@@ -94,7 +95,8 @@ static int copy_lines(FILE *from, struct ff_file *to, const struct ff_plan *p, s
 }
 
 /* Leaves in the file what it has of the steps behind the checkpoint. */
-static int keep_behind(const struct ff_metrics *m, const struct ff_plan *p, struct ff_error *err)
+static int keep_behind(
+		const struct ff_metrics *m, const struct ff_run_plan *p, struct ff_error *err)
 {
 	struct ff_file to = {.fd = -1};
 	struct stat st;
@@ -116,7 +118,7 @@ static int keep_behind(const struct ff_metrics *m, const struct ff_plan *p, stru
 	return code;
 }
 
-static int put_run(uint64_t seed, const struct ff_plan *p, const struct ff_metrics *m,
+static int put_run(uint64_t seed, const struct ff_run_plan *p, const struct ff_metrics *m,
 		struct ff_error *err)
 {
 	struct ff_out o;
@@ -138,7 +140,7 @@ static int put_run(uint64_t seed, const struct ff_plan *p, const struct ff_metri
 	return end(m, &o, err);
 }
 
-int ff_metrics_open(const char *path, uint64_t seed, const struct ff_plan *p,
+int ff_metrics_open(const char *path, uint64_t seed, const struct ff_run_plan *p,
 		struct ff_metrics *ret, struct ff_error *err)
 {
 	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, code = FF_OK;
@@ -166,13 +168,13 @@ void ff_metrics_close(struct ff_metrics *m)
 
 /* ---- lines ---- */
 
-static void put_strategy(struct ff_out *o, const struct ff_plan *p, uint32_t i)
+static void put_strategy(struct ff_out *o, const struct ff_run_plan *p, uint32_t i)
 {
 	if (p->n_candidates > 1)
 		ff_out_string(o, "strategy", p->candidate[i].name);
 }
 
-int ff_metrics_steps(const struct ff_metrics *m, const struct ff_plan *p, uint32_t i,
+int ff_metrics_steps(const struct ff_metrics *m, const struct ff_run_plan *p, uint32_t i,
 		const struct ff_outcome *of, uint64_t from, uint64_t to, struct ff_error *err)
 {
 	double epoch = (double)ff_dataset_steps(p->data, true);
@@ -202,7 +204,7 @@ int ff_metrics_steps(const struct ff_metrics *m, const struct ff_plan *p, uint32
 	return code;
 }
 
-int ff_metrics_test(const struct ff_metrics *m, const struct ff_plan *p, uint32_t i,
+int ff_metrics_test(const struct ff_metrics *m, const struct ff_run_plan *p, uint32_t i,
 		const struct ff_test *test, struct ff_error *err)
 {
 	struct ff_out o;
@@ -224,7 +226,7 @@ int ff_metrics_test(const struct ff_metrics *m, const struct ff_plan *p, uint32_
 	return end(m, &o, err);
 }
 
-int ff_metrics_checkpoint(const struct ff_metrics *m, const struct ff_plan *p, uint64_t step,
+int ff_metrics_checkpoint(const struct ff_metrics *m, const struct ff_run_plan *p, uint64_t step,
 		struct ff_error *err)
 {
 	struct ff_out o;

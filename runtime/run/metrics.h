@@ -13,16 +13,16 @@ struct ff_metrics {
 
 /* A new file with a line about the run.  A run that goes on from a checkpoint keeps what the file
  * has of the steps behind that.  FF_E_IO, as in the calls below. */
-int ff_metrics_open(const char *path, uint64_t seed, const struct ff_plan *p,
+int ff_metrics_open(const char *path, uint64_t seed, const struct ff_run_plan *p,
 		struct ff_metrics *ret, struct ff_error *err);
 void ff_metrics_close(struct ff_metrics *m);
 /* Steps [from, to) of this run of candidate `i`, whose losses and times are known. */
-int ff_metrics_steps(const struct ff_metrics *m, const struct ff_plan *p, uint32_t i,
+int ff_metrics_steps(const struct ff_metrics *m, const struct ff_run_plan *p, uint32_t i,
 		const struct ff_outcome *o, uint64_t from, uint64_t to, struct ff_error *err);
-int ff_metrics_test(const struct ff_metrics *m, const struct ff_plan *p, uint32_t i,
+int ff_metrics_test(const struct ff_metrics *m, const struct ff_run_plan *p, uint32_t i,
 		const struct ff_test *test, struct ff_error *err);
 /* There is one after `step` steps in all. */
-int ff_metrics_checkpoint(const struct ff_metrics *m, const struct ff_plan *p, uint64_t step,
+int ff_metrics_checkpoint(const struct ff_metrics *m, const struct ff_run_plan *p, uint64_t step,
 		struct ff_error *err);
 
 #endif

@@ -90,7 +90,7 @@ static int choose_devices(const struct ff_subject_options *opt, uint32_t ranks,
  * enough; else this computer, and a note that says so.  A file that is there but
  * cannot be read is an error: guessing would run something else than was planned. */
 static int load_planned_machine(
-		struct ff_plan *p, uint32_t devices, uint32_t here, struct ff_error *err)
+		struct ff_run_plan *p, uint32_t devices, uint32_t here, struct ff_error *err)
 {
 	const struct ff_candidate *c = &p->candidate[0];
 	struct ff_machine found;
@@ -116,7 +116,7 @@ static int load_planned_machine(
 
 /* The machine asked for, or the one the strategy was made for, or this computer. */
 static int load_machine(const struct ff_subject_options *opt, uint32_t ranks, uint32_t here,
-		struct ff_plan *p, struct ff_error *err)
+		struct ff_run_plan *p, struct ff_error *err)
 {
 	const struct ff_candidate *c = &p->candidate[0];
 	struct ff_machine found;
@@ -136,7 +136,7 @@ static int load_machine(const struct ff_subject_options *opt, uint32_t ranks, ui
 }
 
 /* Strategies that are rules are made once the number of devices is known. */
-static int make_rule(struct ff_plan *p, struct ff_candidate *c, struct ff_error *err)
+static int make_rule(struct ff_run_plan *p, struct ff_candidate *c, struct ff_error *err)
 {
 	int code;
 
@@ -154,7 +154,7 @@ static int make_rule(struct ff_plan *p, struct ff_candidate *c, struct ff_error 
 }
 
 static int load_candidate(
-		struct ff_plan *p, const char *name, uint32_t devices, struct ff_error *err)
+		struct ff_run_plan *p, const char *name, uint32_t devices, struct ff_error *err)
 {
 	struct ff_candidate *c = &p->candidate[p->n_candidates++];
 	int code;
@@ -177,7 +177,7 @@ static int load_candidate(
 }
 
 static int choose_backend(
-		const struct ff_subject_options *opt, struct ff_plan *p, struct ff_error *err)
+		const struct ff_subject_options *opt, struct ff_run_plan *p, struct ff_error *err)
 {
 	p->backend = opt->device ? ff_backend_find(opt->device) : ff_backend_preset();
 	if (!p->backend)
@@ -186,7 +186,8 @@ static int choose_backend(
 	return ff_backend_computes(p->backend, p->graph.dtype, err);
 }
 
-static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+static int count_steps(
+		const struct ff_run_options *opt, struct ff_run_plan *p, struct ff_error *err)
 {
 	uint64_t epoch = (uint64_t)ff_dataset_steps(p->data, true);
 	int code;
@@ -225,7 +226,7 @@ static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, stru
 }
 
 /* What a plan predicts is of one optimizer; with another one it is not known. */
-static void note_optimizer(struct ff_plan *p, uint32_t i)
+static void note_optimizer(struct ff_run_plan *p, uint32_t i)
 {
 	struct ff_candidate *c = &p->candidate[i];
 	const struct ff_optimizer *planned = c->info.optimizer;
@@ -241,7 +242,7 @@ static void note_optimizer(struct ff_plan *p, uint32_t i)
 }
 
 /* Nor where gradients are clipped and the plan is of such that are not, or the other way round. */
-static void note_clip(struct ff_plan *p, uint32_t i)
+static void note_clip(struct ff_run_plan *p, uint32_t i)
 {
 	struct ff_candidate *c = &p->candidate[i];
 	bool clips = p->clip > 0;
@@ -257,7 +258,7 @@ static void note_clip(struct ff_plan *p, uint32_t i)
 }
 
 /* Nor where gradients travel otherwise. */
-static void note_travel(struct ff_plan *p, uint32_t i, enum ff_way_id id)
+static void note_travel(struct ff_run_plan *p, uint32_t i, enum ff_way_id id)
 {
 	struct ff_candidate *c = &p->candidate[i];
 	char planned[FF_TRAVEL_TEXT], asked[FF_TRAVEL_TEXT];
@@ -275,7 +276,8 @@ static void note_travel(struct ff_plan *p, uint32_t i, enum ff_way_id id)
 }
 
 /* Only what is asked for, here or by who searched: it changes what is computed. */
-static int choose_travel(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+static int choose_travel(
+		const struct ff_run_options *opt, struct ff_run_plan *p, struct ff_error *err)
 {
 	int code;
 
@@ -295,7 +297,7 @@ static int choose_travel(const struct ff_run_options *opt, struct ff_plan *p, st
 
 /* The optimizer asked for, or the one the plan was searched for, or the preset. */
 static int choose_optimizer(
-		const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+		const struct ff_run_options *opt, struct ff_run_plan *p, struct ff_error *err)
 {
 	double setting[FF_SETTING_COUNT];
 	struct ff_error inner;
@@ -323,7 +325,7 @@ static int choose_optimizer(
 					  opt->train.groups.n, &p->arena, &p->groups, err);
 }
 
-static int open_data(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+static int open_data(const struct ff_run_options *opt, struct ff_run_plan *p, struct ff_error *err)
 {
 	int code = ff_dataset_open(opt->train.data, &p->graph, opt->train.seed, &p->data, err);
 
@@ -335,7 +337,7 @@ static int open_data(const struct ff_run_options *opt, struct ff_plan *p, struct
 }
 
 /* A plan may rewrite it. */
-static int load_graph(const char *path, struct ff_plan *p, struct ff_error *err)
+static int load_graph(const char *path, struct ff_run_plan *p, struct ff_error *err)
 {
 	int code = ff_graph_load(path, &p->arena, &p->graph, err);
 
@@ -344,7 +346,7 @@ static int load_graph(const char *path, struct ff_plan *p, struct ff_error *err)
 }
 
 static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
-		struct ff_plan *p, struct ff_error *err)
+		struct ff_run_plan *p, struct ff_error *err)
 {
 	int code;
 
@@ -373,29 +375,29 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 	return count_steps(opt, p, err);
 }
 
-int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
-		struct ff_plan *ret, struct ff_error *err)
+int ff_run_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
+		struct ff_run_plan *ret, struct ff_error *err)
 {
 	int code;
 
-	*ret = (struct ff_plan){0};
+	*ret = (struct ff_run_plan){0};
 	ff_arena_init(&ret->arena);
 	code = load(opt, ranks, here, leads, ret, err);
 	if (code < 0)
-		ff_plan_finish(ret);
+		ff_run_plan_finish(ret);
 	return code;
 }
 
-void ff_plan_finish(struct ff_plan *p)
+void ff_run_plan_finish(struct ff_run_plan *p)
 {
 	ff_dataset_close(p->data);
 	ff_checkpoint_close(p);
 	ff_weights_close(p);
 	ff_arena_finish(&p->arena);
-	*p = (struct ff_plan){0};
+	*p = (struct ff_run_plan){0};
 }
 
-void ff_plan_communicate(struct ff_plan *p, const char *name)
+void ff_run_plan_communicate(struct ff_run_plan *p, const char *name)
 {
 	p->communication = name;
 	for (uint32_t i = 0; i < p->n_candidates; i++) {
@@ -410,7 +412,7 @@ void ff_plan_communicate(struct ff_plan *p, const char *name)
 	}
 }
 
-static int lower(struct ff_plan *p, const struct ff_graph *g, const struct ff_machine *machine,
+static int lower(struct ff_run_plan *p, const struct ff_graph *g, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
 {
 	struct ff_workspace_query query = {.backend = p->backend};
@@ -437,13 +439,13 @@ static int lower(struct ff_plan *p, const struct ff_graph *g, const struct ff_ma
 	return code;
 }
 
-int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
+int ff_run_plan_lower(struct ff_run_plan *p, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
 {
 	return lower(p, &p->graph, machine, strategy, ret, err);
 }
 
-int ff_plan_lower_given(struct ff_plan *p, const struct ff_machine *machine,
+int ff_run_plan_lower_given(struct ff_run_plan *p, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
 {
 	return lower(p, p->graph.rewritten ? &p->given : &p->graph, machine, strategy, ret, err);
@@ -479,8 +481,8 @@ static int64_t unforeseen(const struct ff_schedule *s, uint32_t device, struct f
 	return s->workspace_bytes[device] > most ? s->workspace_bytes[device] - most : 0;
 }
 
-int ff_plan_fits(const char *name, const struct ff_schedule *s, const struct ff_schedule *beside,
-		struct ff_error *err)
+int ff_run_plan_fits(const char *name, const struct ff_schedule *s,
+		const struct ff_schedule *beside, struct ff_error *err)
 {
 	struct ff_work *w = malloc(sizeof(*w));
 	int code = w ? FF_OK : ff_fail_memory(err);

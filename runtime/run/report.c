@@ -14,7 +14,8 @@
 
 /* Both compute the same function: what parts the losses in the end is rounding, which
  * training amplifies, so it is told how long they agree. */
-static void print_comparison(const struct ff_plan *p, const struct ff_outcome *o, double speedup)
+static void print_comparison(
+		const struct ff_run_plan *p, const struct ff_outcome *o, double speedup)
 {
 	double tolerance = ff_loss_tolerance(&p->graph);
 	uint64_t alike = ff_losses_alike(o, p->steps, tolerance);
@@ -80,8 +81,8 @@ static double row_value(enum row row, const struct ff_candidate *c, const struct
 	}
 }
 
-static void print_steps(
-		const struct ff_plan *p, const struct ff_outcome *o, const struct ff_measured *f)
+static void print_steps(const struct ff_run_plan *p, const struct ff_outcome *o,
+		const struct ff_measured *f)
 {
 	char top[40];
 	const struct {
@@ -130,7 +131,7 @@ static void print_steps(
 }
 
 /* Of several losses each. */
-static void print_losses(const struct ff_plan *p, const struct ff_outcome *o)
+static void print_losses(const struct ff_run_plan *p, const struct ff_outcome *o)
 {
 	uint64_t tail = p->steps < 10 ? p->steps : 10;
 
@@ -153,7 +154,7 @@ static void print_losses(const struct ff_plan *p, const struct ff_outcome *o)
 	}
 }
 
-static void print_test(const struct ff_plan *p, const struct ff_test *t)
+static void print_test(const struct ff_run_plan *p, const struct ff_test *t)
 {
 	printf("  after %" PRIu64 " steps: test loss %s", t->step,
 			ff_figure_text(t->all.loss, 4).text);
@@ -167,7 +168,7 @@ static void print_test(const struct ff_plan *p, const struct ff_test *t)
 }
 
 /* Tests before the last step. */
-static void print_tests(const struct ff_plan *p, const struct ff_outcome *o)
+static void print_tests(const struct ff_run_plan *p, const struct ff_outcome *o)
 {
 	for (uint32_t i = 0; i < o->n_tests; i++)
 		print_test(p, &o->test[i]);
@@ -204,7 +205,7 @@ static const char *which_gradients(const struct ff_travel *t)
 	return which;
 }
 
-static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
+static void print_verdict(const struct ff_run_plan *p, const struct ff_verdict *v)
 {
 	printf("verified on one device: loss %.7g, there %.7g; ", v->loss, v->reference);
 	if (v->worst_name)
@@ -217,7 +218,7 @@ static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 	print_claim(&p->candidate[0]);
 }
 
-static void print_optimizer(const struct ff_run_options *opt, const struct ff_plan *p)
+static void print_optimizer(const struct ff_run_options *opt, const struct ff_run_plan *p)
 {
 	char text[FF_RATE_TEXT];
 
@@ -248,7 +249,7 @@ static void print_optimizer(const struct ff_run_options *opt, const struct ff_pl
 }
 
 /* How steps were given to the device. */
-static void print_launches(const struct ff_run_options *opt, const struct ff_plan *p,
+static void print_launches(const struct ff_run_options *opt, const struct ff_run_plan *p,
 		const struct ff_outcome *o)
 {
 	const struct ff_outcome *without = NULL;
@@ -266,7 +267,8 @@ static void print_launches(const struct ff_run_options *opt, const struct ff_pla
 }
 
 /* Of the steps whose tasks were timed: the last. */
-static int print_tasks(const struct ff_plan *p, const struct ff_outcome *o, struct ff_error *err)
+static int print_tasks(
+		const struct ff_run_plan *p, const struct ff_outcome *o, struct ff_error *err)
 {
 	uint64_t n = o->profile.n;
 	struct ff_quantiles step_us;
@@ -280,7 +282,7 @@ static int print_tasks(const struct ff_plan *p, const struct ff_outcome *o, stru
 					  &p->machine, err);
 }
 
-static void print_communication(const struct ff_plan *p)
+static void print_communication(const struct ff_run_plan *p)
 {
 	static const char *const words[FF_BESIDE_COUNT] = {
 			[FF_BESIDE_THREAD] = "beside compute",
@@ -291,7 +293,7 @@ static void print_communication(const struct ff_plan *p)
 			p->machine.overlap ? words[p->progress] : "");
 }
 
-int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
+int ff_report_print(const struct ff_run_options *opt, const struct ff_run_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
 {

@@ -14,7 +14,7 @@ static void write_found(const struct ff_found *f, struct ff_out *out)
 }
 
 /* Of several losses each; `o` NULL: what a test found alone. */
-static void write_losses(const struct ff_plan *p, const struct ff_outcome *o,
+static void write_losses(const struct ff_run_plan *p, const struct ff_outcome *o,
 		const struct ff_test *t, struct ff_out *out)
 {
 	if (p->graph.n_losses < 2)
@@ -38,14 +38,14 @@ static void write_losses(const struct ff_plan *p, const struct ff_outcome *o,
 	ff_out_close(out);
 }
 
-static void write_test(const struct ff_plan *p, const struct ff_outcome *o, const struct ff_test *t,
-		struct ff_out *out)
+static void write_test(const struct ff_run_plan *p, const struct ff_outcome *o,
+		const struct ff_test *t, struct ff_out *out)
 {
 	write_found(&t->all, out);
 	write_losses(p, o, t, out);
 }
 
-static void write_outcome(const struct ff_plan *p, const struct ff_candidate *c,
+static void write_outcome(const struct ff_run_plan *p, const struct ff_candidate *c,
 		const struct ff_outcome *o, const struct ff_measured *f, struct ff_out *out)
 {
 	ff_out_object(out, "step_us");
@@ -91,7 +91,7 @@ static void write_verdict(const struct ff_verdict *v, struct ff_out *out)
 	ff_out_close(out);
 }
 
-static int write_compare(const struct ff_plan *p, const struct ff_outcome *outcome,
+static int write_compare(const struct ff_run_plan *p, const struct ff_outcome *outcome,
 		const struct ff_measured *f, struct ff_out *out, struct ff_error *err)
 {
 	double speedup = 0;
@@ -112,7 +112,7 @@ static int write_compare(const struct ff_plan *p, const struct ff_outcome *outco
 }
 
 static void write_optimizer(
-		const struct ff_run_options *opt, const struct ff_plan *p, struct ff_out *out)
+		const struct ff_run_options *opt, const struct ff_run_plan *p, struct ff_out *out)
 {
 	ff_out_object(out, "optimizer");
 	ff_out_string(out, "name", p->optimizer->name);
@@ -130,7 +130,7 @@ static void write_optimizer(
 	ff_out_close(out);
 }
 
-static void write_rates(const struct ff_plan *p, struct ff_out *out)
+static void write_rates(const struct ff_run_plan *p, struct ff_out *out)
 {
 	double base = p->groups.setting[0][FF_SETTING_RATE];
 	char text[FF_RATE_TEXT];
@@ -143,7 +143,7 @@ static void write_rates(const struct ff_plan *p, struct ff_out *out)
 	ff_out_close(out);
 }
 
-int ff_report_write(const struct ff_run_options *opt, const struct ff_plan *p,
+int ff_report_write(const struct ff_run_options *opt, const struct ff_run_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_out *out, struct ff_error *err)
 {
@@ -183,7 +183,7 @@ int ff_report_write(const struct ff_run_options *opt, const struct ff_plan *p,
 	return code;
 }
 
-int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
+int ff_report_save(const struct ff_run_options *opt, const struct ff_run_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
 {

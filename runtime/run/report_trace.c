@@ -5,7 +5,7 @@
 
 #include "ff/html.h"
 
-int ff_report_beside(const struct ff_tell_options *opt, struct ff_plan *p, struct ff_error *err)
+int ff_report_beside(const struct ff_tell_options *opt, struct ff_run_plan *p, struct ff_error *err)
 {
 	if (!opt->beside)
 		return FF_OK;
@@ -35,7 +35,7 @@ static int list_clocks(const struct ff_timing *timing, struct ff_arena *a, struc
 	return FF_OK;
 }
 
-int ff_report_trace(const struct ff_tell_options *opt, const struct ff_plan *p,
+int ff_report_trace(const struct ff_tell_options *opt, const struct ff_run_plan *p,
 		const struct ff_outcome *outcome, struct ff_error *err)
 {
 	const struct ff_timeline timeline[] = {
@@ -64,7 +64,7 @@ int ff_report_trace(const struct ff_tell_options *opt, const struct ff_plan *p,
 	return code;
 }
 
-int ff_report_html(const struct ff_run_options *opt, const struct ff_plan *p,
+int ff_report_html(const struct ff_run_options *opt, const struct ff_run_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
 {

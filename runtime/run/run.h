@@ -22,7 +22,7 @@ struct ff_candidate {
 #define FF_MAX_CANDIDATES 2
 
 /* Notes for the user: what each is about.  Those of a candidate are one for each. */
-enum ff_plan_note {
+enum ff_run_plan_note {
 	FF_NOTE_MACHINE,   /* another one is assumed */
 	FF_NOTE_DISTURBED, /* samples behind the prediction */
 	FF_NOTE_TRAINED,   /* by candidate: planned for another optimizer, clipping or travel */
@@ -30,11 +30,11 @@ enum ff_plan_note {
 	FF_NOTE_WEIGHTS = FF_NOTE_COMMUNICATION + FF_MAX_CANDIDATES, /* tensors that are not read */
 	FF_NOTE_CHECKPOINT,
 	FF_NOTE_FINISHED, /* the checkpoint has all steps behind it */
-	FF_PLAN_NOTES
+	FF_RUN_PLAN_NOTES
 };
 
 /* All that is read before anything runs; the same on every rank, but for the ordinal. */
-struct ff_plan {
+struct ff_run_plan {
 	struct ff_arena arena;
 	struct ff_graph graph, given; /* as the plan has it rewritten; as its file has it */
 	struct ff_machine machine;    /* as many devices as run */
@@ -71,31 +71,31 @@ struct ff_plan {
 	uint64_t steps, warmup; /* of this run */
 	const struct ff_span *beside; /* rank 0's: what stands beside the first candidate's trace */
 	uint32_t n_beside;
-	struct ff_error note[FF_PLAN_NOTES]; /* sentences that the user should read, where there are
-						any */
+	/* Sentences that the user should read, where there are any. */
+	struct ff_error note[FF_RUN_PLAN_NOTES];
 };
 
 /* plan.c: `ranks`, `here` of them on this host, are 0 where nothing was started yet; the one that
  * `leads` writes what there is to write.  All that can be wrong with the input is found here. */
-int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
-		struct ff_plan *ret, struct ff_error *err);
-void ff_plan_finish(struct ff_plan *p);
+int ff_run_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
+		struct ff_run_plan *ret, struct ff_error *err);
+void ff_run_plan_finish(struct ff_run_plan *p);
 /* same.c: FF_E_INPUT, with a sentence that names what, where ranks have not what they need alike.
  */
-int ff_plan_same(const struct ff_run_options *o, const struct ff_plan *p, struct ff_comm *comm,
-		struct ff_error *err);
+int ff_run_plan_same(const struct ff_run_options *o, const struct ff_run_plan *p,
+		struct ff_comm *comm, struct ff_error *err);
 /* What ranks communicate by is known: notes where a candidate was planned for something else. */
-void ff_plan_communicate(struct ff_plan *p, const char *name);
+void ff_run_plan_communicate(struct ff_run_plan *p, const char *name);
 /* Lowers `strategy` on `machine` with the backend's figures for scratch; and one of the graph as
  * its file has it, for a step without updates. */
-int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
+int ff_run_plan_lower(struct ff_run_plan *p, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err);
-int ff_plan_lower_given(struct ff_plan *p, const struct ff_machine *machine,
+int ff_run_plan_lower_given(struct ff_run_plan *p, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err);
 /* FF_E_NOFIT when `s`, or both at once where there is `beside`, takes more memory than
  * a device of its machine has. */
-int ff_plan_fits(const char *name, const struct ff_schedule *s, const struct ff_schedule *beside,
-		struct ff_error *err);
+int ff_run_plan_fits(const char *name, const struct ff_schedule *s,
+		const struct ff_schedule *beside, struct ff_error *err);
 
 /* What a pass over the test set found: of one loss. */
 struct ff_found {
@@ -125,10 +125,10 @@ struct ff_outcome {
 	struct ff_profile profile;
 };
 /* checkpoint.c: whether all ranks go on from the same one, or none. */
-int ff_checkpoint_agree(const struct ff_plan *p, struct ff_comm *comm, struct ff_error *err);
+int ff_checkpoint_agree(const struct ff_run_plan *p, struct ff_comm *comm, struct ff_error *err);
 
 /* train.c: trains all candidates, step by step in turns. */
-int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+int ff_train(const struct ff_run_options *opt, struct ff_run_plan *p, struct ff_comm *comm,
 		struct ff_outcome *outcome, struct ff_error *err);
 
 /* verify.c: the relative difference of losses that rounding in another order explains
@@ -147,11 +147,11 @@ struct ff_verdict {
 	const char *worst_name; /* of the parameter whose gradient is farthest off */
 	int64_t sent_bytes;
 };
-int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+int ff_verify(const struct ff_run_options *opt, struct ff_run_plan *p, struct ff_comm *comm,
 		struct ff_verdict *ret, struct ff_error *err);
 
 /* dump.c: a safetensors file of one step, whole tensors in PyTorch's order. */
-int ff_dump(const char *path, struct ff_plan *p, struct ff_executor *x, bool lead, double loss,
+int ff_dump(const char *path, struct ff_run_plan *p, struct ff_executor *x, bool lead, double loss,
 		struct ff_error *err);
 
 #endif

@@ -64,7 +64,7 @@ static void add_groups(struct list *l, const struct ff_texts *rules)
 		add(l, "--group", "none");
 }
 
-static void add_update(struct list *l, const struct ff_run_options *o, const struct ff_plan *p)
+static void add_update(struct list *l, const struct ff_run_options *o, const struct ff_run_plan *p)
 {
 	const struct ff_rate_options *r = &p->rates.told;
 
@@ -92,7 +92,7 @@ static void add_update(struct list *l, const struct ff_run_options *o, const str
 }
 
 /* Steps first: epochs are steps. */
-static void add_course(struct list *l, const struct ff_run_options *o, const struct ff_plan *p)
+static void add_course(struct list *l, const struct ff_run_options *o, const struct ff_run_plan *p)
 {
 	add_count(l, "checkpoints to go on from (steps behind them)", p->first);
 	add_count(l, "--steps or --epochs (steps to run)", p->steps);
@@ -112,8 +112,8 @@ static void add_course(struct list *l, const struct ff_run_options *o, const str
 	add_count(l, "--keep", p->checkpoint.keep);
 }
 
-int ff_plan_same(const struct ff_run_options *o, const struct ff_plan *p, struct ff_comm *comm,
-		struct ff_error *err)
+int ff_run_plan_same(const struct ff_run_options *o, const struct ff_run_plan *p,
+		struct ff_comm *comm, struct ff_error *err)
 {
 	struct list *l = comm->n_ranks > 1 ? calloc(1, sizeof(*l)) : NULL;
 	uint64_t data = 0;
@@ -139,7 +139,7 @@ int ff_plan_same(const struct ff_run_options *o, const struct ff_plan *p, struct
 	return code;
 }
 
-int ff_weights_same(const struct ff_plan *p, struct ff_comm *comm, struct ff_error *err)
+int ff_weights_same(const struct ff_run_plan *p, struct ff_comm *comm, struct ff_error *err)
 {
 	struct list l = {0};
 

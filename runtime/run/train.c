@@ -19,7 +19,7 @@
 
 struct training {
 	const struct ff_run_options *opt;
-	struct ff_plan *plan;
+	struct ff_run_plan *plan;
 	struct ff_comm *comm;
 	struct ff_outcome *outcome;
 	struct ff_executor *x[FF_MAX_CANDIDATES];
@@ -445,7 +445,7 @@ static int collect(struct training *t, uint32_t i, struct ff_error *err)
 	return t->opt->check.test ? test_at_end(t, i, err) : FF_OK;
 }
 
-int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+int ff_train(const struct ff_run_options *opt, struct ff_run_plan *p, struct ff_comm *comm,
 		struct ff_outcome *outcome, struct ff_error *err)
 {
 	struct training t = {.opt = opt, .plan = p, .comm = comm, .outcome = outcome};

@@ -13,7 +13,7 @@
 /* The plan on all ranks, the whole graph on one device in rank 0. */
 struct trial {
 	const struct ff_run_options *opt;
-	struct ff_plan *plan;
+	struct ff_run_plan *plan;
 	struct ff_comm *comm, *alone;
 	struct ff_machine machine;
 	struct ff_strategy strategy;
@@ -33,7 +33,7 @@ static const struct ff_graph *graph_of_whole(const struct trial *t)
 static int create_whole(
 		struct trial *t, const struct ff_executor_options *opt, struct ff_error *err)
 {
-	struct ff_plan *p = t->plan;
+	struct ff_run_plan *p = t->plan;
 	uint64_t hash = p->weights_hash; /* in the order of the graph that all ranks have */
 	int code = FF_OK;
 
@@ -51,7 +51,7 @@ static int create_whole(
 
 static int create(struct trial *t, struct ff_error *err)
 {
-	struct ff_plan *p = t->plan;
+	struct ff_run_plan *p = t->plan;
 	struct ff_executor_options opt = {
 			.seed = t->opt->train.seed, .keep_gradients = true, .beside = p->progress};
 	int code = ff_executor_create(&p->candidate[0].schedule, p->backend, t->comm, p->data, &opt,
@@ -64,10 +64,10 @@ static int create(struct trial *t, struct ff_error *err)
 	if ((code = ff_machine_subset(&p->machine, 1, &p->arena, &t->machine, err)) < 0 ||
 			(code = ff_strategy_single(
 					 graph_of_whole(t), 0, &p->arena, &t->strategy, err)) < 0 ||
-			(code = ff_plan_lower_given(
+			(code = ff_run_plan_lower_given(
 					 p, &t->machine, &t->strategy, &t->schedule, err)) < 0 ||
-			(code = ff_plan_fits("single, which --verify compares with,", &t->schedule,
-					 &p->candidate[0].schedule, err)) < 0 ||
+			(code = ff_run_plan_fits("single, which --verify compares with,",
+					 &t->schedule, &p->candidate[0].schedule, err)) < 0 ||
 			(code = ff_comm_local(1, &t->alone, err)) < 0)
 		return code;
 	return create_whole(t, &opt, err);
@@ -523,7 +523,7 @@ static int run(struct trial *t, struct ff_error *err)
 	return ff_agree_code(t->comm, code, err);
 }
 
-int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+int ff_verify(const struct ff_run_options *opt, struct ff_run_plan *p, struct ff_comm *comm,
 		struct ff_verdict *ret, struct ff_error *err)
 {
 	struct trial t = {.opt = opt, .plan = p, .comm = comm};

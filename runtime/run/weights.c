@@ -310,7 +310,7 @@ static int check(const struct ff_tensors *f, const struct ff_graph *g, uint32_t 
 	return code;
 }
 
-int ff_weights_open_file(struct ff_plan *p, const char *path, struct ff_error *err)
+int ff_weights_open_file(struct ff_run_plan *p, const char *path, struct ff_error *err)
 {
 	struct ff_tensors *f = ff_arena_alloc(&p->arena, sizeof(*f));
 	int code;
@@ -323,7 +323,7 @@ int ff_weights_open_file(struct ff_plan *p, const char *path, struct ff_error *e
 	return code;
 }
 
-void ff_weights_close(struct ff_plan *p)
+void ff_weights_close(struct ff_run_plan *p)
 {
 	if (p->weights)
 		ff_tensors_close(p->weights);
@@ -331,7 +331,7 @@ void ff_weights_close(struct ff_plan *p)
 	p->first = 0;
 }
 
-int ff_weights_check(const struct ff_plan *p, struct ff_error *err)
+int ff_weights_check(const struct ff_run_plan *p, struct ff_error *err)
 {
 	int code = check(p->weights, &p->graph, p->optimizer->states, p->travel.staleness, err);
 
@@ -340,7 +340,7 @@ int ff_weights_check(const struct ff_plan *p, struct ff_error *err)
 
 /* What is there beside the parameters is said, not refused: a model's counters, or more
  * layers than the graph has. */
-static void note_others(struct ff_plan *p)
+static void note_others(struct ff_run_plan *p)
 {
 	const struct ff_graph *g = &p->graph;
 	uint32_t others = p->weights->n;
@@ -355,7 +355,7 @@ static void note_others(struct ff_plan *p)
 				p->weights->path, others, p->weights->n);
 }
 
-int ff_weights_open(const char *path, struct ff_plan *p, struct ff_error *err)
+int ff_weights_open(const char *path, struct ff_run_plan *p, struct ff_error *err)
 {
 	uint32_t sum;
 	int code;
@@ -373,7 +373,7 @@ int ff_weights_open(const char *path, struct ff_plan *p, struct ff_error *err)
 }
 
 /* So many elements, all of them numbers. */
-static int read_tensor(struct ff_plan *p, const struct ff_tensor *t, int64_t n, float *whole,
+static int read_tensor(struct ff_run_plan *p, const struct ff_tensor *t, int64_t n, float *whole,
 		struct ff_error *err)
 {
 	int code = ff_tensors_read(p->weights, t, whole, err);
@@ -390,7 +390,7 @@ static int read_tensor(struct ff_plan *p, const struct ff_tensor *t, int64_t n, 
 	return FF_OK;
 }
 
-static int load_array(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
+static int load_array(struct ff_run_plan *p, const struct ff_graph *g, struct ff_executor *x,
 		uint32_t node, uint32_t array, struct ff_error *err)
 {
 	int64_t n = ff_value_volume(&g->values[g->nodes[node].out]);
@@ -413,7 +413,7 @@ static int load_array(struct ff_plan *p, const struct ff_graph *g, struct ff_exe
 	return code;
 }
 
-static int load_kept(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
+static int load_kept(struct ff_run_plan *p, const struct ff_graph *g, struct ff_executor *x,
 		struct ff_error *err)
 {
 	int code = FF_OK;
@@ -436,7 +436,7 @@ static int load_kept(struct ff_plan *p, const struct ff_graph *g, struct ff_exec
 }
 
 /* Without it nothing is left to be sent: gradients were not compressed when it was written. */
-static bool has_residual(const struct ff_plan *p, const struct ff_graph *g, uint32_t node)
+static bool has_residual(const struct ff_run_plan *p, const struct ff_graph *g, uint32_t node)
 {
 	bool has = false;
 
@@ -449,7 +449,7 @@ static bool has_residual(const struct ff_plan *p, const struct ff_graph *g, uint
 	return has;
 }
 
-int ff_weights_load(struct ff_plan *p, const struct ff_graph *g, struct ff_executor *x,
+int ff_weights_load(struct ff_run_plan *p, const struct ff_graph *g, struct ff_executor *x,
 		struct ff_error *err)
 {
 	uint32_t states = p->first ? p->optimizer->states : 0;
@@ -471,7 +471,7 @@ int ff_weights_load(struct ff_plan *p, const struct ff_graph *g, struct ff_execu
 }
 
 /* On the first rank: the file up to its first tensor. */
-static int begin(const struct ff_plan *p, const struct ff_saving *s, struct ff_tensors_out *ret,
+static int begin(const struct ff_run_plan *p, const struct ff_saving *s, struct ff_tensors_out *ret,
 		struct ff_error *err)
 {
 	int code = ff_tensors_create(s->path, ret, err);
@@ -492,7 +492,7 @@ static int begin(const struct ff_plan *p, const struct ff_saving *s, struct ff_t
 	return FF_OK;
 }
 
-int ff_weights_save(struct ff_plan *p, struct ff_comm *comm, struct ff_executor *x,
+int ff_weights_save(struct ff_run_plan *p, struct ff_comm *comm, struct ff_executor *x,
 		const struct ff_saving *s, struct ff_error *err)
 {
 	struct ff_tensors_out out = {.file = {.fd = -1}}, *to = comm->rank == 0 ? &out : NULL;

@@ -174,8 +174,8 @@ static int launch_with_wrong_label(struct ff_stream *s, struct ff_captured *c, s
 	const struct ff_samples *samples = &spoiled->prefetched->slot[ff_batch_slot(spoiled->step)];
 
 	for (uint32_t i = 0; countdown == 0 && i < spoiled->s->n_tasks; i++)
-		if (is_label(spoiled->job[i].transfer))
-			*(int32_t *)(samples->memory + spoiled->job[i].transfer->prefetched) =
+		if (is_label(spoiled->bound[i].transfer))
+			*(int32_t *)(samples->memory + spoiled->bound[i].transfer->prefetched) =
 					wrong_label;
 	countdown--;
 	return chosen_backend()->captures->launch(s, c, err);

@@ -140,7 +140,7 @@ static void define(struct coded_bench *t, const struct ff_codec *c, uint32_t n, 
 
 static void check_sync(struct coded_bench *t, struct ff_random *r, struct rig *rig, uint32_t task)
 {
-	const struct ff_job *j = &rig->x->job[task];
+	const struct ff_bound_task *j = &rig->x->bound[task];
 	uint32_t bucket = rig->schedule.tasks[task].bucket;
 	const struct ff_bucket *b = &rig->schedule.buckets[bucket];
 	int64_t all = b->bytes / FF_F32_BYTES;

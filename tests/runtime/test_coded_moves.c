@@ -207,7 +207,7 @@ static void finish_move(struct checked *m)
 static void check_move(struct coded_bench *t, struct ff_random *r, struct rig *rig, uint32_t task,
 		struct found *f)
 {
-	struct ff_transfer *transfer = rig->x->job[task].transfer;
+	struct ff_transfer *transfer = rig->x->bound[task].transfer;
 	struct checked m = {.t = t,
 			.rig = rig,
 			.task = &rig->schedule.tasks[task],

@@ -20,11 +20,11 @@
 /* On another stream, `before` is over when `task` begins: it waits for that, or for a later one. */
 static bool waits_for(const struct ff_executor *x, uint32_t task, uint32_t before)
 {
-	const struct ff_job *j = &x->job[task];
+	const struct ff_bound_task *j = &x->bound[task];
 
 	for (uint32_t i = 0; i < j->n_waits; i++)
-		if (x->job[j->wait[i]].stream == x->job[before].stream && j->wait[i] >= before &&
-				x->job[j->wait[i]].done)
+		if (x->bound[j->wait[i]].stream == x->bound[before].stream &&
+				j->wait[i] >= before && x->bound[j->wait[i]].done)
 			return true;
 	return false;
 }
@@ -36,11 +36,12 @@ static void check_waits(const struct ff_executor *x, uint32_t task, uint32_t *be
 	for (uint32_t k = 0; k < t->n_deps; k++) {
 		uint32_t dep = x->s->deps[t->first_dep + k];
 
-		if (!x->job[dep].here || x->job[dep].stream == x->job[task].stream)
+		if (!x->bound[dep].here || x->bound[dep].stream == x->bound[task].stream)
 			continue;
 		ck_assert_msg(waits_for(x, task, dep), "task %u does not wait for task %u", task,
 				dep);
-		*between += x->job[dep].stream == x->messages || x->job[task].stream == x->messages;
+		*between += x->bound[dep].stream == x->messages ||
+			    x->bound[task].stream == x->messages;
 	}
 }
 
@@ -66,7 +67,7 @@ START_TEST(streams)
 				       ff_move_lane(&s.graph, t->edge, t->move) == FF_LANE_MESSAGE;
 
 			if (s.machine.message_lane)
-				ck_assert((rig.x->job[k].stream == rig.x->messages) == message);
+				ck_assert((rig.x->bound[k].stream == rig.x->messages) == message);
 			messages += s.machine.message_lane && message;
 			check_waits(rig.x, k, &between);
 		}
@@ -191,10 +192,10 @@ static bool is_behind(const struct ff_executor *x, uint32_t i, const bool *marke
 	for (uint32_t k = 0; k < t->n_deps; k++)
 		behind |= marked[x->s->deps[t->first_dep + k]];
 	for (uint32_t k = 0; k < i && !behind; k++) {
-		const struct ff_stream *s = x->job[k].stream;
+		const struct ff_stream *s = x->bound[k].stream;
 
 		behind = marked[k] &&
-			 (s == x->job[i].stream || (s != x->transfers && s != x->messages));
+			 (s == x->bound[i].stream || (s != x->transfers && s != x->messages));
 	}
 	return behind;
 }

@@ -212,10 +212,10 @@ static int64_t tensors(const void *shape, int64_t *id, int64_t *bytes)
 }
 
 /* Shapes are zeroed before they are filled. */
-int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape, const struct ff_plan **ret,
-		struct ff_error *err)
+int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape,
+		const struct ff_dnn_plan **ret, struct ff_error *err)
 {
-	const struct ff_plan_problem q = {.what = "convolution",
+	const struct ff_dnn_plan_problem q = {.what = "convolution",
 			.verb = "describe a convolution",
 			.shape = shape,
 			.bytes = sizeof(*shape),
@@ -223,15 +223,15 @@ int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape, const s
 			.describe = describe,
 			.tensors = tensors};
 
-	return ff_plan_find(k, &q, ret, err);
+	return ff_dnn_plan_find(k, &q, ret, err);
 }
 
-int ff_conv_run(const struct ff_kernel *k, const struct ff_plan *plan, cudaStream_t queue,
+int ff_conv_run(const struct ff_kernel *k, const struct ff_dnn_plan *plan, cudaStream_t queue,
 		const void *image, const void *weight, const void *bias, const void *out,
 		void *scratch, struct ff_error *err)
 {
 	const int64_t id[] = {IMAGE, WEIGHT, OUT, BIAS};
 	const void *pointer[] = {image, weight, out, bias};
 
-	return ff_plan_run(k, plan, queue, bias ? 4 : 3, id, pointer, scratch, err);
+	return ff_dnn_plan_run(k, plan, queue, bias ? 4 : 3, id, pointer, scratch, err);
 }

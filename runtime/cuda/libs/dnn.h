@@ -6,7 +6,7 @@
 #include "cuda/core/epilogue.h"
 #include "filter.h"
 
-struct ff_plan;
+struct ff_dnn_plan;
 struct ff_kernel;
 
 enum ff_conv_pass { FF_CONV_FORWARD, FF_CONV_DATA, FF_CONV_WEIGHT };
@@ -36,10 +36,10 @@ static inline int64_t ff_conv_alignment(int64_t bytes)
 
 /* Chooses how, once a shape; the kernel's scratchpad is as large as that needs.  NULL where
  * cuDNN has none of that shape.  The device keeps it. */
-int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape, const struct ff_plan **ret,
-		struct ff_error *err);
+int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape,
+		const struct ff_dnn_plan **ret, struct ff_error *err);
 /* The pass says which of them is written; `bias` is NULL where the shape has none. */
-int ff_conv_run(const struct ff_kernel *k, const struct ff_plan *plan, cudaStream_t queue,
+int ff_conv_run(const struct ff_kernel *k, const struct ff_dnn_plan *plan, cudaStream_t queue,
 		const void *image, const void *weight, const void *bias, const void *out,
 		void *scratch, struct ff_error *err);
 

@@ -31,7 +31,7 @@ void ff_parts_finish(struct ff_parts *p, cudnnBackendDescriptor_t d);
 cudnnDataType_t ff_parts_type(enum ff_dtype t);
 /* One of `what`: its graph depends on the bytes of `shape` alone, zeroed before they were filled.
  */
-struct ff_plan_problem {
+struct ff_dnn_plan_problem {
 	const char *what, *verb; /* "convolution", "describe a convolution" */
 	const void *shape;
 	size_t bytes;

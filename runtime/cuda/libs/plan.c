@@ -15,8 +15,8 @@
 
 #define MAX_ENGINES 32 /* that are tried */
 
-struct ff_plan {
-	struct ff_plan *next;
+struct ff_dnn_plan {
+	struct ff_dnn_plan *next;
 	const char *what; /* a literal */
 	void *shape;
 	size_t bytes;
@@ -26,7 +26,7 @@ struct ff_plan {
 
 struct ff_dnn {
 	cudnnHandle_t handle;
-	struct ff_plan *plans;
+	struct ff_dnn_plan *plans;
 	int64_t after; /* FF_CUDA_PLAN=N: so many are passed over but one, for tests */
 	bool tunes;    /* the fastest of some is taken */
 };
@@ -65,7 +65,7 @@ void ff_dnn_close(struct ff_dnn *d)
 	if (!d)
 		return;
 	while (d->plans) {
-		struct ff_plan *plan = d->plans;
+		struct ff_dnn_plan *plan = d->plans;
 
 		d->plans = plan->next;
 		if (plan->plan)
@@ -99,7 +99,7 @@ static cudnnBackendDescriptor_t engine_of(cudnnBackendDescriptor_t config)
 /* Not those that other bits come of each time, that reach a result by way of numbers far larger
  * than it, or that convert inputs, as to float16, which has not their range.  Nor, of what is
  * exact, those that round inputs to TF32: tensor cores do, and no conversion is noted. */
-static bool is_welcome(const struct ff_plan_problem *q, cudnnBackendDescriptor_t config)
+static bool is_welcome(const struct ff_dnn_plan_problem *q, cudnnBackendDescriptor_t config)
 {
 	cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
 	cudnnBackendDescriptor_t engine = engine_of(config);
@@ -166,7 +166,7 @@ static cudnnBackendDescriptor_t plan_of(
 }
 
 /* What a plan is kept for; false: for nothing. */
-static bool print_problem(const struct ff_plan_problem *q, bool timed, char text[FF_PLANS_TEXT])
+static bool print_problem(const struct ff_dnn_plan_problem *q, bool timed, char text[FF_PLANS_TEXT])
 {
 	snprintf(text, FF_PLANS_TEXT, "%s within %" PRId64 " bytes%s, by its bytes ", q->what,
 			FF_PLAN_WORKSPACE, timed ? ", timed" : "");
@@ -174,12 +174,12 @@ static bool print_problem(const struct ff_plan_problem *q, bool timed, char text
 }
 
 /* Whether the plans of a problem are timed. */
-static bool tunes(const struct ff_kernel *k, const struct ff_plan_problem *q)
+static bool tunes(const struct ff_kernel *k, const struct ff_dnn_plan_problem *q)
 {
 	return k->dev->dnn->tunes && q->tensors;
 }
 
-static cudnnBackendDescriptor_t graph(struct ff_parts *p, const struct ff_plan_problem *q)
+static cudnnBackendDescriptor_t graph(struct ff_parts *p, const struct ff_dnn_plan_problem *q)
 {
 	cudnnBackendDescriptor_t ops[FF_PLAN_OPS], g;
 	int64_t n = q->describe(p, ops);
@@ -194,7 +194,7 @@ static cudnnBackendDescriptor_t graph(struct ff_parts *p, const struct ff_plan_p
 
 /* As it was chosen before. */
 static cudnnBackendDescriptor_t chosen_plan(const struct ff_parts *p,
-		const struct ff_plan_problem *q, bool timed, cudnnBackendDescriptor_t g,
+		const struct ff_dnn_plan_problem *q, bool timed, cudnnBackendDescriptor_t g,
 		int64_t *workspace)
 {
 	char problem[FF_PLANS_TEXT], choice[FF_PLANS_TEXT];
@@ -210,8 +210,8 @@ static cudnnBackendDescriptor_t chosen_plan(const struct ff_parts *p,
 }
 
 /* What was timed is better than what was not. */
-static cudnnBackendDescriptor_t kept_plan(const struct ff_parts *p, const struct ff_plan_problem *q,
-		cudnnBackendDescriptor_t g, int64_t *workspace)
+static cudnnBackendDescriptor_t kept_plan(const struct ff_parts *p,
+		const struct ff_dnn_plan_problem *q, cudnnBackendDescriptor_t g, int64_t *workspace)
 {
 	cudnnBackendDescriptor_t plan;
 
@@ -222,7 +222,7 @@ static cudnnBackendDescriptor_t kept_plan(const struct ff_parts *p, const struct
 }
 
 /* Whether it is there from now on. */
-static bool keep_plan(const struct ff_kernel *k, const struct ff_plan_problem *q,
+static bool keep_plan(const struct ff_kernel *k, const struct ff_dnn_plan_problem *q,
 		cudnnBackendDescriptor_t config)
 {
 	char problem[FF_PLANS_TEXT], choice[FF_PLANS_TEXT], kept[FF_PLANS_TEXT];
@@ -242,7 +242,7 @@ struct proposed {
 
 /* Of engines in the order of heuristics the first plans that can be made, up to `most`; how many.
  */
-static int64_t make_plans(const struct ff_parts *p, const struct ff_plan_problem *q,
+static int64_t make_plans(const struct ff_parts *p, const struct ff_dnn_plan_problem *q,
 		const struct proposed *by, bool slow, int64_t most, struct ff_tried *tried)
 {
 	int64_t made = 0;
@@ -261,7 +261,7 @@ static int64_t make_plans(const struct ff_parts *p, const struct ff_plan_problem
 
 /* The fastest of them, kept from now on; what somebody else chose meanwhile stays.  Where it cannot
  * be kept the first, as next time another might be faster. */
-static int64_t tune(const struct ff_parts *p, const struct ff_plan_problem *q,
+static int64_t tune(const struct ff_parts *p, const struct ff_dnn_plan_problem *q,
 		cudnnBackendDescriptor_t g, const struct ff_tried *tried, int64_t made,
 		struct ff_tried *other)
 {
@@ -274,9 +274,9 @@ static int64_t tune(const struct ff_parts *p, const struct ff_plan_problem *q,
 }
 
 /* The fastest, or the one whose number tests ask for. */
-static cudnnBackendDescriptor_t take_plan(const struct ff_parts *p, const struct ff_plan_problem *q,
-		cudnnBackendDescriptor_t g, const struct proposed *by, bool slow,
-		int64_t *workspace)
+static cudnnBackendDescriptor_t take_plan(const struct ff_parts *p,
+		const struct ff_dnn_plan_problem *q, cudnnBackendDescriptor_t g,
+		const struct proposed *by, bool slow, int64_t *workspace)
 {
 	struct ff_tried tried[MAX_ENGINES + 1] = {{NULL, NULL, 0}};
 	bool timed = tunes(p->k, q);
@@ -323,7 +323,7 @@ static void drop_proposed(struct proposed *by)
 }
 
 /* Of a graph of one convolution there are kernels that need not be compiled, of attention none. */
-static cudnnBackendDescriptor_t find_plan(struct ff_parts *p, const struct ff_plan_problem *q,
+static cudnnBackendDescriptor_t find_plan(struct ff_parts *p, const struct ff_dnn_plan_problem *q,
 		cudnnBackendDescriptor_t g, int64_t *workspace)
 {
 	static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
@@ -341,8 +341,8 @@ static cudnnBackendDescriptor_t find_plan(struct ff_parts *p, const struct ff_pl
 	return plan;
 }
 
-static int make_plan(const struct ff_kernel *k, const struct ff_plan_problem *q,
-		struct ff_plan *plan, struct ff_error *err)
+static int make_plan(const struct ff_kernel *k, const struct ff_dnn_plan_problem *q,
+		struct ff_dnn_plan *plan, struct ff_error *err)
 {
 	struct ff_error why;
 	struct ff_parts p = {.k = k, .verb = q->verb, .shape = q->shape, .err = &why};
@@ -359,9 +359,9 @@ static int make_plan(const struct ff_kernel *k, const struct ff_plan_problem *q,
 	return p.code;
 }
 
-static struct ff_plan *known_plan(const struct ff_dnn *d, const struct ff_plan_problem *q)
+static struct ff_dnn_plan *known_plan(const struct ff_dnn *d, const struct ff_dnn_plan_problem *q)
 {
-	for (struct ff_plan *plan = d->plans; plan; plan = plan->next)
+	for (struct ff_dnn_plan *plan = d->plans; plan; plan = plan->next)
 		if (!strcmp(plan->what, q->what) && plan->bytes == q->bytes &&
 				!memcmp(plan->shape, q->shape, q->bytes))
 			return plan;
@@ -369,9 +369,9 @@ static struct ff_plan *known_plan(const struct ff_dnn *d, const struct ff_plan_p
 }
 
 /* Without a plan as yet; NULL: no memory. */
-static struct ff_plan *new_plan(struct ff_dnn *d, const struct ff_plan_problem *q)
+static struct ff_dnn_plan *new_plan(struct ff_dnn *d, const struct ff_dnn_plan_problem *q)
 {
-	struct ff_plan *plan = calloc(1, sizeof(*plan));
+	struct ff_dnn_plan *plan = calloc(1, sizeof(*plan));
 
 	if (!plan)
 		return NULL;
@@ -388,11 +388,11 @@ static struct ff_plan *new_plan(struct ff_dnn *d, const struct ff_plan_problem *
 	return plan;
 }
 
-int ff_plan_find(struct ff_kernel *k, const struct ff_plan_problem *q, const struct ff_plan **ret,
-		struct ff_error *err)
+int ff_dnn_plan_find(struct ff_kernel *k, const struct ff_dnn_plan_problem *q,
+		const struct ff_dnn_plan **ret, struct ff_error *err)
 {
 	int code = open_dnn(k, err);
-	struct ff_plan *plan;
+	struct ff_dnn_plan *plan;
 
 	if (code < 0)
 		return code;
@@ -408,7 +408,7 @@ int ff_plan_find(struct ff_kernel *k, const struct ff_plan_problem *q, const str
 	return code;
 }
 
-int ff_plan_run(const struct ff_kernel *k, const struct ff_plan *plan, cudaStream_t queue,
+int ff_dnn_plan_run(const struct ff_kernel *k, const struct ff_dnn_plan *plan, cudaStream_t queue,
 		int64_t n, const int64_t *ids, const void *const *pointers, void *workspace,
 		struct ff_error *err)
 {

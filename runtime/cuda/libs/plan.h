@@ -6,7 +6,7 @@
 #include "parts.h"
 
 struct ff_dnn;
-struct ff_plan;
+struct ff_dnn_plan;
 
 void ff_dnn_close(struct ff_dnn *d);
 
@@ -15,10 +15,10 @@ void ff_dnn_close(struct ff_dnn *d);
 
 /* Chooses how, once a problem; the kernel's scratchpad is as large as that needs.  NULL where
  * cuDNN has none.  The device keeps it. */
-int ff_plan_find(struct ff_kernel *k, const struct ff_plan_problem *q, const struct ff_plan **ret,
-		struct ff_error *err);
+int ff_dnn_plan_find(struct ff_kernel *k, const struct ff_dnn_plan_problem *q,
+		const struct ff_dnn_plan **ret, struct ff_error *err);
 /* Runs it on tensors of these ids; `workspace` is the kernel's scratchpad. */
-int ff_plan_run(const struct ff_kernel *k, const struct ff_plan *plan, cudaStream_t queue,
+int ff_dnn_plan_run(const struct ff_kernel *k, const struct ff_dnn_plan *plan, cudaStream_t queue,
 		int64_t n, const int64_t *ids, const void *const *pointers, void *workspace,
 		struct ff_error *err);
 

@@ -24,7 +24,7 @@ static bool run(const void *arg, int64_t i, char *memory, cudaStream_t queue)
 }
 
 int64_t ff_tune_plans(const struct ff_kernel *k, cudnnHandle_t handle,
-		const struct ff_plan_problem *q, const struct ff_tried *tried, int64_t n)
+		const struct ff_dnn_plan_problem *q, const struct ff_tried *tried, int64_t n)
 {
 	struct plans p = {.k = k, .handle = handle, .tried = tried};
 	struct ff_trial trial = {.n = n, .arg = &p, .run = run};

@@ -14,6 +14,6 @@ struct ff_tried {
 /* The number of the fastest of `n` plans on made-up tensors; the first where there is no memory for
  * them, or nothing runs. */
 int64_t ff_tune_plans(const struct ff_kernel *k, cudnnHandle_t handle,
-		const struct ff_plan_problem *q, const struct ff_tried *tried, int64_t n);
+		const struct ff_dnn_plan_problem *q, const struct ff_tried *tried, int64_t n);
 
 #endif

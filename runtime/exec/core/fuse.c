@@ -103,8 +103,8 @@ bool ff_fuse_is_ready(
 
 	for (uint32_t i = 0; i < t->n_deps; i++) {
 		uint32_t dep = x->s->deps[t->first_dep + i], k = 0;
-		bool before = dep < first[0] && x->job[dep].here &&
-			      x->job[dep].stream == x->job[first[0]].stream;
+		bool before = dep < first[0] && x->bound[dep].here &&
+			      x->bound[dep].stream == x->bound[first[0]].stream;
 
 		while (k < n && first[k] != dep)
 			k++;
@@ -155,7 +155,7 @@ static bool is_backward_pair(const struct ff_executor *x, struct pair *p)
 	const struct ff_task *t = &s->tasks[p->first], *next = &s->tasks[p->second];
 	const struct ff_node *n = &s->graph->nodes[t->node];
 	const struct ff_node *maker = &s->graph->nodes[next->node];
-	const struct ff_kernel_io *io = x->job[p->first].io, *behind = x->job[p->second].io;
+	const struct ff_kernel_io *io = x->bound[p->first].io, *behind = x->bound[p->second].io;
 	const struct ff_buffer *din;
 	uint32_t between;
 
@@ -218,7 +218,7 @@ static bool is_joined_pair(const struct ff_executor *x, struct pair *p)
 	const struct ff_task *t = &s->tasks[p->last], *next = &s->tasks[p->second];
 	const struct ff_node *n = &s->graph->nodes[t->node];
 	const struct ff_node *maker = &s->graph->nodes[next->node];
-	const struct ff_job *j = &x->job[p->first];
+	const struct ff_bound_task *j = &x->bound[p->first];
 	uint32_t between, exactly = 0;
 
 	if (j->n_additions || j->ahead || p->chain->how & FF_FUSE_KEEPS || n->n_out != 1 ||
@@ -226,7 +226,7 @@ static bool is_joined_pair(const struct ff_executor *x, struct pair *p)
 			(ff_op_row(maker->op)->flags & FF_OP_BACKWARD_OUT))
 		return false;
 	p->joint = joint_of(x, p);
-	if (!j->io->dout[0] || !x->job[p->second].io->dout[0] || p->joint == n->n_in)
+	if (!j->io->dout[0] || !x->bound[p->second].io->dout[0] || p->joint == n->n_in)
 		return false;
 	between = ff_task_dout(s, next, 0)[next->part];
 	if (s->buffers[between].last != p->second)
@@ -266,7 +266,7 @@ static bool is_pair(const struct ff_executor *x, struct pair *p)
 	p->how = 0;
 	p->yields = p->joins = false;
 	if (!ff_task_computes_part(next) || t->phase != next->phase || t->micro != next->micro ||
-			t->part != next->part || !x->job[p->first].kernel ||
+			t->part != next->part || !x->bound[p->first].kernel ||
 			!ff_fuse_is_ready(x, c->task, c->n, p->second) ||
 			n_inputs(s, p) > FF_MAX_INPUTS)
 		return false;
@@ -276,7 +276,7 @@ static bool is_pair(const struct ff_executor *x, struct pair *p)
 }
 
 /* What is written behind a kernel's own scratch, to be added to other gradients. */
-static int64_t added_bytes(const struct ff_job *j)
+static int64_t added_bytes(const struct ff_bound_task *j)
 {
 	int64_t sum = 0;
 
@@ -286,7 +286,7 @@ static int64_t added_bytes(const struct ff_job *j)
 	return sum;
 }
 
-static void shift_additions(struct ff_job *j, int64_t by)
+static void shift_additions(struct ff_bound_task *j, int64_t by)
 {
 	uint32_t slot = 0;
 
@@ -303,7 +303,7 @@ static void shift_additions(struct ff_job *j, int64_t by)
 /* Ahead of its kernel the first task's gradient is put where what lies between has its place. */
 static int yield(struct ff_executor *x, struct pair *p, struct ff_error *err)
 {
-	struct ff_job *j = &x->job[p->first];
+	struct ff_bound_task *j = &x->bound[p->first];
 
 	j->ahead = ff_arena_alloc(&x->arena, sizeof(*j->ahead));
 	if (!j->ahead)
@@ -322,7 +322,7 @@ static int yield(struct ff_executor *x, struct pair *p, struct ff_error *err)
 /* The first task's kernel is one for both. */
 static void take(const struct ff_executor *x, const struct pair *p, struct ff_kernel *kernel)
 {
-	struct ff_job *j = &x->job[p->first], *next = &x->job[p->second];
+	struct ff_bound_task *j = &x->bound[p->first], *next = &x->bound[p->second];
 
 	shift_additions(j, ff_align64(x->b->kernel.workspace(kernel)) -
 					   ff_align64(x->b->kernel.workspace(j->kernel)));
@@ -360,7 +360,7 @@ static void pass_on(const struct pair *p, const struct ff_kernel_io *io, void **
 /* The second task's kernel, which does the work of both in the first one's place. */
 static void join(const struct ff_executor *x, const struct pair *p, struct ff_kernel *kernel)
 {
-	struct ff_job *j = &x->job[p->first], *next = &x->job[p->second];
+	struct ff_bound_task *j = &x->bound[p->first], *next = &x->bound[p->second];
 
 	shift_additions(next, ff_align64(x->b->kernel.workspace(kernel)) -
 					      ff_align64(x->b->kernel.workspace(next->kernel)));
@@ -383,7 +383,7 @@ static int fuse(struct ff_executor *x, struct pair *p, bool *fused, struct ff_er
 	const struct ff_work *w[FF_FUSE_MOST];
 	struct ff_kernel *kernel = NULL;
 	int64_t have = x->s->workspace_bytes[device] -
-		       added_bytes(&x->job[p->joins ? p->second : p->first]);
+		       added_bytes(&x->bound[p->joins ? p->second : p->first]);
 	int code;
 
 	for (uint32_t k = 0; k <= n; k++) {
@@ -412,15 +412,15 @@ static int fuse(struct ff_executor *x, struct pair *p, bool *fused, struct ff_er
 static bool is_update(const struct ff_executor *x, uint32_t task)
 {
 	return !x->s->tasks[task].move && x->s->tasks[task].compute == FF_COMPUTE_UPDATE &&
-	       x->job[task].here;
+	       x->bound[task].here;
 }
 
 /* Whether it is no task of this process's, or an update that could as well be at `first`. */
 static bool goes_on(const struct ff_executor *x, uint32_t first, uint32_t task)
 {
-	if (!x->job[task].here)
+	if (!x->bound[task].here)
 		return true;
-	return is_update(x, task) && x->job[task].stream == x->job[first].stream &&
+	return is_update(x, task) && x->bound[task].stream == x->bound[first].stream &&
 	       ff_fuse_is_ready(x, &first, 1, task);
 }
 
@@ -434,14 +434,14 @@ static int give_updates(struct ff_executor *x, uint32_t first, uint32_t last, ui
 	if (!all)
 		return ff_fail_memory(err);
 	for (uint32_t task = first; task <= last; task++) {
-		struct ff_job *j = &x->job[task];
+		struct ff_bound_task *j = &x->bound[task];
 
 		for (uint32_t i = 0; i < j->n_updates; i++)
 			all[at++] = j->update[i];
 		j->n_updates = 0;
 	}
-	x->job[first].update = all;
-	x->job[first].n_updates = n;
+	x->bound[first].update = all;
+	x->bound[first].n_updates = n;
 	return FF_OK;
 }
 
@@ -452,13 +452,13 @@ static int join_updates(struct ff_executor *x, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t first = 0; first < x->s->n_tasks && code == FF_OK; first++) {
-		uint32_t last = first, n = x->job[first].n_updates;
+		uint32_t last = first, n = x->bound[first].n_updates;
 
 		if (!is_update(x, first))
 			continue;
 		for (uint32_t i = first + 1; i < x->s->n_tasks && goes_on(x, first, i); i++) {
-			n += x->job[i].n_updates;
-			last = x->job[i].here ? i : last;
+			n += x->bound[i].n_updates;
+			last = x->bound[i].here ? i : last;
 		}
 		if (last > first)
 			code = give_updates(x, first, last, n, err);
@@ -498,7 +498,7 @@ int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err)
 		chain[i].n = 0;
 	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK && x->b->kernel.fuse && wanted;
 			i++) {
-		const struct ff_job *j = &x->job[i];
+		const struct ff_bound_task *j = &x->bound[i];
 
 		if (ff_task_moves_bucket(&x->s->tasks[i]))
 			continue; /* of buckets, which are nobody else's */

@@ -43,7 +43,7 @@ int ff_executor_keep(struct ff_executor *x, bool training, uint32_t parity, cons
 	struct ff_tally tally[FF_MAX_LOSSES] = {{0}};
 
 	for (uint32_t i = 0; i < x->losses.n_scores; i++) {
-		const struct ff_job *j = &x->job[x->losses.scored[i]];
+		const struct ff_bound_task *j = &x->bound[x->losses.scored[i]];
 		const float *score = pinned ? pinned + (size_t)FF_SCORES * i : j->score;
 
 		tally[j->loss].loss += (double)score[0];

@@ -8,7 +8,7 @@
 
 /* One loss task here. */
 struct ranked {
-	struct ff_job *job;
+	struct ff_bound_task *bound;
 	struct ff_host *host;
 	struct ff_region labels; /* what its part has of a micro-batch's */
 	int64_t first;           /* labels of the global batch before that micro-batch */
@@ -65,19 +65,19 @@ static int open_one(struct ff_executor *x, uint32_t task, struct ff_work *w, str
 	int code;
 
 	ff_task_work(x->s, t, w);
-	*one = (struct ranked){.job = &x->job[task],
+	*one = (struct ranked){.bound = &x->bound[task],
 			.host = &x->host[x->host_of[t->device]],
 			.labels = w->in[1],
-			.first = t->micro * labels_of(x, x->job[task].loss),
+			.first = t->micro * labels_of(x, x->bound[task].loss),
 			.at = r->floats,
 			.leads = w->in[0].lo[1] == 0};
 	code = x->b->memory.alloc(one->host->dev,
-			(size_t)ff_region_volume(&one->labels) * sizeof(*one->job->rank), &memory,
+			(size_t)ff_region_volume(&one->labels) * sizeof(*one->bound->rank), &memory,
 			err);
 	if (code < 0)
 		return code;
-	one->job->rank = memory;
-	one->job->rank_at = r->floats;
+	one->bound->rank = memory;
+	one->bound->rank_at = r->floats;
 	r->floats += ff_region_volume(&one->labels);
 	r->n++;
 	return FF_OK;
@@ -123,7 +123,7 @@ int ff_ranks_open(struct ff_executor *x, struct ff_error *err)
 	if (!r->of || !r->batch)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < x->losses.n_scores && code == FF_OK; i++)
-		if (ff_ranks_has(x, x->job[x->losses.scored[i]].loss))
+		if (ff_ranks_has(x, x->bound[x->losses.scored[i]].loss))
 			code = open_one(x, x->losses.scored[i], w, err);
 	return code < 0 ? code : open_slots(x, err);
 }
@@ -133,7 +133,7 @@ void ff_ranks_close(struct ff_executor *x)
 	struct ff_ranks *r = x->losses.ranks;
 
 	for (uint32_t i = 0; r && i < r->n; i++)
-		x->b->memory.free(r->of[i].host->dev, r->of[i].job->rank);
+		x->b->memory.free(r->of[i].host->dev, r->of[i].bound->rank);
 	for (int i = 0; r && i < 2; i++) {
 		if (r->slot[i] && x->b->memory.pin && x->n_hosts)
 			x->b->memory.unpin(x->host[0].dev, r->slot[i]);
@@ -142,12 +142,12 @@ void ff_ranks_close(struct ff_executor *x)
 	}
 }
 
-int ff_ranks_download(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
+int ff_ranks_download(struct ff_executor *x, struct ff_bound_task *j, struct ff_error *err)
 {
 	int64_t n = 0;
 
 	for (uint32_t i = 0; i < x->losses.ranks->n; i++)
-		if (x->losses.ranks->of[i].job == j)
+		if (x->losses.ranks->of[i].bound == j)
 			n = ff_region_volume(&x->losses.ranks->of[i].labels);
 	return x->b->move.download(j->stream, x->losses.ranks->slot[x->step & 1] + j->rank_at,
 			j->rank, (size_t)n * sizeof(*j->rank), err);
@@ -156,7 +156,7 @@ int ff_ranks_download(struct ff_executor *x, struct ff_job *j, struct ff_error *
 /* To their places in the batch. */
 static void place(const struct ff_executor *x, const struct ranked *one, const float *from)
 {
-	const struct ff_operand *labels = &loss_of(x, one->job->loss)->in_map[1];
+	const struct ff_operand *labels = &loss_of(x, one->bound->loss)->in_map[1];
 	const struct ff_region *r = &one->labels;
 
 	for (int64_t i = 0; i < ff_region_volume(r); i++) {
@@ -186,7 +186,7 @@ int ff_ranks_keep(struct ff_executor *x, uint32_t parity, struct ff_error *err)
 			continue;
 		memset(r->batch, 0, (size_t)n * sizeof(*r->batch));
 		for (uint32_t i = 0; i < r->n; i++)
-			if (r->of[i].job->loss == loss)
+			if (r->of[i].bound->loss == loss)
 				place(x, &r->of[i], r->slot[parity] + r->of[i].at);
 		if (cut)
 			code = x->comm->sum(x->comm, r->batch, n, err);

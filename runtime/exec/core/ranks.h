@@ -9,7 +9,7 @@
 bool ff_ranks_has(const struct ff_executor *x, uint32_t loss);
 int ff_ranks_open(struct ff_executor *x, struct ff_error *err);
 void ff_ranks_close(struct ff_executor *x);
-int ff_ranks_download(struct ff_executor *x, struct ff_job *j, struct ff_error *err);
+int ff_ranks_download(struct ff_executor *x, struct ff_bound_task *j, struct ff_error *err);
 int ff_ranks_keep(struct ff_executor *x, uint32_t parity, struct ff_error *err);
 
 #endif

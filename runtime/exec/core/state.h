@@ -26,7 +26,7 @@ struct ff_host {
 };
 
 /* What this process does of one task of the schedule. */
-struct ff_job {
+struct ff_bound_task {
 	bool here;    /* some hosted device takes part */
 	bool forward; /* part of a forward pass without training */
 	bool traced;  /* ran while its times were kept */
@@ -110,7 +110,7 @@ struct ff_executor {
 	struct ff_stream *transfers;      /* of its own, or the first host's compute */
 	struct ff_stream *messages;       /* of its own, or `transfers` */
 	struct ff_event *turn;            /* on one of them, likewise */
-	struct ff_job *job;               /* by task */
+	struct ff_bound_task *bound;      /* by task */
 	struct ff_prefetched *prefetched; /* NULL: loads are filled in their streams */
 	void *load_stage;                 /* host memory that those share, where they need it */
 	bool training;                    /* of the step under way */

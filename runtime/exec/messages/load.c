@@ -31,7 +31,7 @@ int ff_load_build(struct ff_transfer *t, struct ff_error *err)
 /* The task's transfer if it is a load that has anything to fill. */
 static struct ff_transfer *load_of(const struct ff_executor *x, uint32_t task)
 {
-	struct ff_transfer *t = x->job[task].transfer;
+	struct ff_transfer *t = x->bound[task].transfer;
 
 	return t && t->sink && load_bytes(t) ? t : NULL;
 }
@@ -101,7 +101,7 @@ static int fill_slot(void *arg, const struct ff_batch *pass, struct ff_error *er
 	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
 		const struct ff_transfer *t = load_of(x, i);
 
-		if (t && (pass->training || x->job[i].forward))
+		if (t && (pass->training || x->bound[i].forward))
 			code = fill(t, pass, samples->memory + t->prefetched, err);
 	}
 	return code;

@@ -28,7 +28,7 @@ struct band {
 	struct ff_filter filter;
 	struct ff_band at;
 	/* NULL: kernels of our own */
-	const struct ff_plan *forward, *data, *weight;
+	const struct ff_dnn_plan *forward, *data, *weight;
 	bool add_bias; /* behind the convolution, which has not */
 	bool widen;    /* `weight` takes float32 images */
 	bool unfolds;  /* the weights' gradient is made of unfolded images instead */
@@ -462,11 +462,11 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 }
 
 /* The plan that adds, if there is one within the scratch of that which does not. */
-static int find_adding(struct ff_kernel *k, struct ff_conv_shape *s, const struct ff_plan **plan,
-		bool *ret, struct ff_error *err)
+static int find_adding(struct ff_kernel *k, struct ff_conv_shape *s,
+		const struct ff_dnn_plan **plan, bool *ret, struct ff_error *err)
 {
 	int64_t have = k->scratch_bytes;
-	const struct ff_plan *adding = NULL;
+	const struct ff_dnn_plan *adding = NULL;
 	int code;
 
 	s->adds = true;

@@ -21,8 +21,8 @@ struct transposed {
 	struct ff_filter around;
 	struct ff_border border;
 	bool is_larger;
-	const struct ff_plan *out, *data, *weight; /* NULL: kernels of our own */
-	int64_t weight_bytes, bias_bytes;          /* of the gradients */
+	const struct ff_dnn_plan *out, *data, *weight; /* NULL: kernels of our own */
+	int64_t weight_bytes, bias_bytes;              /* of the gradients */
 	bool has_bias, need_din, need_weight;
 	bool is_apart; /* the library writes to the workspace, not to the output's shard */
 	bool widen;    /* `out`, `weight` take float32 */
@@ -33,7 +33,7 @@ struct transposed {
 /* ---- which kernels ---- */
 
 static int find(struct ff_kernel *k, const struct transposed *s, enum ff_conv_pass pass,
-		enum ff_dtype type, enum ff_dtype sink, const struct ff_plan **ret,
+		enum ff_dtype type, enum ff_dtype sink, const struct ff_dnn_plan **ret,
 		struct ff_error *err)
 {
 	struct ff_conv_shape shape;

@@ -16,7 +16,7 @@ static const char *const words[] = {
 
 struct ways {
 	const struct ff_kernel *k;
-	const struct ff_plan *plan;
+	const struct ff_dnn_plan *plan;
 	const struct ff_unfold *unfold;
 	enum ff_dtype type;
 	bool widens;
@@ -55,7 +55,7 @@ static bool run(const void *arg, int64_t i, char *memory, cudaStream_t queue)
 }
 
 static int64_t find_fastest(const struct ff_kernel *k, const struct ff_conv_shape *s,
-		enum ff_dtype type, const struct ff_plan *plan, const struct ff_unfold *u)
+		enum ff_dtype type, const struct ff_dnn_plan *plan, const struct ff_unfold *u)
 {
 	const struct ff_filter *f = &s->filter;
 	const struct ff_windows *v = &f->windows;
@@ -113,7 +113,7 @@ int ff_filter_way(const struct ff_kernel *k, const struct ff_conv_shape *s, enum
 /* What somebody else kept meanwhile stays.  Where nothing can be kept the first way is taken, as
  * next time the other might be faster. */
 enum ff_filter_way ff_filter_time(const struct ff_kernel *k, const struct ff_conv_shape *s,
-		enum ff_dtype type, const struct ff_plan *plan, const struct ff_unfold *u)
+		enum ff_dtype type, const struct ff_dnn_plan *plan, const struct ff_unfold *u)
 {
 	enum ff_filter_way way = FF_FILTER_CONVOLVED;
 	char problem[FF_PLANS_TEXT];

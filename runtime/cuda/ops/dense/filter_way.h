@@ -17,6 +17,6 @@ int ff_filter_way(const struct ff_kernel *k, const struct ff_conv_shape *s, enum
 		enum ff_filter_way *ret, struct ff_error *err);
 /* Times both; what is faster is kept. */
 enum ff_filter_way ff_filter_time(const struct ff_kernel *k, const struct ff_conv_shape *s,
-		enum ff_dtype type, const struct ff_plan *plan, const struct ff_unfold *u);
+		enum ff_dtype type, const struct ff_dnn_plan *plan, const struct ff_unfold *u);
 
 #endif

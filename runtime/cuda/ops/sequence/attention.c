@@ -15,9 +15,9 @@
 
 struct attention {
 	struct ff_attention a;
-	enum ff_dtype type;         /* statistics and their gradient are float32 */
-	uint32_t pairs;             /* the node: which input its statistics are */
-	const struct ff_plan *plan; /* NULL: kernels of our own */
+	enum ff_dtype type;             /* statistics and their gradient are float32 */
+	uint32_t pairs;                 /* the node: which input its statistics are */
+	const struct ff_dnn_plan *plan; /* NULL: kernels of our own */
 	struct ff_sdpa_shape slice;
 	/* workspace, -1: none; the others as struct ff_sdpa_values has them */
 	int64_t mask, stats, out, sums, dquery, dkey, dvalue;

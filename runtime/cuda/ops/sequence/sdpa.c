@@ -345,17 +345,17 @@ static int64_t describe(struct ff_parts *p, cudnnBackendDescriptor_t *ops)
 	return d.n_ops;
 }
 
-int ff_sdpa_find(struct ff_kernel *k, const struct ff_sdpa_shape *shape, const struct ff_plan **ret,
-		struct ff_error *err)
+int ff_sdpa_find(struct ff_kernel *k, const struct ff_sdpa_shape *shape,
+		const struct ff_dnn_plan **ret, struct ff_error *err)
 {
-	const struct ff_plan_problem q = {.what = "attention",
+	const struct ff_dnn_plan_problem q = {.what = "attention",
 			.verb = "describe an attention",
 			.shape = shape,
 			.bytes = sizeof(*shape),
 			.describe = describe};
 
 	*ret = NULL;
-	return cudnnGetVersion() < SINCE ? FF_OK : ff_plan_find(k, &q, ret, err);
+	return cudnnGetVersion() < SINCE ? FF_OK : ff_dnn_plan_find(k, &q, ret, err);
 }
 
 /* What a plan is run on. */
@@ -371,7 +371,7 @@ static void add(struct pack *p, int64_t id, const void *at)
 	p->at[p->n++] = at;
 }
 
-int ff_sdpa_run(const struct ff_kernel *k, const struct ff_plan *plan,
+int ff_sdpa_run(const struct ff_kernel *k, const struct ff_dnn_plan *plan,
 		const struct ff_sdpa_shape *shape, const struct ff_sdpa_values *v, void *workspace,
 		cudaStream_t queue, struct ff_error *err)
 {
@@ -401,5 +401,5 @@ int ff_sdpa_run(const struct ff_kernel *k, const struct ff_plan *plan,
 		add(&p, DKEY, v->dkey);
 		add(&p, DVALUE, v->dvalue);
 	}
-	return ff_plan_run(k, plan, queue, p.n, p.id, p.at, workspace, err);
+	return ff_dnn_plan_run(k, plan, queue, p.n, p.id, p.at, workspace, err);
 }

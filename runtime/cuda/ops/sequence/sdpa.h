@@ -9,7 +9,7 @@
 
 struct ff_error;
 struct ff_kernel;
-struct ff_plan;
+struct ff_dnn_plan;
 
 #define FF_SDPA_ALIGN 16 /* bytes: of what begins at any head of a multiple of 8 elements */
 
@@ -44,9 +44,9 @@ extern "C" {
 
 /* Shapes are zeroed before they are filled.  NULL where cuDNN has none, or it is one that is known
  * to be wrong. */
-int ff_sdpa_find(struct ff_kernel *k, const struct ff_sdpa_shape *shape, const struct ff_plan **ret,
-		struct ff_error *err);
-int ff_sdpa_run(const struct ff_kernel *k, const struct ff_plan *plan,
+int ff_sdpa_find(struct ff_kernel *k, const struct ff_sdpa_shape *shape,
+		const struct ff_dnn_plan **ret, struct ff_error *err);
+int ff_sdpa_run(const struct ff_kernel *k, const struct ff_dnn_plan *plan,
 		const struct ff_sdpa_shape *shape, const struct ff_sdpa_values *v, void *workspace,
 		cudaStream_t queue, struct ff_error *err);
 
