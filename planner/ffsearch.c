@@ -333,10 +333,11 @@ static int search(struct ff_job *j, struct ff_error *err)
 
 static int eliminate(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err)
 {
+	const struct ff_elimination of = {
+			j->tools.space, &j->in.graph, &j->in.machine, j->tools.pricer, NULL, NULL};
 	bool found;
 
-	return ff_search_eliminate(j->tools.space, j->tools.evaluator, &j->in.graph, &j->in.machine,
-			j->tools.pricer, NULL, NULL, &j->arena, ret, &found, err);
+	return ff_search_eliminate(&of, j->tools.evaluator, &j->arena, ret, &found, err);
 }
 
 /* Whether the plan is data parallelism, whatever its file is called: all configs, in one batch. */

@@ -63,14 +63,21 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);
 
-/* The strategy that is best when operators and edges are priced one by one and added
- * up, found by elimination (docs/search.md), with what of its weights `e` finds the
- * fastest to fit; e's current strategy is another afterwards.  `stop` is asked now and
- * then and may be NULL; when it ends this early *found may be false.  All memory from
- * `a`. */
-int ff_search_eliminate(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
-		const struct ff_machine *m, struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx,
-		struct ff_arena *a, struct ff_strategy *ret, bool *found, struct ff_error *err);
+/* What is searched by prices of operators and edges one by one; `stop` is asked now and then, NULL
+ * never says so. */
+struct ff_elimination {
+	const struct ff_space *space;
+	const struct ff_graph *graph;
+	const struct ff_machine *machine;
+	struct ff_pricer *pricer;
+	bool (*stop)(void *ctx);
+	void *ctx;
+};
+/* The strategy that is best when those are added up, found by elimination (docs/search.md), with
+ * what of its weights `e` finds the fastest to fit; e's current strategy is another afterwards.
+ * Where it is stopped *found may be false.  All memory from `a`. */
+int ff_search_eliminate(const struct ff_elimination *of, struct ff_evaluator *e, struct ff_arena *a,
+		struct ff_strategy *ret, bool *found, struct ff_error *err);
 
 struct ff_search_options {
 	uint64_t seed;

@@ -254,16 +254,20 @@ static int allocate(struct ff_additive *a, struct ff_error *err)
 	return code;
 }
 
-int ff_additive_create(const struct ff_space *s, const struct ff_graph *g,
-		const struct ff_machine *m, struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx,
-		struct ff_additive **ret, struct ff_error *err)
+int ff_additive_create(
+		const struct ff_elimination *of, struct ff_additive **ret, struct ff_error *err)
 {
 	struct ff_additive *a = calloc(1, sizeof(*a));
 	int code;
 
 	if (!a)
 		return ff_fail_memory(err);
-	*a = (struct ff_additive){.space = s, .g = g, .m = m, .p = p, .stop = stop, .ctx = ctx};
+	*a = (struct ff_additive){.space = of->space,
+			.g = of->graph,
+			.m = of->machine,
+			.p = of->pricer,
+			.stop = of->stop,
+			.ctx = of->ctx};
 	ff_arena_init(&a->arena);
 	ff_arena_init(&a->scratch);
 	ff_arena_init(&a->inner);
@@ -380,8 +384,8 @@ static int pose(struct ff_additive *a, const struct ff_additive_weights *w, stru
 
 /* Solves with the prices at hand, then again with those of what the solution has,
  * until it has no estimates; `best` is the one that costs least by its prices. */
-static int solve(struct ff_additive *a, const struct ff_additive_weights *w,
-		bool (*stop)(void *ctx), void *ctx, uint32_t *best, struct ff_error *err)
+static int solve(struct ff_additive *a, const struct ff_additive_weights *w, uint32_t *best,
+		struct ff_error *err)
 {
 	uint32_t *choice = ff_arena_array(&a->scratch, a->n_vars, sizeof(*choice));
 	struct ff_arena_mark mark = ff_arena_mark(&a->scratch);
@@ -393,11 +397,11 @@ static int solve(struct ff_additive *a, const struct ff_additive_weights *w,
 		struct ff_choices problem;
 		double us;
 
-		if (round > 0 && stop && stop(ctx))
+		if (round > 0 && a->stop && a->stop(a->ctx))
 			break;
 		code = pose(a, w, &problem, err);
 		if (code == FF_OK)
-			code = ff_choices_minimise(&problem, TABLE_ENTRIES, SWEEPS, stop, ctx,
+			code = ff_choices_minimise(&problem, TABLE_ENTRIES, SWEEPS, a->stop, a->ctx,
 					choice, &exact, err);
 		ff_arena_rewind(&a->scratch, mark);
 		if (code == FF_OK)
@@ -417,12 +421,11 @@ static int solve(struct ff_additive *a, const struct ff_additive_weights *w,
 }
 
 int ff_additive_solve(struct ff_additive *a, const struct ff_additive_weights *w,
-		bool (*stop)(void *ctx), void *ctx, struct ff_arena *to, struct ff_strategy *ret,
-		struct ff_error *err)
+		struct ff_arena *to, struct ff_strategy *ret, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&a->scratch);
 	uint32_t *choice = ff_arena_array(&a->scratch, a->n_vars, sizeof(*choice));
-	int code = choice ? solve(a, w, stop, ctx, choice, err) : ff_fail_memory(err);
+	int code = choice ? solve(a, w, choice, err) : ff_fail_memory(err);
 
 	if (code == FF_OK)
 		code = ff_strategy_create(a->g, to, ret, err);

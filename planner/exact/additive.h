@@ -4,15 +4,14 @@
 #define FF_PLANNER_ADDITIVE_H
 
 #include "eliminate.h"
+#include "ff/search.h"
 #include "space/space.h"
 
 struct ff_additive;
 
-/* Prices all candidates of `s`.  When `stop` (or NULL) says so it ends with FF_OK
- * and *ret NULL. */
-int ff_additive_create(const struct ff_space *s, const struct ff_graph *g,
-		const struct ff_machine *m, struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx,
-		struct ff_additive **ret, struct ff_error *err);
+/* Prices all candidates of the space.  When it is stopped it ends with FF_OK and *ret NULL. */
+int ff_additive_create(
+		const struct ff_elimination *of, struct ff_additive **ret, struct ff_error *err);
 void ff_additive_destroy(struct ff_additive *a);
 
 /* What the sum is made of. */
@@ -22,7 +21,6 @@ struct ff_additive_weights {
 };
 /* The strategy with the least sum, all memory from `to`. */
 int ff_additive_solve(struct ff_additive *a, const struct ff_additive_weights *w,
-		bool (*stop)(void *ctx), void *ctx, struct ff_arena *to, struct ff_strategy *ret,
-		struct ff_error *err);
+		struct ff_arena *to, struct ff_strategy *ret, struct ff_error *err);
 
 #endif

@@ -12,13 +12,10 @@
 #define BISECTIONS 4 /* then, between the last two */
 
 struct elimination {
+	const struct ff_elimination *of;
 	struct ff_additive *additive;
 	struct ff_evaluator *evaluator;
-	const struct ff_graph *graph;
-	uint32_t n_devices;
 	bool cuts; /* the space has updates of parts, by axes */
-	bool (*stop)(void *ctx);
-	void *ctx;
 	struct ff_arena *arena;
 	struct ff_strategy best;
 	struct ff_evaluation at_best;
@@ -44,7 +41,7 @@ static int evaluate(struct elimination *e, const struct ff_strategy *s, struct f
 	if (!e->found)
 		return ff_evaluator_set(e->evaluator, s, ret, err);
 	for (uint32_t i = 0; i < s->n_nodes; i++)
-		if (!ff_config_equal(&e->graph->nodes[i], &s->config[i], &was->config[i]))
+		if (!ff_config_equal(&e->of->graph->nodes[i], &s->config[i], &was->config[i]))
 			e->change[n++] = (struct ff_change){i, s->config[i]};
 	code = ff_evaluator_propose(e->evaluator, e->change, n, ret, err);
 	if (code == FF_OK)
@@ -72,7 +69,7 @@ static int try_strategy(struct elimination *e, const struct ff_strategy *s, bool
 		e->at_best = at;
 		e->found = true;
 	}
-	e->stopped = e->stop && e->stop(e->ctx);
+	e->stopped = e->of->stop && e->of->stop(e->of->ctx);
 	*fits = *fits || at.fits;
 	return FF_OK;
 }
@@ -81,8 +78,8 @@ static int try_strategy(struct elimination *e, const struct ff_strategy *s, bool
 static int cut_params(struct elimination *e, const struct ff_strategy *s, int64_t least_bytes,
 		struct ff_strategy *ret, struct ff_error *err)
 {
-	const struct ff_graph *g = e->graph;
-	const struct ff_progression all = {0, 1, e->n_devices};
+	const struct ff_graph *g = e->of->graph;
+	const struct ff_progression all = {0, 1, e->of->space->n_devices};
 	int code = ff_strategy_create(g, e->arena, ret, err);
 
 	if (code < 0)
@@ -107,7 +104,7 @@ static int try_weights(struct elimination *e, double sync, double us_per_byte, b
 	static const int64_t least_bytes[] = {1 << 20, 1 << 12};
 	const struct ff_additive_weights w = {sync, us_per_byte};
 	struct ff_strategy s, cut;
-	int code = ff_additive_solve(e->additive, &w, e->stop, e->ctx, e->arena, &s, err);
+	int code = ff_additive_solve(e->additive, &w, e->arena, &s, err);
 
 	*fits = false;
 	if (code == FF_OK)
@@ -157,20 +154,16 @@ static int try_all(struct elimination *e, struct ff_error *err)
 	return code;
 }
 
-int ff_search_eliminate(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
-		const struct ff_machine *m, struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx,
-		struct ff_arena *a, struct ff_strategy *ret, bool *found, struct ff_error *err)
+int ff_search_eliminate(const struct ff_elimination *of, struct ff_evaluator *e, struct ff_arena *a,
+		struct ff_strategy *ret, bool *found, struct ff_error *err)
 {
-	struct elimination l = {.evaluator = e,
-			.graph = g,
-			.n_devices = s->n_devices,
-			.cuts = s->what & FF_SPACE_UPDATES && !s->limits.mesh,
-			.stop = stop,
-			.ctx = ctx,
+	struct elimination l = {.of = of,
+			.evaluator = e,
+			.cuts = of->space->what & FF_SPACE_UPDATES && !of->space->limits.mesh,
 			.arena = a};
-	int code = ff_additive_create(s, g, m, p, stop, ctx, &l.additive, err);
+	int code = ff_additive_create(of, &l.additive, err);
 
-	l.change = ff_arena_array(a, g->n_nodes, sizeof(*l.change));
+	l.change = ff_arena_array(a, of->graph->n_nodes, sizeof(*l.change));
 	if (code == FF_OK && !l.change)
 		code = ff_fail_memory(err);
 	if (code == FF_OK && l.additive)

@@ -99,6 +99,8 @@ static bool elimination_ends(void *ctx)
 int ff_chain_eliminate(struct ff_chain *c, const struct ff_space *space, struct ff_arena *a,
 		struct ff_strategy *ret, bool *found, struct ff_error *err)
 {
+	const struct ff_elimination of = {
+			space, c->graph, c->machine, c->opt->pricer, elimination_ends, c};
 	int code;
 
 	*found = false;
@@ -108,8 +110,7 @@ int ff_chain_eliminate(struct ff_chain *c, const struct ff_space *space, struct 
 	c->clock.elimination_calls = 0;
 	code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 	if (code == FF_OK)
-		code = ff_search_eliminate(space, c->evaluator, c->graph, c->machine,
-				c->opt->pricer, elimination_ends, c, a, ret, found, err);
+		code = ff_search_eliminate(&of, c->evaluator, a, ret, found, err);
 	ff_chain_look(c);
 	return code;
 }

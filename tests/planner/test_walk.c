@@ -200,6 +200,7 @@ static bool progress(void *ctx, uint64_t proposals, double seconds, double best_
 START_TEST(test_budget_and_stop)
 {
 	struct ff_search_result found;
+	struct ff_elimination of;
 	struct ff_error err = {0};
 	struct ff_strategy s;
 	bool any = true;
@@ -223,8 +224,8 @@ START_TEST(test_budget_and_stop)
 		ck_assert(ff_clock_us() - from < 30e6);
 		l.opt.progress = NULL;
 	}
-	CHECK_OK(ff_search_eliminate(l.space, l.evaluator[0], &l.g, &l.m, l.pricer[0], stop_asked,
-			&l, &arena, &s, &any, &err));
+	of = (struct ff_elimination){l.space, &l.g, &l.m, l.pricer[0], stop_asked, &l};
+	CHECK_OK(ff_search_eliminate(&of, l.evaluator[0], &arena, &s, &any, &err));
 	ck_assert(!any);
 	lab_close(&l);
 }
@@ -269,6 +270,7 @@ END_TEST
 START_TEST(test_elimination_start)
 {
 	struct ff_evaluation dp, e;
+	struct ff_elimination of;
 	struct ff_error err = {0};
 	struct ff_strategy s;
 	int64_t scratch = 0;
@@ -282,8 +284,8 @@ START_TEST(test_elimination_start)
 				"data-parallel", l.space, &l.g, &l.m, 0, &arena, &s, &err));
 		CHECK_OK(ff_evaluator_set(l.evaluator[0], &s, &dp, &err));
 		ck_assert(dp.fits == !scarce);
-		CHECK_OK(ff_search_eliminate(l.space, l.evaluator[0], &l.g, &l.m, l.pricer[0], NULL,
-				NULL, &arena, &s, &any, &err));
+		of = (struct ff_elimination){l.space, &l.g, &l.m, l.pricer[0], NULL, NULL};
+		CHECK_OK(ff_search_eliminate(&of, l.evaluator[0], &arena, &s, &any, &err));
 		ck_assert(any);
 		CHECK_OK(ff_evaluator_set(l.evaluator[0], &s, &e, &err));
 		ck_assert(e.fits);
