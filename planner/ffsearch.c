@@ -398,59 +398,6 @@ static int fail_simulated(const struct ff_job *j, struct ff_error *err)
 	return fail_unfit(j, &j->summary.plan, what, err);
 }
 
-/* Predictions are as good as the figures they are made of. */
-static void warn_if_unsteady(const struct ff_job *j)
-{
-	double share = j->in.costs ? ff_costs_steady_share(j->in.costs) : 1;
-
-	if (share < FF_STEADY)
-		fprintf(stderr,
-				"%s: %.0f %% of the costs in %s rest on samples that something "
-				"else "
-				"disturbed, so predictions may be off; ffprof --again measures "
-				"them "
-				"anew\n",
-				ff_job_command.name, 100 * (1 - share), j->opt.costs_path);
-}
-
-static void warn_of_communication(const struct ff_job *j)
-{
-	const char *planned = j->in.planned_info.communication, *here = ff_job_communication(j);
-
-	if (planned && *here && strcmp(planned, here) != 0)
-		fprintf(stderr,
-				"%s: %s was planned for ranks that communicate over %s, but %s was "
-				"measured over %s\n",
-				ff_job_command.name, j->opt.simulate, planned, j->opt.costs_path,
-				here);
-}
-
-/* What predictions by models of devices rest on. */
-static void warn_of_models(const struct ff_job *j)
-{
-	const struct ff_summary *s = &j->summary;
-	const char *before = "";
-
-	if (s->unmodelled)
-		fprintf(stderr,
-				"%s: There is no model of devices of kind \"%s\": they cost what "
-				"their peak rates say.\n",
-				ff_job_command.name, s->unmodelled->name);
-	if (ff_inferred_share(&s->plan) <= FF_MUCH_INFERRED)
-		return;
-	fprintf(stderr,
-			"%s: %.0f %% of the step rests on kernels that were not measured on such "
-			"devices (",
-			ff_job_command.name, 100 * ff_inferred_share(&s->plan));
-	for (uint32_t c = 0; c < FF_KERNEL_CLASS_COUNT; c++)
-		if (s->plan.simulation.inferred.classes >> c & 1) {
-			fprintf(stderr, "%s%s", before,
-					ff_kernel_class_name((enum ff_kernel_class)c));
-			before = ", ";
-		}
-	fprintf(stderr, "), but inferred from others.\n");
-}
-
 /* What is asked about the plan. */
 static int answer(struct ff_job *j, FILE *table, struct ff_error *err)
 {
@@ -501,9 +448,9 @@ static int find_or_simulate(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
-static int run(struct ff_job *j, struct ff_error *err)
+/* Whether what is read and written goes together; *table: where the summary goes. */
+static int check_paths(struct ff_job *j, FILE **table, struct ff_error *err)
 {
-	struct ff_summary *s = &j->summary;
 	struct ff_path out[5 + FF_MOST_TOP] = {{.name = "-o", .path = j->opt.strategy_path},
 			{.name = "--report", .path = j->opt.report_path},
 			{.name = "--trace", .path = j->opt.beside.trace_path},
@@ -515,11 +462,8 @@ static int run(struct ff_job *j, struct ff_error *err)
 			{.name = "--costs", .path = j->opt.costs_path},
 			{.name = "--simulate", .path = j->opt.simulate},
 			{.name = "--map", .path = j->opt.limits.map}};
-	FILE *table;
-	int code = ff_job_check(j, err);
+	int code = ff_job_name_others(j, err);
 
-	if (code == FF_OK)
-		code = ff_job_name_others(j, err);
 	for (uint32_t i = 0; i < FF_MOST_TOP; i++)
 		out[5 + i] = (struct ff_path){.name = "--top", .path = j->other_path[i]};
 	if (code == FF_OK)
@@ -527,13 +471,15 @@ static int run(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK && j->opt.choice.top > 1 && ff_paths_piped(out, COUNT(out)))
 		code = ff_fail(err, FF_E_INPUT,
 				"option --top: expected files, as a pipe takes one plan");
-	table = ff_paths_piped(out, COUNT(out)) ? stderr : stdout;
-	if (code == FF_OK)
-		code = load(j, err);
-	if (code == FF_OK && j->opt.oracle)
-		return oracle(j, table, err);
-	if (code < 0)
-		return code;
+	*table = ff_paths_piped(out, COUNT(out)) ? stderr : stdout;
+	return code;
+}
+
+/* What the summary says of the search, whatever comes of it. */
+static void begin_summary(struct ff_job *j)
+{
+	struct ff_summary *s = &j->summary;
+
 	s->graph = &j->in.graph;
 	s->machine = &j->in.machine;
 	s->costs = j->opt.costs_path;
@@ -544,7 +490,14 @@ static int run(struct ff_job *j, struct ff_error *err)
 	s->jobs = j->opt.jobs;
 	s->space = j->opt.space_text;
 	s->memory_limit = j->opt.memory;
-	code = find_or_simulate(j, err);
+}
+
+/* The plan, what is beside it, and what is said of it. */
+static int find_plan(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_summary *s = &j->summary;
+	int code = find_or_simulate(j, err);
+
 	if (code == FF_OK)
 		code = ff_job_find_others(j, err);
 	if (code == FF_OK)
@@ -556,21 +509,44 @@ static int run(struct ff_job *j, struct ff_error *err)
 		code = ff_job_take_best(j, err);
 	if (code == FF_OK)
 		code = ff_job_find_gains(j, err);
-	if (code < 0)
-		return code;
-	warn_if_unsteady(j);
-	warn_of_communication(j);
-	warn_of_models(j);
+	return code;
+}
+
+static int tell(struct ff_job *j, FILE *table, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	ff_job_warn(j);
 	if (j->opt.list)
-		code = ff_summary_list(s, j->opt.list, table, err);
+		code = ff_summary_list(&j->summary, j->opt.list, table, err);
 	else
-		ff_summary_print(s, table);
+		ff_summary_print(&j->summary, table);
 	if (code == FF_OK)
 		code = answer(j, table, err);
+	fflush(table); /* what may go wrong from here on is said behind it, not in it */
+	return code;
+}
+
+static int run(struct ff_job *j, struct ff_error *err)
+{
+	FILE *table = stdout;
+	int code = ff_job_check(j, err);
+
+	if (code == FF_OK)
+		code = check_paths(j, &table, err);
+	if (code == FF_OK)
+		code = load(j, err);
+	if (code == FF_OK && j->opt.oracle)
+		return oracle(j, table, err);
 	if (code < 0)
 		return code;
-	fflush(table); /* what may go wrong from here on is said behind it, not in it */
-	if (!ff_plan_fits(&s->plan))
+	begin_summary(j);
+	code = find_plan(j, err);
+	if (code == FF_OK)
+		code = tell(j, table, err);
+	if (code < 0)
+		return code;
+	if (!ff_plan_fits(&j->summary.plan))
 		return fail_simulated(j, err);
 	return ff_job_save(j, err);
 }

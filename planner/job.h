@@ -134,6 +134,8 @@ int64_t ff_job_without_reserve(const struct ff_job *j, int64_t bytes);
 /* What a device has, by --memory or by the machine; what may be used of it. */
 int64_t ff_job_whole_memory(const struct ff_job *j, uint32_t device);
 int64_t ff_job_memory(const struct ff_job *j, uint32_t device);
+/* warn.c: says on stderr what the prediction of the plan rests on that is not sure. */
+void ff_job_warn(const struct ff_job *j);
 /* html.c: the plan as a page, where one was asked for. */
 int ff_job_save_html(struct ff_job *j, struct ff_error *err);
 double ff_job_now_s(void);

@@ -13,7 +13,7 @@ static void write_bytes(struct ff_out *o, const char *key, const int64_t *bytes,
 	ff_out_close(o);
 }
 
-static uint32_t count_again(const struct ff_strategy *s)
+static uint32_t count_recomputed(const struct ff_strategy *s)
 {
 	uint32_t n = 0;
 
@@ -63,26 +63,63 @@ static int64_t bucket_bytes(const struct ff_summary *s, const struct ff_plan *p)
 	return bytes ? bytes : ff_bucket_bytes(s->graph, s->machine);
 }
 
+/* What was rewritten in the graph, and what data parallelism gains by it. */
+static void write_rewriting(const struct ff_summary *s, struct ff_out *o)
+{
+	const struct ff_rewritten *rewritten = s->graph->rewritten;
+
+	if (!rewritten)
+		return;
+	ff_out_array(o, "rewrites");
+	for (uint32_t i = 0; i < rewritten->n; i++)
+		ff_out_string(o, NULL, rewritten->text[i]);
+	ff_out_close(o);
+	if (isnan(s->rewriting.before_us))
+		return;
+	ff_out_real(o, "data_parallel_before_us", s->rewriting.before_us);
+	ff_out_real(o, "data_parallel_rewritten_us", s->rewriting.with_us);
+}
+
+/* What the strategy is like. */
+static void write_shape(const struct ff_summary *s, struct ff_out *o)
+{
+	const struct ff_shape *shape = &s->facts.shape;
+	const struct ff_plan *p = &s->plan;
+
+	ff_out_int(o, "micro_batches", p->strategy.micro_batches);
+	ff_out_int(o, "stages", shape->pipeline);
+	ff_out_int(o, "recomputed", count_recomputed(&p->strategy));
+	ff_out_int(o, "updated_flat", shape->n_flat);
+	ff_out_bool(o, "scattered", shape->scatters);
+	ff_out_int(o, "dropped", shape->n_dropped);
+	ff_out_int(o, "bucket_bytes", bucket_bytes(s, p));
+	ff_out_int(o, "data_parallel_bucket_bytes", bucket_bytes(s, s->baseline));
+}
+
+/* On each device, and what is sent. */
+static void write_all_bytes(const struct ff_summary *s, struct ff_out *o)
+{
+	const struct ff_schedule *plan = &s->plan.schedule, *base = &s->baseline->schedule;
+
+	write_bytes(o, "memory_bytes", plan->memory_bytes, s->machine->n_devices);
+	if (!s->measured)
+		write_bytes(o, "estimated_workspace_bytes", plan->workspace_bytes,
+				s->machine->n_devices);
+	write_bytes(o, "data_parallel_memory_bytes", base->memory_bytes, s->machine->n_devices);
+	ff_out_int(o, "comm_bytes", ff_schedule_sent_bytes(plan));
+	ff_out_int(o, "data_parallel_comm_bytes", ff_schedule_sent_bytes(base));
+}
+
 void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 {
 	const struct ff_plan *p = &s->plan, *d = s->baseline;
 	double us = p->simulation.step_us, dp_us = d->simulation.step_us;
-	const struct ff_shape *shape = &s->facts.shape;
 
 	ff_out_object(o, NULL);
 	ff_out_string(o, "format", "ffsoap-search-report");
 	ff_out_int(o, "version", 1);
 	ff_out_string(o, "graph", s->graph->name);
-	if (s->graph->rewritten) {
-		ff_out_array(o, "rewrites");
-		for (uint32_t i = 0; i < s->graph->rewritten->n; i++)
-			ff_out_string(o, NULL, s->graph->rewritten->text[i]);
-		ff_out_close(o);
-	}
-	if (s->graph->rewritten && !isnan(s->rewriting.before_us)) {
-		ff_out_real(o, "data_parallel_before_us", s->rewriting.before_us);
-		ff_out_real(o, "data_parallel_rewritten_us", s->rewriting.with_us);
-	}
+	write_rewriting(s, o);
 	ff_out_string(o, "machine", s->machine->name);
 	ff_out_int(o, "devices", s->machine->n_devices);
 	ff_out_string(o, "costs", s->costs);
@@ -97,14 +134,7 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	write_basis(s, o);
 	write_search(s, o);
 	ff_out_real(o, "predicted_us", us);
-	ff_out_int(o, "micro_batches", p->strategy.micro_batches);
-	ff_out_int(o, "stages", shape->pipeline);
-	ff_out_int(o, "recomputed", count_again(&p->strategy));
-	ff_out_int(o, "updated_flat", shape->n_flat);
-	ff_out_bool(o, "scattered", shape->scatters);
-	ff_out_int(o, "dropped", shape->n_dropped);
-	ff_out_int(o, "bucket_bytes", bucket_bytes(s, p));
-	ff_out_int(o, "data_parallel_bucket_bytes", bucket_bytes(s, d));
+	write_shape(s, o);
 	ff_out_string(o, "baseline", s->baseline_name);
 	ff_out_real(o, "data_parallel_us", dp_us);
 	ff_out_real(o, "speedup", dp_us / us);
@@ -113,14 +143,7 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_int(o, "memory_limit_bytes", s->memory_limit);
 	ff_out_bool(o, "fits", ff_plan_fits(p));
 	ff_out_bool(o, "data_parallel_fits", ff_plan_fits(&s->data_parallel));
-	write_bytes(o, "memory_bytes", p->schedule.memory_bytes, s->machine->n_devices);
-	if (!s->measured)
-		write_bytes(o, "estimated_workspace_bytes", p->schedule.workspace_bytes,
-				s->machine->n_devices);
-	write_bytes(o, "data_parallel_memory_bytes", d->schedule.memory_bytes,
-			s->machine->n_devices);
-	ff_out_int(o, "comm_bytes", ff_schedule_sent_bytes(&p->schedule));
-	ff_out_int(o, "data_parallel_comm_bytes", ff_schedule_sent_bytes(&d->schedule));
+	write_all_bytes(s, o);
 	ff_facts_write(&s->facts, o);
 	ff_rivals_write(s->rivals, s->n_rivals, o);
 	if (s->why.asked)

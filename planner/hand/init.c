@@ -179,52 +179,95 @@ bool ff_is_tables(const char *name, struct ff_tables *ret)
 	return rest && !*rest;
 }
 
-/* Whatever the limits of the space. */
-static int make(const char *name, const struct ff_space *s, const struct ff_graph *g,
-		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
+/* What a start is made of, whatever the limits of the space. */
+struct making {
+	const struct ff_space *s;
+	const struct ff_graph *g;
+	const struct ff_machine *m;
+	uint64_t seed;
+	struct ff_arena *a;
+};
+
+static int make_pipeline(const struct making *x, const char *name, uint32_t stages,
 		struct ff_strategy *ret, struct ff_error *err)
 {
-	struct ff_strategy made;
-	struct ff_megatron hand;
-	uint32_t which = 0, stages;
-	struct ff_tables tables;
-	int code;
+	if (stages > x->m->n_devices)
+		return ff_fail(err, FF_E_INPUT, "%s needs %u devices, there are %u", name, stages,
+				x->m->n_devices);
+	return ff_start_pipeline(x->s, x->g, x->m, stages, x->a, ret, err);
+}
 
-	if (ff_is_pipeline(name, &stages)) {
-		if (stages > m->n_devices)
-			return ff_fail(err, FF_E_INPUT, "%s needs %u devices, there are %u", name,
-					stages, m->n_devices);
-		return ff_start_pipeline(s, g, m, stages, a, ret, err);
-	}
-	if (ff_is_tables(name, &tables) && tables.replicas && !(s->what & FF_SPACE_REPLICAS))
+static int make_tables(const struct making *x, const char *name, struct ff_tables *tables,
+		struct ff_strategy *ret, struct ff_error *err)
+{
+	if (tables->replicas && !(x->s->what & FF_SPACE_REPLICAS))
 		return ff_fail(err, FF_E_INPUT, "%s: the space has no replicas", name);
-	tables.stages = s->what & FF_SPACE_MICRO && !s->limits.no_pipeline && !s->limits.mesh;
-	if (ff_is_tables(name, &tables))
-		return ff_start_tables(g, m, &tables, a, ret, err);
-	if (ff_is_megatron(name)) {
-		code = ff_megatron_parse(name, &hand, err);
-		return code == FF_OK ? ff_start_megatron(&hand, g, m, a, ret, err) : code;
-	}
+	tables->stages = x->s->what & FF_SPACE_MICRO && !x->s->limits.no_pipeline &&
+			 !x->s->limits.mesh;
+	return ff_start_tables(x->g, x->m, tables, x->a, ret, err);
+}
+
+static int make_megatron(const struct making *x, const char *name, struct ff_strategy *ret,
+		struct ff_error *err)
+{
+	struct ff_megatron hand;
+	int code = ff_megatron_parse(name, &hand, err);
+
+	return code == FF_OK ? ff_start_megatron(&hand, x->g, x->m, x->a, ret, err) : code;
+}
+
+static int make_expert(const struct making *x, struct ff_strategy *ret, struct ff_error *err)
+{
+	struct ff_strategy made;
+	int code = ff_strategy_create(x->g, x->a, &made, err);
+
+	if (code == FF_OK)
+		code = fill_expert(x->g, x->m->n_devices, x->a, &made, err);
+	if (code == FF_OK)
+		*ret = made;
+	return code;
+}
+
+static int make_random(const struct making *x, struct ff_strategy *ret, struct ff_error *err)
+{
+	struct ff_strategy made;
+	int code = ff_strategy_create(x->g, x->a, &made, err);
+
+	if (code < 0)
+		return code;
+	fill_random(x->s, x->g, x->seed, &made);
+	*ret = made;
+	return FF_OK;
+}
+
+/* One of those whose names have no numbers. */
+static int make_named(const struct making *x, const char *name, struct ff_strategy *ret,
+		struct ff_error *err)
+{
+	uint32_t which = 0;
+
 	while (which < STARTS && strcmp(name, ff_starts[which]) != 0)
 		which++;
 	switch (which) {
 	case DATA_PARALLEL:
-		return ff_strategy_data_parallel(g, m->n_devices, a, ret, err);
+		return ff_strategy_data_parallel(x->g, x->m->n_devices, x->a, ret, err);
 	case SINGLE:
-		return ff_strategy_single(g, 0, a, ret, err);
+		return ff_strategy_single(x->g, 0, x->a, ret, err);
 	case ZERO_1:
 	case ZERO_2:
 	case ZERO_3:
-		return ff_start_zero(s, g, m, 1 + which - ZERO_1, false, a, ret, err);
+		return ff_start_zero(x->s, x->g, x->m, 1 + which - ZERO_1, false, x->a, ret, err);
 	case ZERO_1_HYBRID:
 	case ZERO_2_HYBRID:
 	case ZERO_3_HYBRID:
-		return ff_start_zero(s, g, m, 1 + which - ZERO_1_HYBRID, true, a, ret, err);
+		return ff_start_zero(
+				x->s, x->g, x->m, 1 + which - ZERO_1_HYBRID, true, x->a, ret, err);
 	case FRUGAL:
-		return ff_start_frugal(s, g, m, a, ret, err);
+		return ff_start_frugal(x->s, x->g, x->m, x->a, ret, err);
 	case EXPERT:
+		return make_expert(x, ret, err);
 	case RANDOM:
-		break;
+		return make_random(x, ret, err);
 	default:
 		return ff_fail(err, FF_E_INPUT,
 				"unknown starting strategy '%s': expected data-parallel, single, "
@@ -233,25 +276,30 @@ static int make(const char *name, const struct ff_space *s, const struct ff_grap
 				"megatron:T,D,P,M",
 				name);
 	}
-	code = ff_strategy_create(g, a, &made, err);
-	if (code < 0)
-		return code;
-	if (which == EXPERT)
-		code = fill_expert(g, m->n_devices, a, &made, err);
-	else
-		fill_random(s, g, seed, &made);
-	if (code < 0)
-		return code;
-	*ret = made;
-	return FF_OK;
+}
+
+static int make(const struct making *x, const char *name, struct ff_strategy *ret,
+		struct ff_error *err)
+{
+	struct ff_tables tables;
+	uint32_t stages;
+
+	if (ff_is_pipeline(name, &stages))
+		return make_pipeline(x, name, stages, ret, err);
+	if (ff_is_tables(name, &tables))
+		return make_tables(x, name, &tables, ret, err);
+	if (ff_is_megatron(name))
+		return make_megatron(x, name, ret, err);
+	return make_named(x, name, ret, err);
 }
 
 int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
 		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err)
 {
+	const struct making x = {s, g, m, seed, a};
 	struct ff_strategy made;
-	int code = make(name, s, g, m, seed, a, &made, err);
+	int code = make(&x, name, &made, err);
 
 	if (code == FF_OK)
 		code = ff_space_fit_strategy(s, &made, ff_is_megatron(name), name, err);
