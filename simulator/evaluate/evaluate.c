@@ -24,68 +24,85 @@
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
 #define REMEMBER 64u   /* proposals whose bytes were counted, before they count half */
 
+/* An array of the trial's; *ok: false where there is no memory for it. */
+static void *take(struct ff_trial *e, size_t n, size_t bytes, bool *ok)
+{
+	void *array = ff_arena_array(&e->arena, n, bytes);
+
+	*ok = *ok && array;
+	return array;
+}
+
+static bool allocate_placed(struct ff_trial *e)
+{
+	size_t nodes = e->g->n_nodes, edges = e->g->n_edges;
+	struct ff_placed *p = &e->placed;
+	bool ok = true;
+
+	p->node = take(e, nodes, sizeof(*p->node), &ok);
+	p->block = take(e, nodes, sizeof(*p->block), &ok);
+	p->synced = take(e, nodes, sizeof(*p->synced), &ok);
+	p->flat = take(e, nodes, sizeof(*p->flat), &ok);
+	p->shards = take(e, nodes, sizeof(*p->shards), &ok);
+	p->n_added = take(e, nodes, sizeof(*p->n_added), &ok);
+	p->edge = take(e, edges, sizeof(*p->edge), &ok);
+	p->shared_from = take(e, edges, sizeof(*p->shared_from), &ok);
+	p->is_shared = take(e, edges, sizeof(*p->is_shared), &ok);
+	p->sums.sent = take(e, edges, sizeof(*p->sums.sent), &ok);
+	p->sums.added = take(e, edges, sizeof(*p->sums.added), &ok);
+	for (int pass = 0; pass < 2; pass++)
+		p->state[pass] = take(e, edges, sizeof(**p->state), &ok);
+	return ok;
+}
+
+static bool allocate_proposal(struct ff_trial *e)
+{
+	size_t nodes = e->g->n_nodes, edges = e->g->n_edges, values = e->g->n_values;
+	struct ff_proposal *p = &e->proposal;
+	bool ok = true;
+
+	p->flat_was = take(e, nodes, sizeof(*p->flat_was), &ok);
+	p->changed_at = take(e, nodes, sizeof(*p->changed_at), &ok);
+	p->wish = take(e, 2 * nodes, sizeof(*p->wish), &ok);
+	p->node_dirty = take(e, nodes, sizeof(*p->node_dirty), &ok);
+	p->near = take(e, edges, sizeof(*p->near), &ok);
+	p->sums_next.sent = take(e, edges, sizeof(*p->sums_next.sent), &ok);
+	p->sums_next.added = take(e, edges, sizeof(*p->sums_next.added), &ok);
+	p->shared_next = take(e, edges, sizeof(*p->shared_next), &ok);
+	p->mark = take(e, values, sizeof(*p->mark), &ok);
+	p->touched = take(e, values, sizeof(*p->touched), &ok);
+	p->dirty = take(e, values, sizeof(*p->dirty), &ok);
+	return ok;
+}
+
+static bool allocate_times(struct ff_trial *e)
+{
+	size_t devices = e->m->n_devices, lanes = ff_lane_count(e->m);
+	struct ff_times *t = &e->times;
+	struct ff_busy *b = &e->busy;
+	bool ok = true;
+
+	e->ends = take(e, e->g->n_edges, sizeof(*e->ends), &ok);
+	for (int k = 0; k < FF_PHASE_COUNT; k++)
+		t->node[k] = take(e, e->g->n_nodes, sizeof(**t->node), &ok);
+	t->lane = take(e, lanes, sizeof(*t->lane), &ok);
+	t->idle = take(e, lanes, sizeof(*t->idle), &ok);
+	t->limited = take(e, FF_PREFETCH_DISTANCE * devices, sizeof(*t->limited), &ok);
+	t->each = take(e, devices, sizeof(*t->each), &ok);
+	t->sync_lane = take(e, 3 * devices, sizeof(*t->sync_lane), &ok);
+	b->now = take(e, lanes, sizeof(*b->now), &ok);
+	b->next = take(e, lanes, sizeof(*b->next), &ok);
+	b->slowed_now = take(e, devices, sizeof(*b->slowed_now), &ok);
+	b->slowed_next = take(e, devices, sizeof(*b->slowed_next), &ok);
+	b->known = take(e, devices, sizeof(*b->known), &ok);
+	return ok;
+}
+
 static int allocate(struct ff_trial *e, struct ff_error *err)
 {
-	size_t nodes = e->g->n_nodes, edges = e->g->n_edges, devices = e->m->n_devices;
-	struct ff_arena *a = &e->arena;
 	int code;
 
-	e->placed.node = ff_arena_array(a, nodes, sizeof(*e->placed.node));
-	e->placed.synced = ff_arena_array(a, nodes, sizeof(*e->placed.synced));
-	e->placed.flat = ff_arena_array(a, nodes, sizeof(*e->placed.flat));
-	e->proposal.flat_was = ff_arena_array(a, nodes, sizeof(*e->proposal.flat_was));
-	e->placed.shards = ff_arena_array(a, nodes, sizeof(*e->placed.shards));
-	e->placed.edge = ff_arena_array(a, edges, sizeof(*e->placed.edge));
-	e->proposal.mark = ff_arena_array(a, e->g->n_values, sizeof(*e->proposal.mark));
-	e->proposal.touched = ff_arena_array(a, e->g->n_values, sizeof(*e->proposal.touched));
-	e->proposal.changed_at = ff_arena_array(a, nodes, sizeof(*e->proposal.changed_at));
-	e->proposal.wish = ff_arena_array(a, 2 * nodes, sizeof(*e->proposal.wish));
-	e->proposal.near = ff_arena_array(a, edges, sizeof(*e->proposal.near));
-	e->ends = ff_arena_array(a, edges, sizeof(*e->ends));
-	e->placed.shared_from = ff_arena_array(a, edges, sizeof(*e->placed.shared_from));
-	e->placed.is_shared = ff_arena_array(a, edges, sizeof(*e->placed.is_shared));
-	e->placed.sums.sent = ff_arena_array(a, edges, sizeof(*e->placed.sums.sent));
-	e->placed.sums.added = ff_arena_array(a, edges, sizeof(*e->placed.sums.added));
-	e->proposal.sums_next.sent = ff_arena_array(a, edges, sizeof(*e->proposal.sums_next.sent));
-	e->proposal.sums_next.added =
-			ff_arena_array(a, edges, sizeof(*e->proposal.sums_next.added));
-	e->proposal.shared_next = ff_arena_array(a, edges, sizeof(*e->proposal.shared_next));
-	e->placed.n_added = ff_arena_array(a, nodes, sizeof(*e->placed.n_added));
-	e->proposal.dirty = ff_arena_array(a, e->g->n_values, sizeof(*e->proposal.dirty));
-	e->proposal.node_dirty = ff_arena_array(a, nodes, sizeof(*e->proposal.node_dirty));
-	e->placed.block = ff_arena_array(a, nodes, sizeof(*e->placed.block));
-	for (int k = 0; k < FF_PHASE_COUNT; k++) {
-		e->times.node[k] = ff_arena_array(a, nodes, sizeof(**e->times.node));
-		if (!e->times.node[k])
-			return ff_fail_memory(err);
-	}
-	for (int pass = 0; pass < 2; pass++) {
-		e->placed.state[pass] = ff_arena_array(a, edges, sizeof(**e->placed.state));
-		if (!e->placed.state[pass])
-			return ff_fail_memory(err);
-	}
-	e->times.lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->times.lane));
-	e->times.idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->times.idle));
-	e->times.limited = ff_arena_array(
-			a, FF_PREFETCH_DISTANCE * devices, sizeof(*e->times.limited));
-	e->times.each = ff_arena_array(a, devices, sizeof(*e->times.each));
-	e->times.sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->times.sync_lane));
-	e->busy.now = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy.now));
-	e->busy.next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy.now));
-	e->busy.slowed_now = ff_arena_array(a, devices, sizeof(*e->busy.slowed_now));
-	e->busy.slowed_next = ff_arena_array(a, devices, sizeof(*e->busy.slowed_next));
-	e->busy.known = ff_arena_array(a, devices, sizeof(*e->busy.known));
-	if (!e->placed.node || !e->placed.block || !e->placed.synced || !e->placed.flat ||
-			!e->proposal.flat_was || !e->placed.shards || !e->placed.edge ||
-			!e->proposal.mark || !e->proposal.touched || !e->times.lane ||
-			!e->times.idle || !e->times.each || !e->times.sync_lane || !e->busy.now ||
-			!e->busy.next || !e->busy.slowed_now || !e->busy.slowed_next ||
-			!e->busy.known || !e->times.limited || !e->proposal.changed_at ||
-			!e->proposal.wish || !e->proposal.near || !e->ends ||
-			!e->placed.shared_from || !e->placed.is_shared || !e->proposal.dirty ||
-			!e->proposal.node_dirty || !e->placed.sums.sent || !e->placed.sums.added ||
-			!e->proposal.sums_next.sent || !e->proposal.sums_next.added ||
-			!e->proposal.shared_next || !e->placed.n_added)
+	if (!allocate_placed(e) || !allocate_proposal(e) || !allocate_times(e))
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)
