@@ -103,27 +103,21 @@ static int64_t flops(const struct ff_work *w)
 /* Output: by row, as FF_REDUCE_LOG_SUM_EXP has it, of a part that has some of the axis; of one that
  * has all zeros.  Its gradient are (a, b): with y = exp(x - b), that of x is y (dy - a), or of the
  * logarithm dy - y a. */
-const struct ff_op_row ff_op_soft_statistics = {.name = "soft_statistics",
-		.summary = "what a softmax must know of all of its axis",
-		.min_in = 1,
-		.max_in = 1,
-		.flags = FF_OP_PRELUDE | FF_OP_BACKWARD_IN,
-		.attrs = attrs,
-		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
-		.derive = derive_statistics,
-		.kernel_class = FF_KERNEL_SOFTMAX,
-		.flops = flops_statistics};
+#define STATISTICS(row, text)                                                                      \
+	const struct ff_op_row ff_op_##row = {.name = #row,                                        \
+			.summary = (text),                                                         \
+			.min_in = 1,                                                               \
+			.max_in = 1,                                                               \
+			.flags = FF_OP_PRELUDE | FF_OP_BACKWARD_IN,                                \
+			.attrs = attrs,                                                            \
+			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
+			.derive = derive_statistics,                                               \
+			.kernel_class = FF_KERNEL_SOFTMAX,                                         \
+			.flops = flops_statistics}
+
+STATISTICS(soft_statistics, "what a softmax must know of all of its axis");
 /* the prelude of log_softmax, whose gradient is another one */
-const struct ff_op_row ff_op_log_soft_statistics = {.name = "log_soft_statistics",
-		.summary = "what a log_softmax must know of all of its axis",
-		.min_in = 1,
-		.max_in = 1,
-		.flags = FF_OP_PRELUDE | FF_OP_BACKWARD_IN,
-		.attrs = attrs,
-		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
-		.derive = derive_statistics,
-		.kernel_class = FF_KERNEL_SOFTMAX,
-		.flops = flops_statistics};
+STATISTICS(log_soft_statistics, "what a log_softmax must know of all of its axis");
 
 #define SOFTMAX(row, before, text)                                                                 \
 	const struct ff_op_row ff_op_##row = {.name = #row,                                        \
