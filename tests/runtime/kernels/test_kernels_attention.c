@@ -9,6 +9,7 @@
 #include "ff/builder.h"
 #include "ff/philox.h"
 #include "ff/work.h"
+#include "inputs.h"
 #include "typed.h"
 
 #define ROUNDS 120
@@ -37,18 +38,6 @@ static int32_t draw(struct trial *t, int32_t lo, int32_t hi)
 }
 
 /* ---- graphs ---- */
-
-static uint32_t add_input(struct ff_builder *b, const char *name, int32_t rank,
-		const int32_t *shape, int32_t classes)
-{
-	union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
-
-	a.input.rank = rank;
-	memcpy(a.input.shape, shape, (size_t)rank * sizeof(*shape));
-	a.input.dtype = classes ? FF_I32 : FF_F32;
-	a.input.classes = classes;
-	return ff_builder_add(b, FF_OP_INPUT, name, &a, NULL, 0);
-}
 
 /* Mostly small; now and then more than a tile of queries, keys or elements. */
 static void draw_node(struct trial *t, union ff_attrs *a, int32_t shape[4][4])

@@ -11,6 +11,7 @@
 #endif
 
 #include "chosen.h"
+#include "inputs.h"
 #include "trial.h"
 #include "typed.h"
 
@@ -24,18 +25,6 @@ static void check(int code, const struct ff_error *err)
 }
 
 /* ---- graphs ---- */
-
-static uint32_t add_input(struct ff_builder *b, const char *name, int32_t rank,
-		const int32_t *shape, int32_t classes)
-{
-	union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
-
-	a.input.rank = rank;
-	memcpy(a.input.shape, shape, (size_t)rank * sizeof(*shape));
-	a.input.dtype = classes ? FF_I32 : FF_F32;
-	a.input.classes = classes;
-	return ff_builder_add(b, FF_OP_INPUT, name, &a, NULL, 0);
-}
 
 /* What experts read of rows of this shape: these, or slots and shares; and who has the slots. */
 static uint32_t add_experts(

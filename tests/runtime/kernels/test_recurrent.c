@@ -9,6 +9,7 @@
 #include "ff/builder.h"
 #include "ff/philox.h"
 #include "ff/work.h"
+#include "inputs.h"
 #include "typed.h"
 
 #define ROUNDS 60
@@ -48,18 +49,6 @@ static void check(int code, const struct ff_error *err)
 }
 
 /* ---- the graph ---- */
-
-static uint32_t add_input(struct ff_builder *b, const char *name, int32_t rank,
-		const int32_t *shape, int32_t classes)
-{
-	union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
-
-	a.input.rank = rank;
-	memcpy(a.input.shape, shape, (size_t)rank * sizeof(*shape));
-	a.input.dtype = classes ? FF_I32 : FF_F32;
-	a.input.classes = classes;
-	return ff_builder_add(b, FF_OP_INPUT, name, &a, NULL, 0);
-}
 
 /* What it writes, joined, and a linear layer. */
 static void end(struct trial *t, struct ff_builder *b, uint32_t node)
