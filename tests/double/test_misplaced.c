@@ -74,10 +74,12 @@ static const float *train(struct scene *s, const struct ff_backend *b)
 	struct ff_error err;
 	int code = FF_OK;
 	struct rig rig;
+	struct rig_setup setup;
 
 	ck_assert_ptr_nonnull(all);
-	rig_open(&rig, g, &s->machine, &s->strategy, b, NULL, s->data, s->optimizer, &s->opt, 0,
-			&s->arena);
+	setup = scene_setup(s, b);
+	setup.graph = g;
+	rig_open(&rig, setup);
 	for (uint64_t step = 0; step < SCENE_STEPS && code == FF_OK; step++)
 		code = ff_executor_step(rig.x, step, &err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {

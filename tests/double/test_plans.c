@@ -136,8 +136,7 @@ static void train(struct said *ret)
 	RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.single, &err));
 	RIG_OK(ff_dataset_open("synthetic:12", &s.graph, 1, &s.data, &err));
 	scene_optimizer(&s, 0);
-	rig_open(&rig, &s.graph, &s.one, &s.single, chosen_backend(), NULL, s.data, s.optimizer,
-			&s.opt, 0, &s.arena);
+	rig_open(&rig, scene_single(&s, chosen_backend()));
 	for (uint64_t step = 0; step < 2; step++)
 		RIG_OK(ff_executor_step(rig.x, step, &err));
 	weights = rig_weights(&rig, false, &s.arena, &n);

@@ -78,8 +78,7 @@ static const float *train(struct scene *s, const struct ff_backend *b)
 	int code = FF_OK;
 	struct rig rig;
 
-	rig_open(&rig, &s->graph, &s->machine, &s->strategy, b, NULL, s->data, s->optimizer,
-			&s->opt, 0, &s->arena);
+	rig_open(&rig, scene_setup(s, b));
 	for (uint64_t step = 0; step < SCENE_STEPS && code == FF_OK; step++) {
 		trained = rig.x;
 		code = ff_executor_step(rig.x, step, &err);

@@ -73,6 +73,7 @@ int launch_try(struct scene *s, const struct ff_machine *m, const struct ff_stra
 	struct ff_backend counted = *b;
 	struct ff_captures captures;
 	struct rig r;
+	struct rig_setup setup;
 	int code;
 
 	memset(ret, 0, sizeof(*ret));
@@ -85,8 +86,11 @@ int launch_try(struct scene *s, const struct ff_machine *m, const struct ff_stra
 	}
 	n_begun = n_launched = 0;
 	set_word(word);
-	rig_open(&r, &s->graph, m, strategy, &counted, comm, s->data, s->optimizer, &s->opt, 0,
-			&s->arena);
+	setup = scene_setup(s, &counted);
+	setup.machine = m;
+	setup.strategy = strategy;
+	setup.comm = comm;
+	rig_open(&r, setup);
 	code = train(s, &r, ret, err);
 	ret->captured = !ff_executor_obstacle(r.x);
 	ret->captures = n_begun;

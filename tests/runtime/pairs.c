@@ -207,8 +207,7 @@ uint32_t pairs_step_runs(struct scene *s, const struct ff_backend *b)
 	struct ff_error err;
 	struct rig r;
 
-	rig_open(&r, &s->graph, &s->machine, &s->strategy, b, NULL, s->data, s->optimizer, &s->opt,
-			0, &s->arena);
+	rig_open(&r, scene_setup(s, b));
 	pairs_runs = 0;
 	RIG_OK(ff_executor_step(r.x, 0, &err));
 	rig_close(&r);

@@ -33,30 +33,27 @@ const struct ff_backend *rig_backend(bool bounce)
 	return &backend[bounce];
 }
 
-void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *m,
-		const struct ff_strategy *s, const struct ff_backend *b, struct ff_comm *comm,
-		const struct ff_dataset *data, const struct ff_optimizer *optimizer,
-		const struct ff_executor_options *opt, int64_t bucket_bytes, struct ff_arena *a)
+void rig_open(struct rig *r, struct rig_setup of)
 {
-	struct ff_workspace_query query = {.backend = b};
-	struct ff_lower_options lower = {.bucket_bytes = bucket_bytes,
-			.optimizer = optimizer,
-			.group = opt->groups.of,
-			.clip = opt->clip > 0,
+	struct ff_workspace_query query = {.backend = of.backend};
+	struct ff_lower_options lower = {.bucket_bytes = of.bucket_bytes,
+			.optimizer = of.optimizer,
+			.group = of.opt->groups.of,
+			.clip = of.opt->clip > 0,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};
 	struct ff_error err;
 
-	RIG_OK(b->device.open(0, &query.device, &err));
-	RIG_OK(ff_lower(g, m, s, &lower, a, &r->schedule, &err));
-	b->device.close(query.device);
+	RIG_OK(of.backend->device.open(0, &query.device, &err));
+	RIG_OK(ff_lower(of.graph, of.machine, of.strategy, &lower, of.arena, &r->schedule, &err));
+	of.backend->device.close(query.device);
 	ff_workspace_finish(&query);
 	ck_assert_msg(query.err.code == FF_OK, "%s", query.err.text);
-	r->comm = comm;
-	r->own_comm = !comm;
-	if (!comm)
-		RIG_OK(ff_comm_local(m->n_devices, &r->comm, &err));
-	RIG_OK(ff_executor_create(&r->schedule, b, r->comm, data, opt, &r->x, &err));
+	r->comm = of.comm;
+	r->own_comm = !of.comm;
+	if (!of.comm)
+		RIG_OK(ff_comm_local(of.machine->n_devices, &r->comm, &err));
+	RIG_OK(ff_executor_create(&r->schedule, of.backend, r->comm, of.data, of.opt, &r->x, &err));
 }
 
 void rig_close(struct rig *r)

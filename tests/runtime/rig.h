@@ -21,12 +21,20 @@ struct rig {
 	struct ff_executor *x;
 };
 
-/* Lowers with buckets of at most `bucket_bytes` and creates the executor.
- * `comm` NULL: one of its own, with all devices in this process. */
-void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *m,
-		const struct ff_strategy *s, const struct ff_backend *b, struct ff_comm *comm,
-		const struct ff_dataset *data, const struct ff_optimizer *optimizer,
-		const struct ff_executor_options *opt, int64_t bucket_bytes, struct ff_arena *a);
+/* What is lowered and executed. */
+struct rig_setup {
+	const struct ff_graph *graph;
+	const struct ff_machine *machine;
+	const struct ff_strategy *strategy;
+	const struct ff_backend *backend;
+	struct ff_comm *comm; /* NULL: one of its own, with all devices in this process */
+	const struct ff_dataset *data;
+	const struct ff_optimizer *optimizer;
+	const struct ff_executor_options *opt;
+	int64_t bucket_bytes; /* 0: the preset */
+	struct ff_arena *arena;
+};
+void rig_open(struct rig *r, struct rig_setup of);
 void rig_close(struct rig *r);
 
 /* All parameters, or their gradients, one after another; the code of the first call that failed. */

@@ -126,6 +126,27 @@ static void run_step(struct rig *r, uint64_t step)
 	ck_assert_int_eq(sent, r->schedule.network_bytes);
 }
 
+struct rig_setup scene_setup(struct scene *s, const struct ff_backend *b)
+{
+	return (struct rig_setup){.graph = &s->graph,
+			.machine = &s->machine,
+			.strategy = &s->strategy,
+			.backend = b,
+			.data = s->data,
+			.optimizer = s->optimizer,
+			.opt = &s->opt,
+			.arena = &s->arena};
+}
+
+struct rig_setup scene_single(struct scene *s, const struct ff_backend *b)
+{
+	struct rig_setup of = scene_setup(s, b);
+
+	of.machine = &s->one;
+	of.strategy = &s->single;
+	return of;
+}
+
 void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_strategy *strategy,
 		const struct ff_backend *b, struct ff_comm *comm, int64_t bucket_bytes,
 		struct result *ret)
@@ -133,11 +154,16 @@ void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_stra
 	struct ff_tested tested;
 	struct ff_error err;
 	struct rig r;
+	struct rig_setup setup;
 	int64_t n;
 
 	rig_allocated = 0;
-	rig_open(&r, &s->graph, m, strategy, b, comm, s->data, s->optimizer, &s->opt, bucket_bytes,
-			&s->arena);
+	setup = scene_setup(s, b);
+	setup.machine = m;
+	setup.strategy = strategy;
+	setup.comm = comm;
+	setup.bucket_bytes = bucket_bytes;
+	rig_open(&r, setup);
 	check_memory(&r, m);
 	RIG_OK(ff_agree_hash(r.comm, ff_schedule_hash(&r.schedule), &err));
 	ret->initial = rig_weights(&r, false, &s->arena, &n);

@@ -35,8 +35,11 @@ void scene_open(struct scene *s, enum ff_dtype type, uint32_t max_devices, struc
  * flat in each node, so that sums among nodes are beside those in them. */
 void scene_group(struct scene *s, uint32_t each, bool scattered);
 void scene_close(struct scene *s);
+/* Its strategy on its machine; all of it on one device. */
+struct rig_setup scene_setup(struct scene *s, const struct ff_backend *b);
+struct rig_setup scene_single(struct scene *s, const struct ff_backend *b);
 /* Trains some steps; checks on the way that the memory allocated and the bytes
- * sent are the schedule's.  `comm` as for rig_open. */
+ * sent are the schedule's.  `comm` as struct rig_setup has it. */
 void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_strategy *strategy,
 		const struct ff_backend *b, struct ff_comm *comm, int64_t bucket_bytes,
 		struct result *ret);

@@ -28,9 +28,14 @@ static const char *obstacle_of(struct scene *s, const struct ff_backend *b,
 	struct ff_executor *x = NULL;
 	struct ff_error err = {0};
 	struct rig r;
+	struct rig_setup setup;
 
 	opt.prefetch = prefetch;
-	rig_open(&r, &s->graph, m, strategy, b, NULL, s->data, s->optimizer, &opt, 0, &s->arena);
+	setup = scene_setup(s, b);
+	setup.machine = m;
+	setup.strategy = strategy;
+	setup.opt = &opt;
+	rig_open(&r, setup);
 	snprintf(text, sizeof(text), "%s",
 			ff_executor_obstacle(r.x) ? ff_executor_obstacle(r.x) : "");
 	ck_assert_int_eq(setenv("FF_CUDA_GRAPH", "1", 1), 0);
@@ -67,8 +72,7 @@ START_TEST(obstacles)
 	ck_assert_str_eq(obstacle_of(&s, &ff_backend_null, &s.one, &s.single, FF_PREFETCH_ON, told),
 			"the null backend captures nothing");
 	ck_assert_str_eq(told, "FF_CUDA_GRAPH=1, but the null backend captures nothing");
-	rig_open(&rig, &s.graph, &s.one, &s.single, b, NULL, s.data, s.optimizer, &s.opt, 0,
-			&s.arena);
+	rig_open(&rig, scene_single(&s, b));
 	ck_assert_int_eq(setenv("FF_CUDA_GRAPH", "yes", 1), 0);
 	ck_assert_int_eq(ff_executor_create(&rig.schedule, b, rig.comm, s.data, &s.opt, &x, &err),
 			FF_E_INPUT);
@@ -197,8 +201,7 @@ START_TEST(wrong_labels)
 		struct rig rig;
 
 		scene_open(&s, FF_F32, 1, &r);
-		rig_open(&rig, &s.graph, &s.one, &s.single, &b, NULL, s.data, s.optimizer, &s.opt,
-				0, &s.arena);
+		rig_open(&rig, scene_single(&s, &b));
 		spoiled = rig.x;
 		wrong_label = i % 2 ? 1000 : -7;
 		countdown = i;

@@ -179,6 +179,7 @@ START_TEST(null_backend)
 		struct ff_error err;
 		struct scene s;
 		struct rig rig;
+		struct rig_setup setup;
 		double loss[2], all = 0;
 
 		scene_open(&s, i % 4 < 2 ? FF_F32 : FF_BF16, 16, &r);
@@ -186,9 +187,9 @@ START_TEST(null_backend)
 				s.machine.n_devices);
 		if (s.strategy.micro_batches == 1 && i % 2)
 			random_types(&r, &s.graph);
-		rig_open(&rig, &s.graph, &s.machine, &s.strategy, null_backend_of(i % 3 == 0), NULL,
-				s.data, s.optimizer, &s.opt,
-				64 * (1 + (int64_t)ff_random_below(&r, 40)), &s.arena);
+		setup = scene_setup(&s, null_backend_of(i % 3 == 0));
+		setup.bucket_bytes = 64 * (1 + (int64_t)ff_random_below(&r, 40));
+		rig_open(&rig, setup);
 		for (uint64_t step = 0; step < 2; step++) {
 			int64_t sent = rig.comm->sent_bytes;
 
@@ -245,8 +246,7 @@ START_TEST(null_backend_finds_wrong_message)
 		int code;
 
 		scene_open(&s, FF_F32, 4, &r);
-		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, NULL, s.data,
-				s.optimizer, &s.opt, 0, &s.arena);
+		rig_open(&rig, scene_setup(&s, &ff_backend_null));
 		honest = rig.comm->exchange;
 		rig.comm->exchange = lossy_exchange;
 		for (uint32_t t = 0; t < rig.schedule.n_tasks; t++) {
@@ -302,8 +302,7 @@ START_TEST(keeps_weights)
 
 	scene_open(&s, FF_F32, 4, &r);
 	s.opt.keep_gradients = true;
-	rig_open(&rig, &s.graph, &s.machine, &s.strategy, chosen_backend(), NULL, s.data,
-			s.optimizer, &s.opt, 0, &s.arena);
+	rig_open(&rig, scene_setup(&s, chosen_backend()));
 	before = rig_weights(&rig, false, &s.arena, &n);
 	RIG_OK(ff_executor_step(rig.x, 0, &err));
 	after = rig_weights(&rig, false, &s.arena, &n);
@@ -335,8 +334,7 @@ START_TEST(spans)
 		struct rig rig;
 
 		scene_open(&s, FF_F32, 6, &r);
-		rig_open(&rig, &s.graph, &s.machine, &s.strategy, chosen_backend(), NULL, s.data,
-				s.optimizer, &s.opt, 0, &s.arena);
+		rig_open(&rig, scene_setup(&s, chosen_backend()));
 		ff_executor_trace(rig.x, true);
 		before = ff_clock_us();
 		RIG_OK(ff_executor_step(rig.x, 0, &err));

@@ -216,8 +216,7 @@ static uint32_t count_pairs(struct scene *s, const struct ff_backend *b, enum wh
 	uint32_t n = 0;
 	struct rig r;
 
-	rig_open(&r, &s->graph, &s->machine, &s->strategy, b, NULL, s->data, s->optimizer, &s->opt,
-			0, &s->arena);
+	rig_open(&r, scene_setup(s, b));
 	for (uint32_t i = 0; i < r.schedule.n_tasks; i++) {
 		const struct ff_schedule *plan = &r.schedule;
 		const struct ff_task *t = &plan->tasks[i], *before = task_before(plan, t);
@@ -425,11 +424,13 @@ START_TEST(small_buckets)
 		struct result one, two;
 		struct scene s;
 		struct rig rig;
+		struct rig_setup setup;
 		uint32_t at = 0;
 
 		open_case(&s, NOTHING, &r);
-		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &without, NULL, s.data,
-				s.optimizer, &s.opt, 64, &s.arena);
+		setup = scene_setup(&s, &without);
+		setup.bucket_bytes = 64;
+		rig_open(&rig, setup);
 		while (!ff_task_computes_in(&rig.schedule.tasks[at], FF_BACKWARD) ||
 				rig.schedule.tasks[at].node != ff_graph_find(&s.graph, "gelu"))
 			at++;

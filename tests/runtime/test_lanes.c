@@ -58,8 +58,7 @@ START_TEST(streams)
 		struct rig rig;
 
 		scene_open(&s, FF_F32, 6, &r);
-		rig_open(&rig, &s.graph, &s.machine, &s.strategy, chosen_backend(), NULL, s.data,
-				s.optimizer, &s.opt, 0, &s.arena);
+		rig_open(&rig, scene_setup(&s, chosen_backend()));
 		ck_assert((rig.x->messages != rig.x->transfers) == s.machine.message_lane);
 		for (uint32_t k = 0; k < rig.schedule.n_tasks; k++) {
 			const struct ff_task *t = &rig.schedule.tasks[k];
@@ -291,6 +290,7 @@ static void pass(enum ff_beside beside, bool lane)
 	struct ff_comm *c;
 	struct scene s;
 	struct rig rig;
+	struct rig_setup setup;
 
 	open_stages(&s, beside);
 	s.machine.overlap = true;
@@ -301,8 +301,10 @@ static void pass(enum ff_beside beside, bool lane)
 	step.exchange = c->exchange;
 	c->collective = gated_collective;
 	c->exchange = counted_exchange;
-	rig_open(&rig, &s.graph, &s.machine, &s.strategy, chosen_backend(), c, s.data, s.optimizer,
-			&s.opt, 64, &s.arena);
+	setup = scene_setup(&s, chosen_backend());
+	setup.comm = c;
+	setup.bucket_bytes = 64;
+	rig_open(&rig, setup);
 	passing = set_gates(rig.x, &s.arena);
 	ck_assert_msg(lane == (passing > 0), "with%s a lane %u messages pass", lane ? "" : "out",
 			passing);

@@ -185,12 +185,14 @@ static void train(struct scene *s, enum ff_prefetching prefetch, bool bounce, st
 	struct ff_error err;
 	struct ff_tested tested[2];
 	struct rig r;
+	struct rig_setup setup;
 	int64_t n;
 
 	memset(ret, 0, sizeof(*ret));
 	opt.prefetch = prefetch;
-	rig_open(&r, &s->graph, &s->machine, &s->strategy, rig_backend(bounce), NULL, s->data,
-			s->optimizer, &opt, 0, &s->arena);
+	setup = scene_setup(s, rig_backend(bounce));
+	setup.opt = &opt;
+	rig_open(&r, setup);
 	for (int i = 0; i < TRAINED; i++) {
 		if (i == 3)
 			RIG_OK(ff_executor_test(r.x, &tested[0], &err));
@@ -255,13 +257,15 @@ static uint32_t calls_of(struct scene *s, enum ff_prefetching prefetch)
 	struct ff_executor_options opt = s->opt;
 	struct ff_error err;
 	struct rig r;
+	struct rig_setup setup;
 
 	opt.prefetch = prefetch;
 	b.stream.call = counting_call;
 	b.memory.pin = b.memory.pin ? counting_pin : NULL;
 	calls = pins = 0;
-	rig_open(&r, &s->graph, &s->one, &s->single, &b, NULL, s->data, s->optimizer, &opt, 0,
-			&s->arena);
+	setup = scene_single(s, &b);
+	setup.opt = &opt;
+	rig_open(&r, setup);
 	RIG_OK(ff_executor_step(r.x, 0, &err));
 	rig_close(&r);
 	return calls;

@@ -165,8 +165,7 @@ static double train(enum ff_dtype type, double *first)
 	RIG_OK(random_machine(&r, 1, &s.arena, &s.one, &err));
 	RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.single, &err));
 	RIG_OK(ff_dataset_open("synthetic:320", &s.graph, 1, &s.data, &err));
-	rig_open(&rig, &s.graph, &s.one, &s.single, rig_backend(false), NULL, s.data, s.optimizer,
-			&s.opt, 0, &s.arena);
+	rig_open(&rig, scene_single(&s, rig_backend(false)));
 	for (uint64_t i = 0; i < TRAINED; i++)
 		RIG_OK(ff_executor_step(rig.x, i, &err));
 	RIG_OK(ff_executor_losses(rig.x, loss, TRAINED, &err));

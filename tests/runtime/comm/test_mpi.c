@@ -554,12 +554,14 @@ START_TEST(types_arrive)
 		struct ff_random r = {seed, i, 0};
 		struct scene s;
 		struct rig rig;
+		struct rig_setup setup;
 
 		scene_open(&s, i % 2 ? FF_BF16 : FF_F32, c->n_devices, &r);
 		if (s.strategy.micro_batches == 1)
 			random_types(&r, &s.graph);
-		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, c, s.data,
-				s.optimizer, &s.opt, 0, &s.arena);
+		setup = scene_setup(&s, &ff_backend_null);
+		setup.comm = c;
+		rig_open(&rig, setup);
 		for (uint64_t step = 0; step < 2; step++) {
 			int64_t sent = c->sent_bytes;
 
