@@ -85,7 +85,7 @@ int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_
 
 	if (ff_price_framework(j->tools.pricer)) /* whose hosts an evaluation does not know */
 		return ff_job_predict(j, s, a, ret, err);
-	opt.sizes_only = true;
+	opt.what = FF_LOWER_SIZES;
 	*ret = (struct ff_plan){.strategy = *s,
 			.peak_flops_per_s = ff_price_peak_flops_per_s(j->tools.pricer),
 			.simulation.step_us = at->step_us};

@@ -121,7 +121,7 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 			.group = group_of(l, m->param),
 			.sparse_rows = b->sparse.list_bytes > 0 ? g->sparse_rows : 0,
 			.list = arrays.lists + list};
-	for (uint32_t k = 0; k < g->n_devices; k++)
+	for (uint32_t k = 0; k < g->n_devices && ff_lowering_has_buffers(l); k++)
 		pin_part(l, s, &at,
 				ff_shard_part(g->cell, out->cells, g->replica, g->n_devices, k));
 }
@@ -196,7 +196,7 @@ int ff_buckets_build(struct ff_lowering *l, struct ff_error *err)
 		l->r.buckets[i] = ff_updates_bucket(l, i);
 		l->r.buckets[i].first_shard = l->r.n_shards;
 		reserve_packed(l, &l->r.buckets[i]);
-		if (k->way.scattered && ff_dropped_begin(l, i) < 0)
+		if (k->way.scattered && ff_lowering_has_buffers(l) && ff_dropped_begin(l, i) < 0)
 			return ff_fail_memory(err);
 		add_shards(l, i, k);
 		l->r.buckets[i].n_shards = l->r.n_shards - l->r.buckets[i].first_shard;

@@ -85,7 +85,8 @@ static struct ff_task *compute_begin(struct ff_lowering *l, const struct ff_step
 	t->grads = ff_node_grads(&l->program, s->phase, s->id);
 	t->node = s->id;
 	t->part = part;
-	count_workspace(l, t);
+	if (ff_lowering_has_buffers(l))
+		count_workspace(l, t);
 	return t;
 }
 
@@ -257,6 +258,8 @@ void ff_computes_part(struct ff_lowering *l, const struct ff_step *s, uint32_t p
 	else
 		depend_forward(l, t);
 	ff_emit_ready(l);
+	if (!ff_lowering_has_buffers(l))
+		return;
 	if (ff_task_pass(t) == FF_BACKWARD)
 		use_backward(l, t);
 	else

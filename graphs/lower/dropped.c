@@ -23,9 +23,9 @@ int ff_dropped_begin(struct ff_lowering *l, uint32_t bucket)
 	return FF_OK;
 }
 
-/* Shards of instance `i` are parts of the buffers from `first` on, one a device. */
+/* Shards of instance `i` are parts of the buffers `all`, one a device. */
 static void place_shards(struct ff_lowering *l, const struct ff_bucket *b, uint32_t bucket,
-		uint32_t first, uint32_t i)
+		const uint32_t *all, uint32_t i)
 {
 	for (uint32_t s = b->first_shard; s < b->first_shard + b->n_shards; s++) {
 		const struct ff_shard *shard = &l->r.shards[s];
@@ -40,9 +40,9 @@ static void place_shards(struct ff_lowering *l, const struct ff_bucket *b, uint3
 			out[p] = ff_buffer_pin(l, nb->device[p], bucket,
 					ff_region_volume(&shard->region) * size,
 					shard->offset * size / FF_F32_BYTES);
-			l->r.buffers[out[p]].within =
-					first +
-					ff_device_index(b->device, b->n_devices, nb->device[p]);
+			if (out[p] != FF_NONE)
+				l->r.buffers[out[p]].within = all[ff_device_index(
+						b->device, b->n_devices, nb->device[p])];
 		}
 	}
 }
@@ -51,12 +51,14 @@ void ff_dropped_place(struct ff_lowering *l, struct ff_task *t)
 {
 	const struct ff_bucket *b = &l->r.buckets[t->bucket];
 	int64_t bytes = b->bytes / FF_F32_BYTES * ff_dtype_bytes(l->g->dtype);
-	uint32_t node = l->r.shards[b->first_shard].node;
+	uint32_t node = l->r.shards[b->first_shard].node, all[FF_MAX_DEVICES];
 
-	t->stage = l->r.n_buffers;
-	for (uint32_t d = 0; d < b->n_devices; d++)
-		ff_buffer_use(l, ff_buffer_new(l, b->device[d], bytes));
-	place_shards(l, b, t->bucket, t->stage,
+	t->stage = l->r.n_buffers; /* where all devices are lowered */
+	for (uint32_t d = 0; d < b->n_devices; d++) {
+		all[d] = ff_buffer_new(l, b->device[d], bytes);
+		ff_buffer_use(l, all[d]);
+	}
+	place_shards(l, b, t->bucket, all,
 			ff_schedule_instance(
 					&l->r, node, t->micro, t->phase == FF_PHASE_RECOMPUTE));
 }

@@ -100,7 +100,8 @@ void ff_emit_ready(struct ff_lowering *l)
 		t->n_deps = n;
 		l->deps.n = t->first_dep + n;
 	}
-	ff_clock_tick(l);
+	if (ff_lowering_has_buffers(l))
+		ff_clock_tick(l);
 }
 
 uint32_t *ff_emit_list(const struct ff_lowering *l, const uint32_t *const *table, size_t i,

@@ -61,7 +61,7 @@ static int resolve_parameter(struct ff_lowering *l, uint32_t param, struct ff_er
 static struct ff_redistributor redistributor(const struct ff_lowering *l)
 {
 	return (struct ff_redistributor){.m = l->m,
-			.pieces = !l->opt || !l->opt->sizes_only,
+			.pieces = !l->opt || l->opt->what == FF_LOWER_ALL,
 			.a = l->a,
 			.scratch = l->scratch};
 }
@@ -297,7 +297,7 @@ static int find_graph(struct ff_lowering *l, const struct ff_graph *g, struct ff
 /* The hash of a device does not know what is compressed, or late. */
 static bool folds(const struct ff_lowering *l)
 {
-	return l->opt && l->opt->sizes_only && !l->r.travel.codec && !l->r.travel.staleness;
+	return l->opt && l->opt->what == FF_LOWER_SIZES && !ff_lowering_stays(l);
 }
 
 static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_error *err)
@@ -331,12 +331,16 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 			(code = ff_tables_build(l, err)) < 0 ||
 			(code = ff_buckets_build(l, err)) < 0)
 		return code;
-	build_kept(l);
+	if (ff_lowering_has_buffers(l))
+		build_kept(l);
 	ff_delays_build(l);
 	if ((code = ff_arrivals_init(l, err)) < 0)
 		return code;
 	ff_tasks_emit(l);
-	code = l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);
+	if (l->failed)
+		return ff_fail_memory(err);
+	if (ff_lowering_has_buffers(l))
+		code = ff_memory_place(l, err);
 	ff_equal_devices_copy(l);
 	return code;
 }

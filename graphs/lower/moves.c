@@ -16,7 +16,7 @@ static void make_stage(struct ff_lowering *l, struct ff_task *t, const struct ff
 		most = mv->stage_bytes[i] > most ? mv->stage_bytes[i] : most;
 	if (!most)
 		return;
-	t->stage = l->r.n_buffers;
+	t->stage = l->r.n_buffers; /* where all devices are lowered */
 	for (uint32_t i = 0; i < mv->n_devices; i++)
 		ff_buffer_use(l, ff_buffer_new(l, mv->device[i], mv->stage_bytes[i]));
 }
@@ -89,22 +89,30 @@ void ff_moves_depend_written(
 	}
 }
 
-uint32_t ff_moves_end(struct ff_lowering *l)
+static void use_buffers(struct ff_lowering *l, const struct ff_task *t)
 {
-	const struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
 	const struct ff_edge *e = &l->g->edges[t->edge];
 	const struct ff_value *v = &l->g->values[e->value];
 	const struct ff_node_block *to = l->node[e->node], *source = l->node[v->producer];
 	bool back = ff_task_pass(t) == FF_BACKWARD;
-	const struct ff_move *mv = t->move;
+	const struct ff_side side =
+			back ? (struct ff_side){&source->out[v->port], source->device, true}
+			     : (struct ff_side){&to->in[e->slot], to->device, false};
 	const uint32_t *sources, *sinks;
-	struct ff_side side;
+
+	ff_task_ends(&l->r, t, &sources, &sinks);
+	use_shards(l, t->move, sources, (uint32_t *)sinks, &side);
+}
+
+uint32_t ff_moves_end(struct ff_lowering *l)
+{
+	const struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
+	bool back = ff_task_pass(t) == FF_BACKWARD;
+	const struct ff_move *mv = t->move;
 
 	ff_emit_ready(l);
-	ff_task_ends(&l->r, t, &sources, &sinks);
-	side = back ? (struct ff_side){&source->out[v->port], source->device, true}
-		    : (struct ff_side){&to->in[e->slot], to->device, false};
-	use_shards(l, mv, sources, (uint32_t *)sinks, &side);
+	if (ff_lowering_has_buffers(l))
+		use_buffers(l, t);
 	if (!l->like) /* else it is known */
 		l->r.network_bytes = ff_sat_add(l->r.network_bytes, mv->network_bytes);
 	if (back && l->r.travel.codec && !mv->codec && ff_emit_from_parameter(l, t->edge))

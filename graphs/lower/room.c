@@ -15,25 +15,43 @@ struct count {
 	size_t tasks, clocks, buffers;
 };
 
-static void count_moves(const struct ff_redistribution *r, struct count *n)
+/* Of these devices, those that are lowered. */
+static size_t count_lowered(const struct ff_lowering *l, const uint16_t *device, uint32_t n_devices)
 {
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < n_devices && l->like; i++)
+		n += ff_device_is_lowered(l, device[i]);
+	return l->like ? n : n_devices;
+}
+
+static size_t count_parts(const struct ff_lowering *l, uint32_t node)
+{
+	return count_lowered(l, l->node[node]->device, l->node[node]->n_parts);
+}
+
+/* The shards that a move writes have buffers, and what it stages, or sends later. */
+static size_t count_moved(const struct ff_lowering *l, const struct ff_move *mv,
+		const struct ff_node_block *to)
+{
+	size_t devices = count_lowered(l, mv->device, mv->n_devices), sinks = 0;
+
+	for (uint32_t i = 0; i < mv->n_sinks; i++)
+		sinks += ff_device_is_lowered(l, to->device[mv->sink[i]]);
+	return sinks + devices * (mv->codec ? 2 : 1);
+}
+
+static void count_moves(
+		const struct ff_lowering *l, enum ff_pass pass, uint32_t edge, struct count *n)
+{
+	const struct ff_redistribution *r = ff_moves_at(l, pass, edge);
+	uint32_t to = pass == FF_BACKWARD ? ff_edge_source(l->g, edge) : l->g->edges[edge].node;
+
 	n->tasks += r->n_moves;
 	for (uint32_t i = 0; i < r->n_moves; i++) {
 		n->clocks += r->move[i].n_devices;
-		n->buffers += r->move[i].n_devices + r->move[i].n_sinks;
-		n->buffers += r->move[i].codec ? r->move[i].n_devices : 0;
+		n->buffers += count_moved(l, &r->move[i], l->node[to]);
 	}
-}
-
-/* Parts on devices that are lowered. */
-static size_t count_parts(const struct ff_lowering *l, uint32_t node)
-{
-	const struct ff_node_block *b = l->node[node];
-	size_t n = 0;
-
-	for (uint32_t p = 0; p < b->n_parts && l->like; p++)
-		n += ff_device_is_lowered(l, b->device[p]);
-	return l->like ? n : b->n_parts;
 }
 
 static void count_step(const struct ff_lowering *l, const struct ff_step *s, struct count *n)
@@ -50,10 +68,10 @@ static void count_step(const struct ff_lowering *l, const struct ff_step *s, str
 		n->buffers += parts *
 			      (ff_phase_pass(s->phase) == FF_BACKWARD ? node->n_in : node->n_out);
 		for (uint32_t k = node->n_data - node->n_carried; k < node->n_data; k++)
-			count_moves(ff_moves_at(l, ff_phase_pass(s->phase), node->in + k), n);
+			count_moves(l, ff_phase_pass(s->phase), node->in + k, n);
 		break;
 	case FF_STEP_MOVES:
-		count_moves(ff_moves_at(l, ff_phase_pass(s->phase), s->id), n);
+		count_moves(l, ff_phase_pass(s->phase), s->id, n);
 		break;
 	default: /* of buckets */
 		break;
@@ -67,7 +85,7 @@ static void count_parameters(const struct ff_lowering *l, struct count *n)
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_node_is_parameter(g, i))
-			n->buffers += (l->r.travel.staleness ? 3 : 2) * (size_t)l->node[i]->n_parts;
+			n->buffers += (l->r.travel.staleness ? 3 : 2) * count_parts(l, i);
 	for (uint32_t e = 0; e < g->n_edges && l->r.travel.staleness; e++)
 		if (ff_node_is_parameter(g, ff_edge_source(g, e))) {
 			size_t parts = l->node[g->edges[e].node]->n_parts;
@@ -78,14 +96,14 @@ static void count_parameters(const struct ff_lowering *l, struct count *n)
 		}
 }
 
-/* What operators keep, on all devices: none of it is left out where equal devices are. */
+/* What operators keep. */
 static void count_kept(const struct ff_lowering *l, struct count *n)
 {
 	for (uint32_t v = 0; v < l->g->n_values; v++) {
 		uint32_t node = l->g->values[v].producer;
 
 		if (ff_value_is_kept(l->g, v))
-			n->buffers += (size_t)l->node[node]->n_parts *
+			n->buffers += count_parts(l, node) *
 				      (l->g->nodes[node].kept_apart ? l->r.n_instances : 1);
 	}
 }
@@ -96,14 +114,15 @@ static void count_kept(const struct ff_lowering *l, struct count *n)
 static void count_scattered(const struct ff_lowering *l, uint32_t bucket, struct count *n)
 {
 	const struct ff_bucket_build *b = &l->buckets.bucket[bucket];
-	size_t devices = b->n_devices, members = 0, micro = l->s->micro_batches;
+	size_t devices = count_lowered(l, b->device, b->n_devices), members = 0;
+	size_t micro = l->s->micro_batches;
 
 	if (!b->way.scattered)
 		return;
 	for (uint32_t m = b->first; m != FF_NONE; m = l->buckets.member[m].next)
 		members++;
 	n->tasks += l->r.n_instances + micro - 1;
-	n->clocks += (l->r.n_instances + micro - 1) * devices;
+	n->clocks += (l->r.n_instances + micro - 1) * b->n_devices;
 	n->buffers += (l->r.n_instances + micro) * devices * (1 + members);
 }
 
@@ -163,6 +182,8 @@ int ff_room_reserve(struct ff_lowering *l, struct ff_error *err)
 	count_kept(l, &n);
 	for (uint32_t i = 0; i < l->buckets.n_buckets; i++)
 		count_bucket(l, i, &n);
+	if (!ff_lowering_has_buffers(l))
+		n.clocks = n.buffers = 0;
 	if (n.tasks >= FF_NONE || n.clocks >= FF_NONE || n.buffers >= FF_NONE)
 		return ff_fail(err, FF_E_INPUT, "the strategy makes too many tasks (%zu)", n.tasks);
 	if ((code = check_memory(l, &n, err)) < 0)

@@ -74,6 +74,8 @@ int ff_tables_build(struct ff_lowering *l, struct ff_error *err)
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
 		memset(l->compute[k], 0xff,
 				(size_t)g->n_nodes * l->s->micro_batches * sizeof(**l->compute));
+	if (!ff_lowering_has_buffers(l))
+		return FF_OK;
 	for (uint32_t k = 0; k < g->n_values; k++) {
 		uint32_t node = g->values[k].producer;
 		uint32_t parts = l->node[node] ? l->node[node]->n_parts : 0;

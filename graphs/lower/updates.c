@@ -124,6 +124,8 @@ uint32_t ff_updates_end(struct ff_lowering *l)
 	sum = b->averaged ? &l->r.averaged_bytes : &l->r.network_bytes;
 	if (!l->like) /* else it is known */
 		*sum = ff_sat_add(*sum, t->move->network_bytes);
+	if (!ff_lowering_has_buffers(l))
+		return l->r.n_tasks - 1;
 	if (b->scattered && ff_task_pass(t) == FF_BACKWARD && !t->move->among.across)
 		ff_dropped_take(l, t);
 	else if (b->dropped && ff_task_pass(t) == FF_FORWARD)

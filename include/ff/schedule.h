@@ -65,6 +65,16 @@ struct ff_schedule {
 	int64_t averaged_bytes; /* what a step that averages parameters sends besides */
 };
 
+/* What of a schedule is asked for.  Where gradients are compressed or late it is always all. */
+enum ff_lower_what {
+	FF_LOWER_ALL,
+	/* Memory, and bytes sent: which elements are moved is left out, and what devices do that do
+	 * what another does.  Only of others there are buffers. */
+	FF_LOWER_SIZES,
+	/* Tasks, and bytes sent: there are no buffers. */
+	FF_LOWER_TASKS,
+};
+
 struct ff_lower_options {
 	int64_t bucket_bytes;                 /* whatever the strategy says; 0: as it says */
 	const struct ff_optimizer *optimizer; /* NULL: the preset one */
@@ -74,10 +84,9 @@ struct ff_lower_options {
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;
-	/* For who only asks for memory and bytes sent: which elements are moved is left out, and
-	 * tasks of devices that do what another does.  The layout ends with a device that needs
-	 * more than its `limit` (by device; NULL: none), and what is sent is not known then. */
-	bool sizes_only;
+	enum ff_lower_what what;
+	/* SIZES: the layout ends with a device that needs more (by device; NULL: there is none),
+	 * and what is sent is not known then. */
 	const int64_t *limit;
 	struct ff_arena *scratch; /* NULL: one of its own */
 };

@@ -85,7 +85,7 @@ int ff_pricing_do(struct ff_pricing *p, const struct ff_strategy *s,
 			.clip = info->clip,
 			.travel = info->travel,
 			.workspace = ff_price_workspace,
-			.sizes_only = true};
+			.what = FF_LOWER_SIZES};
 	struct ff_pricer *pricer = NULL;
 	struct ff_schedule schedule;
 	struct ff_arena scratch;

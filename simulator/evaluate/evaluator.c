@@ -220,7 +220,7 @@ static int lay_out(
 			.travel.codec = ff_price_codec(h->p),
 			.workspace = h->now->memo->has_workspace ? ff_price_workspace : NULL,
 			.ctx = h->p,
-			.sizes_only = true,
+			.what = FF_LOWER_SIZES,
 			.limit = ends_early ? h->limit : NULL,
 			.scratch = &h->scratch};
 	struct ff_arena_mark mark = ff_arena_mark(&h->layout);

@@ -29,7 +29,7 @@ static double compare(const struct ff_graph *g, const struct ff_machine *m,
 	struct ff_error err = {0};
 
 	ck_assert_msg(ff_lower(g, m, s, &opt, a, &whole, &err) == FF_OK, "%s: %s", what, err.text);
-	opt.sizes_only = true;
+	opt.what = FF_LOWER_SIZES;
 	ck_assert_msg(ff_lower(g, m, s, &opt, a, &sizes, &err) == FF_OK, "%s: %s", what, err.text);
 	for (uint32_t d = 0; d < m->n_devices; d++) {
 		ck_assert_msg(whole.memory_bytes[d] == sizes.memory_bytes[d],

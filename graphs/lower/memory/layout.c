@@ -274,31 +274,46 @@ struct sliced {
 	uint32_t *start, *id;
 };
 
-static int allocate(struct device *d, struct sliced *tasks, struct sliced *buffers,
+static int allocate_slices(
+		struct ff_lowering *l, uint32_t n, struct sliced *s, struct ff_error *err)
+{
+	s->start = ff_arena_array(l->scratch, (size_t)l->m->n_devices + 1, sizeof(*s->start));
+	s->id = ff_arena_array(l->scratch, n, sizeof(*s->id));
+	return s->start && s->id ? FF_OK : ff_fail_memory(err);
+}
+
+/* The longest slice. */
+static uint32_t longest(const struct ff_lowering *l, const struct sliced *s)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < l->m->n_devices; i++)
+		if (s->start[i + 1] - s->start[i] > most)
+			most = s->start[i + 1] - s->start[i];
+	return most;
+}
+
+/* Room for the tasks and buffers of one device, the one that has most. */
+static int allocate(struct device *d, const struct sliced *tasks, const struct sliced *buffers,
 		struct ff_error *err)
 {
 	struct ff_lowering *l = d->l;
 	struct ff_arena *a = l->scratch;
-	uint32_t n = l->r.n_tasks, devices = l->m->n_devices;
+	uint32_t n = longest(l, tasks), n_buffers = longest(l, buffers);
 
-	d->number = ff_arena_array(a, n, sizeof(*d->number));
+	d->number = ff_arena_array(a, l->r.n_tasks, sizeof(*d->number));
 	for (int k = 0; k < FF_DEVICE_LANES; k++) {
 		d->lane[k] = ff_arena_array(a, n, sizeof(**d->lane));
 		d->known[k] = ff_arena_array(a, n, sizeof(**d->known));
 		if (!d->lane[k] || !d->known[k])
 			return ff_fail_memory(err);
 	}
-	d->item = ff_arena_array(a, l->r.n_buffers, sizeof(*d->item));
+	d->item = ff_arena_array(a, n_buffers, sizeof(*d->item));
 	d->in = ff_arena_array(a, n / BIN_TASKS + 1, sizeof(*d->in));
 	d->begin = ff_arena_array(a, n / BIN_TASKS + 1, sizeof(*d->begin));
-	d->near = ff_arena_array(a, l->r.n_buffers, sizeof(*d->near));
-	d->placed = ff_arena_array(a, l->r.n_buffers, sizeof(*d->placed));
-	tasks->start = ff_arena_array(a, (size_t)devices + 1, sizeof(*tasks->start));
-	tasks->id = ff_arena_array(a, l->clocks.n, sizeof(*tasks->id));
-	buffers->start = ff_arena_array(a, (size_t)devices + 1, sizeof(*buffers->start));
-	buffers->id = ff_arena_array(a, l->r.n_buffers, sizeof(*buffers->id));
-	return d->number && d->item && d->in && d->begin && d->near && d->placed && tasks->start &&
-					       tasks->id && buffers->start && buffers->id
+	d->near = ff_arena_array(a, n_buffers, sizeof(*d->near));
+	d->placed = ff_arena_array(a, n_buffers, sizeof(*d->placed));
+	return d->number && d->item && d->in && d->begin && d->near && d->placed
 			       ? FF_OK
 			       : ff_fail_memory(err);
 }
@@ -411,12 +426,15 @@ int ff_layout_place(struct ff_lowering *l, const int64_t *base, struct ff_error 
 {
 	struct device d = {.l = l};
 	struct sliced tasks = {0}, buffers = {0};
-	int code = allocate(&d, &tasks, &buffers, err);
+	int code = allocate_slices(l, l->clocks.n, &tasks, err);
 
+	if (code == FF_OK)
+		code = allocate_slices(l, l->r.n_buffers, &buffers, err);
 	if (code < 0)
 		return code;
 	slice_tasks(l, &tasks);
 	slice_buffers(l, &buffers);
+	code = allocate(&d, &tasks, &buffers, err);
 	for (uint32_t i = 0; i < l->m->n_devices && code == FF_OK && (!i || !is_over(&d, i - 1));
 			i++) {
 		const uint32_t *t = tasks.start + i, *b = buffers.start + i;

@@ -13,6 +13,8 @@ uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes)
 {
 	uint32_t id = l->r.n_buffers, task = l->r.n_tasks - 1;
 
+	if (!ff_device_is_lowered(l, device))
+		return FF_NONE;
 	l->r.n_buffers++;
 	l->r.buffers[id] = (struct ff_buffer){.device = device,
 			.first = task,
@@ -27,8 +29,11 @@ uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes)
 uint32_t ff_buffer_pin(struct ff_lowering *l, uint32_t device, uint32_t bucket, int64_t bytes,
 		int64_t offset)
 {
-	uint32_t id = l->r.n_buffers++;
+	uint32_t id = l->r.n_buffers;
 
+	if (!ff_device_is_lowered(l, device))
+		return FF_NONE;
+	l->r.n_buffers++;
 	l->r.buffers[id] = (struct ff_buffer){.device = device,
 			.bucket = bucket,
 			.within = FF_NONE,

@@ -4,9 +4,10 @@
 
 #include "lower/state/lowering.h"
 
-/* A buffer of `bytes` on `device`, first used by the task at hand. */
+/* A buffer of `bytes` on `device`, first used by the task at hand; FF_NONE where the device is not
+ * lowered. */
 uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes);
-/* One that lies for good in the device's memory of a bucket, at `offset`. */
+/* One that lies for good in the device's memory of a bucket, at `offset`; likewise. */
 uint32_t ff_buffer_pin(struct ff_lowering *l, uint32_t device, uint32_t bucket, int64_t bytes,
 		int64_t offset);
 /* The task at hand (the last one) uses `buffer` on its device. */

@@ -123,15 +123,21 @@ static inline bool ff_device_is_lowered(const struct ff_lowering *l, uint32_t de
 	return !l->like || l->like[device] == device;
 }
 
-static inline bool ff_lowering_clips(const struct ff_lowering *l)
-{
-	return l->opt && l->opt->clip;
-}
-
 /* What backward has made stays where it is: compressed, or until a later step. */
 static inline bool ff_lowering_stays(const struct ff_lowering *l)
 {
 	return l->r.travel.codec || l->r.travel.staleness;
+}
+
+/* Whether buffers are told, of those devices that are lowered. */
+static inline bool ff_lowering_has_buffers(const struct ff_lowering *l)
+{
+	return !l->opt || l->opt->what != FF_LOWER_TASKS || ff_lowering_stays(l);
+}
+
+static inline bool ff_lowering_clips(const struct ff_lowering *l)
+{
+	return l->opt && l->opt->clip;
 }
 
 /* What is moved at an edge in a pass. */
