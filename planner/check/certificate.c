@@ -88,8 +88,8 @@ static int read_operators(const struct ff_json *at, const struct ff_graph *g, st
 	ret->n = list->n;
 	ret->node = ff_arena_array(a, list->n, sizeof(*ret->node));
 	ret->edge = ff_arena_array(a, list->n, sizeof(*ret->edge));
-	ret->corner = ff_arena_array(a, list->n, sizeof(*ret->corner));
-	if (!ret->node || !ret->edge || !ret->corner)
+	ret->named = ff_arena_array(a, list->n, sizeof(*ret->named));
+	if (!ret->node || !ret->edge || !ret->named)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct ff_json *name = &list->child[i];

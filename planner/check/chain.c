@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "chain.h"
 
+#include "dims.h"
 #include "ff/backward.h"
 #include "ff/work.h"
 
@@ -137,6 +138,18 @@ static bool find_boxes(const struct ff_graph *g, struct ff_chain *c, struct ff_r
 	return true;
 }
 
+/* What is known of the part that has the element at which `box` begins. */
+static enum ff_chain_part part_at(const struct ff_node *n, const struct ff_region *box)
+{
+	enum ff_chain_part part = FF_CHAIN_FIRST;
+	uint32_t places = ff_place_dims(n);
+
+	for (uint32_t d = 0; d < box->rank && part != FF_CHAIN_ANY; d++)
+		if (box->lo[d])
+			part = places >> d & 1 ? FF_CHAIN_ANY : FF_CHAIN_PLACED;
+	return part;
+}
+
 bool ff_chain_trace(const struct ff_graph *g, struct ff_chain *c, struct ff_region *box)
 {
 	const uint32_t *edge = c->edge;
@@ -159,10 +172,7 @@ bool ff_chain_trace(const struct ff_graph *g, struct ff_chain *c, struct ff_regi
 		if (!meet(&there, &element))
 			return false;
 	}
-	for (uint32_t i = 0; i < c->n; i++) {
-		c->corner[i] = true;
-		for (uint32_t d = 0; d < box[i].rank; d++)
-			c->corner[i] &= box[i].lo[d] == 0;
-	}
+	for (uint32_t i = 0; i < c->n; i++)
+		c->named[i] = part_at(&g->nodes[c->node[i]], &box[i]);
 	return true;
 }

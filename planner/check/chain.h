@@ -5,12 +5,15 @@
 
 #include "ff/graph.h"
 
-/* How an operator of a chain counts (section.h). */
+/* How an operator of a chain counts: by the part that has its element, or in sections otherwise
+ * (section.h). */
 enum ff_chain_part {
-	FF_CHAIN_NAMED, /* the part that has its element */
-	FF_CHAIN_WIDE,  /* the cheapest of those that are the first along all places */
-	FF_CHAIN_OPEN,  /* forward all parts of some channels, backward all, on average */
-	FF_CHAIN_ALL    /* all parts, on average */
+	FF_CHAIN_FIRST,  /* the first part of all: its element is the first of every dim */
+	FF_CHAIN_PLACED, /* the cheapest of those that are the first along all places */
+	FF_CHAIN_ANY,    /* the cheapest of all */
+	FF_CHAIN_WIDE,   /* forward the cheapest of the first along all places, backward likewise */
+	FF_CHAIN_OPEN,   /* forward all parts of some channels, backward all, on average */
+	FF_CHAIN_ALL     /* all parts, on average */
 };
 
 struct ff_section {
@@ -25,17 +28,17 @@ struct ff_section {
 struct ff_chain {
 	uint32_t n;
 	uint32_t *node;
-	uint32_t *edge; /* to each from the one before */
-	bool *corner;   /* the element is the first of every dim, so the part is the first */
+	uint32_t *edge;            /* to each from the one before */
+	enum ff_chain_part *named; /* by place: what is known of the part that has its element */
 	uint32_t n_sections;
 	struct ff_section *section;
-	enum ff_chain_part *part; /* by place; NULL: all are named */
+	enum ff_chain_part *part; /* by place, with sections; NULL: as they are named */
 	double weight;
 };
 
 /* Whether backward brings a gradient from `node` to what it reads at `edge`, and so waits. */
 bool ff_chain_may_pass(const struct ff_graph *g, uint32_t edge);
-/* Names the elements; false: there are none, and it is no chain.  Sets c->corner and c->edge.
+/* Names the elements; false: there are none, and it is no chain.  Sets c->named and c->edge.
  * `box` has room for c->n. */
 bool ff_chain_trace(const struct ff_graph *g, struct ff_chain *c, struct ff_region *box);
 

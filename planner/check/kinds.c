@@ -237,8 +237,8 @@ static void end_mixed(struct ff_kinds *b, uint32_t from)
 
 static bool is_below(const struct ff_split_us *a, const struct ff_split_us *b)
 {
-	return a->number == b->number && a->corner_us <= b->corner_us &&
-	       a->least_us <= b->least_us && a->all_us <= b->all_us && a->wide_us <= b->wide_us &&
+	return a->number == b->number && a->first_us <= b->first_us && a->least_us <= b->least_us &&
+	       a->all_us <= b->all_us && a->placed_us <= b->placed_us && a->wide_us <= b->wide_us &&
 	       a->open_us <= b->open_us && a->sum_us <= b->sum_us;
 }
 
@@ -283,10 +283,10 @@ static int add_split(struct ff_kinds *b, const struct ff_kind *kind, const struc
 	return code;
 }
 
-/* Figures of sections, being gathered. */
+/* Figures of places and channels apart, being gathered. */
 struct apart {
-	uint32_t places, channels;      /* dims */
-	double forward_us, backward_us; /* the least along all places the first */
+	uint32_t places, channels;                 /* dims */
+	double placed_us, forward_us, backward_us; /* the least along all places the first */
 	double all_backward_us;
 	double group_us[MOST_GROUPS]; /* forward, of channels that are alike */
 	uint32_t n_groups;            /* MOST_GROUPS: too many to tell apart */
@@ -298,6 +298,7 @@ static struct apart start_apart(const struct ff_kinds *b, uint32_t node)
 	const struct ff_node *n = &b->graph->nodes[node];
 	struct apart a = {.places = ff_place_dims(n),
 			.channels = ff_channel_dims(n),
+			.placed_us = INFINITY,
 			.forward_us = INFINITY,
 			.backward_us = INFINITY};
 
@@ -321,6 +322,7 @@ static void add_apart(struct apart *a, uint32_t n_dims, const struct ff_interval
 		all *= at[d]->count;
 	}
 	if (first) {
+		a->placed_us = fmin(a->placed_us, p->chain_us);
 		a->forward_us = fmin(a->forward_us, p->forward_us);
 		a->backward_us = fmin(a->backward_us, p->chain_us - p->forward_us);
 	}
@@ -336,10 +338,13 @@ static void add_apart(struct apart *a, uint32_t n_dims, const struct ff_interval
 	a->group_us[i] += times * p->forward_us;
 }
 
-static void end_apart(const struct apart *a, struct ff_split_us *s)
+static void end_apart(const struct apart *a, bool sections, struct ff_split_us *s)
 {
 	double group = a->n_groups < MOST_GROUPS ? INFINITY : 0;
 
+	s->placed_us = a->placed_us;
+	if (!sections)
+		return;
 	for (uint32_t i = 0; i < a->n_groups; i++)
 		group = fmin(group, a->group_us[i]);
 	s->wide_us = a->forward_us + a->backward_us;
@@ -378,7 +383,7 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 			code = add_mixed(b, from, &p, err);
 		if (code < 0)
 			return code;
-		s.corner_us = s.all_us > 0 ? s.corner_us : p.chain_us;
+		s.first_us = s.all_us > 0 ? s.first_us : p.chain_us;
 		s.least_us = fmin(s.least_us, p.chain_us);
 		add_apart(&apart, n_dims, at, &p);
 		s.all_us += count[n_dims] * p.us;
@@ -394,8 +399,7 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 	}
 	if (b->stopped)
 		return FF_OK;
-	if (b->kept.classes || b->kept.every)
-		end_apart(&apart, &s);
+	end_apart(&apart, b->kept.classes || b->kept.every, &s);
 	kind->all_us = fmin(kind->all_us, s.all_us);
 	end_mixed(b, from);
 	return add_split(b, kind, &s, err);

@@ -29,10 +29,11 @@ struct ff_mixed {
 /* What one degree vector costs: its first part and its cheapest, as in a chain, and all of them;
  * both passes, on the kind of device that is fastest at each. */
 struct ff_split_us {
-	double corner_us, least_us, all_us;
-	/* Of the first part along all places the cheapest of all channels; forward the cheapest
-	 * channels, all parts of them, and backward all (section.h). */
-	double wide_us, open_us;
+	double first_us, least_us, all_us;
+	/* Of parts that are the first along all places the cheapest; the same for each pass by
+	 * itself; forward the cheapest channels, all parts of them, and backward all (section.h).
+	 */
+	double placed_us, wide_us, open_us;
 	double sum_us;   /* until its prelude's parts know what they sum up to, at least */
 	uint32_t number; /* of its class (classes.h); where all vectors are kept, its own */
 };

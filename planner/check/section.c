@@ -275,10 +275,10 @@ static bool find_before(struct follower *f, const struct ff_section *s, uint32_t
  * first parts. */
 static bool is_even(const struct ff_graph *g, const struct ff_chain *c)
 {
-	bool ok = c->corner[0];
+	bool ok = c->named[0] == FF_CHAIN_FIRST;
 
 	for (uint32_t i = 1; i < c->n; i++)
-		ok = ok && c->corner[i] &&
+		ok = ok && c->named[i] == FF_CHAIN_FIRST &&
 		     reads_some(&g->nodes[c->node[i]], operand_at(g, c->edge[i]));
 	return ok;
 }
@@ -336,7 +336,7 @@ int ff_sections_find(const struct ff_graph *g, struct ff_chain *c, struct ff_are
 	if (!f.member || !f.less || !c->part)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < c->n; i++)
-		c->part[i] = FF_CHAIN_NAMED;
+		c->part[i] = c->named[i];
 	*ret = do_follow(&f);
 	for (uint32_t k = 0; k < c->n_sections && *ret && code == FF_OK; k++)
 		code = list_members(&f, &c->section[k], a, err);

@@ -95,13 +95,13 @@ int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_b
 
 static enum ff_chain_part part_of(const struct ff_chain *c, uint32_t i)
 {
-	return c->part ? c->part[i] : FF_CHAIN_NAMED;
+	return c->part ? c->part[i] : c->named[i];
 }
 
 /* Whether the part at place `i` is known to be the first. */
 static bool is_first(const struct ff_chain *c, uint32_t i)
 {
-	return c->corner[i] && part_of(c, i) == FF_CHAIN_NAMED;
+	return part_of(c, i) == FF_CHAIN_FIRST;
 }
 
 /* The node that is handed what the chain brings to its place `i`, where that counts; else
@@ -158,10 +158,14 @@ static void spread_chain(struct ff_weighted *w, const struct ff_chain *c)
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct ff_split_us *by = &w->by[c->node[i]];
 
-		if (part_of(c, i) == FF_CHAIN_NAMED)
-			*(c->corner[i] ? &by->corner_us : &by->least_us) += c->weight;
+		if (part_of(c, i) == FF_CHAIN_FIRST)
+			by->first_us += c->weight;
+		else if (part_of(c, i) == FF_CHAIN_PLACED)
+			by->placed_us += c->weight;
 		else if (part_of(c, i) == FF_CHAIN_WIDE)
 			by->wide_us += c->weight;
+		else if (part_of(c, i) == FF_CHAIN_ANY)
+			by->least_us += c->weight;
 		else if (part_of(c, i) == FF_CHAIN_OPEN)
 			by->open_us += c->weight / w->n_devices;
 		by->sum_us += sums_at(w, c, i) * c->weight;
@@ -188,9 +192,9 @@ static double computing(const struct ff_weighted *w, uint32_t node, const struct
 {
 	const struct ff_split_us *by = &w->by[node];
 
-	return by->corner_us * s->corner_us + by->least_us * s->least_us +
-	       by->wide_us * s->wide_us + by->open_us * s->open_us + by->sum_us * s->sum_us +
-	       by->all_us * s->all_us;
+	return by->first_us * s->first_us + by->placed_us * s->placed_us +
+	       by->least_us * s->least_us + by->wide_us * s->wide_us + by->open_us * s->open_us +
+	       by->sum_us * s->sum_us + by->all_us * s->all_us;
 }
 
 /* Each operator by itself. */
@@ -332,8 +336,12 @@ static double place_us(const struct ff_weighted *w, const struct ff_chain *c, ui
 	const struct ff_split_us *s = &w->split[c->node[i]][w->chosen[c->node[i]]];
 
 	switch (part_of(c, i)) {
-	case FF_CHAIN_NAMED:
-		return c->corner[i] ? s->corner_us : s->least_us;
+	case FF_CHAIN_FIRST:
+		return s->first_us;
+	case FF_CHAIN_PLACED:
+		return s->placed_us;
+	case FF_CHAIN_ANY:
+		return s->least_us;
 	case FF_CHAIN_WIDE:
 		return s->wide_us;
 	case FF_CHAIN_OPEN:

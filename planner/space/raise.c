@@ -49,7 +49,7 @@ static uint32_t longest(struct raiser *r)
 				r->before[i] = from;
 			}
 		}
-		r->chain_us[i] = us + w->split[i][w->chosen[i]].corner_us;
+		r->chain_us[i] = us + w->split[i][w->chosen[i]].first_us;
 		if (w->received && r->before[i] != FF_NONE && r->before[i] == ff_node_prelude(g, i))
 			r->chain_us[i] += 2 * w->split[i][w->chosen[i]].sum_us;
 		if (end == FF_NONE || r->chain_us[i] > r->chain_us[end])
@@ -66,9 +66,9 @@ static int new_chain(struct raiser *r, uint32_t end, struct ff_chain *ret, struc
 		n++;
 	*ret = (struct ff_chain){.n = n};
 	ret->node = ff_arena_array(r->a, n, sizeof(*ret->node));
-	ret->corner = ff_arena_array(r->a, n, sizeof(*ret->corner));
+	ret->named = ff_arena_array(r->a, n, sizeof(*ret->named));
 	ret->edge = ff_arena_array(r->a, n, sizeof(*ret->edge));
-	if (!ret->node || !ret->corner || !ret->edge)
+	if (!ret->node || !ret->named || !ret->edge)
 		return ff_fail_memory(err);
 	for (uint32_t i = end; i != FF_NONE; i = r->before[i])
 		ret->node[--n] = i;
