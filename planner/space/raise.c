@@ -145,6 +145,53 @@ static int add_sections(struct raiser *r, struct ff_chain c, struct ff_error *er
 	return code;
 }
 
+/* `n` places of a chain from `from` on. */
+static struct ff_chain some_of(const struct ff_chain *c, uint32_t from, uint32_t n)
+{
+	struct ff_chain some = *c;
+
+	some.n = n;
+	some.node += from;
+	some.edge += from;
+	some.named += from;
+	return some;
+}
+
+/* The most places at one end of a chain that are one; some of them are where all are. */
+static struct ff_chain longest_end(struct raiser *r, const struct ff_chain *c, bool first)
+{
+	uint32_t yes = 0, no = c->n;
+	struct ff_chain some;
+
+	while (no - yes > 1) {
+		uint32_t n = yes + (no - yes) / 2;
+
+		some = some_of(c, first ? 0 : c->n - n, n);
+		if (ff_chain_trace(r->w->graph, &some, r->box))
+			yes = n;
+		else
+			no = n;
+	}
+	return some_of(c, first ? 0 : c->n - yes, yes);
+}
+
+/* Where `c` is no chain, as what is read at one place is nothing that those before wait for, the
+ * longer of its ends.  False: none is. */
+static bool trace(struct raiser *r, struct ff_chain *c)
+{
+	struct ff_chain head, tail;
+	double all_us = r->chain_us[c->node[c->n - 1]], head_us, tail_us;
+
+	if (ff_chain_trace(r->w->graph, c, r->box))
+		return true;
+	head = longest_end(r, c, true);
+	tail = longest_end(r, c, false);
+	head_us = head.n ? r->chain_us[head.node[head.n - 1]] : 0;
+	tail_us = tail.n ? all_us - r->chain_us[c->node[c->n - tail.n - 1]] : 0;
+	*c = head_us > tail_us ? head : tail;
+	return c->n && ff_chain_trace(r->w->graph, c, r->box);
+}
+
 static int add_longest(struct raiser *r, struct ff_error *err)
 {
 	uint32_t end = longest(r);
@@ -155,7 +202,7 @@ static int add_longest(struct raiser *r, struct ff_error *err)
 	if (end == FF_NONE)
 		return FF_OK;
 	code = new_chain(r, end, &c, err);
-	if (code == FF_OK && (is_known(&r->now, &c) || !ff_chain_trace(r->w->graph, &c, r->box)))
+	if (code == FF_OK && (is_known(&r->now, &c) || !trace(r, &c) || is_known(&r->now, &c)))
 		ff_arena_rewind(r->a, mark);
 	else if (code == FF_OK) {
 		take_in(&r->now, c);

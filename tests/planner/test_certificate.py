@@ -150,6 +150,15 @@ def test_sections():
     assert "one of the chain's operators" in refused(lambda sections, _: sections.append(["none", "none"]), status=2)
 
 
+def test_part_of_the_longest():
+    """Where the longest path is no chain, as only one token of it is read, most of it is one."""
+    c = certify("vit_b16", 256, "layers=2", "width=64", "heads=4", "image=64", machine="dgx-h100:2", devices="16",
+                more=("--max-micro-batches", "1"))
+    chains = c["micro_batches"][0]["chains"]
+    assert sum(chain["weight"] for chain in chains) > 0.1, c
+    assert "verified" in check(c, machine="dgx-h100:2")
+
+
 def test_communication():
     """Of hosts on a slow network bounds rest on what devices receive."""
     host = {"count": 4, "devices": 1, "kind": "cpu", "inside": {"latency_us": 1, "bytes_per_s": 1e10, "shared": True},
