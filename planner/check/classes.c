@@ -90,6 +90,21 @@ static void look(struct ff_kinds *k, struct operand *p, uint32_t dim, uint32_t d
 	}
 }
 
+/* What every part has of an axis along which no dim moves. */
+static struct size look_whole(struct ff_kinds *k, const struct operand *p, uint32_t axis)
+{
+	struct ff_region box = {.rank = p->n->n_dims};
+	const struct ff_region *r;
+	double has;
+
+	for (uint32_t d = 0; d < box.rank; d++)
+		box.hi[d] = p->n->dim[d].extent;
+	ff_work_fill(k->graph, p->node, &box, FF_FORWARD, &k->work);
+	r = p->out ? &k->work.out[p->slot] : &k->work.in[p->slot];
+	has = r->rank == p->o->rank ? r->hi[axis] - r->lo[axis] : 0;
+	return (struct size){has, has, p->o->shape[axis]};
+}
+
 static int measure(struct ff_kinds *k, struct operand *p, struct ff_arena *a, struct ff_error *err)
 {
 	int code = ff_kinds_intervals(k, p->n, err);
@@ -104,7 +119,7 @@ static int measure(struct ff_kinds *k, struct operand *p, struct ff_arena *a, st
 		for (uint32_t degree = 0; degree <= most; degree++)
 			p->size[i][degree] = (struct size){0, INFINITY, 0};
 		if (dim == FF_NONE)
-			p->size[i][0] = (struct size){0, 0, p->o->shape[i]};
+			p->size[i][0] = look_whole(k, p, i);
 	}
 	for (uint32_t d = 0; d < p->n->n_dims && code == FF_OK; d++) {
 		const struct ff_intervals *all = &k->dim[d];
@@ -196,27 +211,16 @@ static void hand(const struct sizes *to, const struct sizes *from, double size, 
 	*least = size * missing(to->places.least, to->channels.least, from);
 }
 
-/* Whether parts read together every element, however they are cut: no steps over some. */
-static bool reads_all(const struct ff_node *n, const struct ff_operand *o)
+/* What is added is at least all that the smallest part has, of the one or the other. */
+static double added_us(
+		const struct ff_kinds *k, const struct sizes *x, const struct sizes *y, double size)
 {
-	bool all = true;
+	double has = x->places.least * x->channels.least;
 
-	for (uint32_t a = 0; a < o->rank; a++) {
-		const struct ff_axis_map *m = &o->axis[a];
-		int64_t end = (int64_t)m->offset + m->window;
-
-		for (uint32_t t = 0; t < m->n_terms; t++) {
-			const struct ff_term *term = &m->term[t];
-
-			end += (int64_t)((n->dim[term->dim].extent - 1) / term->div) * term->step;
-			all = all && term->step <= m->window;
-		}
-		all = all && m->offset <= 0 && end >= o->shape[a];
-	}
-	return all;
+	return ff_kinds_add_us(k, size * fmin(has, y->places.least * y->channels.least));
 }
 
-int ff_classes_hand(struct ff_kinds *k, uint32_t edge, struct ff_arena *scratch,
+int ff_classes_hand(struct ff_kinds *k, uint32_t edge, bool adds, struct ff_arena *scratch,
 		struct ff_handed *ret, struct ff_error *err)
 {
 	const struct ff_graph *g = k->graph;
@@ -234,7 +238,7 @@ int ff_classes_hand(struct ff_kinds *k, uint32_t edge, struct ff_arena *scratch,
 			.node = e->node,
 			.slot = e->slot,
 			.o = &to->in_map[e->slot]};
-	bool back = ff_edge_needs_grad(g, edge) && reads_all(to, sink.o);
+	bool back = ff_edge_needs_grad(g, edge) && ff_reads_all(to, sink.o);
 	uint32_t n = ff_class_count(k->n_devices);
 	struct sizes *a, *b;
 	int code;
@@ -253,6 +257,8 @@ int ff_classes_hand(struct ff_kinds *k, uint32_t edge, struct ff_arena *scratch,
 		hand(y, x, size, &ret[i].first, &ret[i].least);
 		if (back)
 			hand(x, y, size, &ret[i].back_first, &ret[i].back_least);
+		if (adds)
+			ret[i].added_us = added_us(k, x, y, size);
 	}
 	return code;
 }

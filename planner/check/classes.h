@@ -10,13 +10,15 @@
 struct ff_handed {
 	double all; /* devices together, both ways */
 	double first, least, back_first, back_least;
+	double added_us; /* until gradients of several readers are added up, at least */
 };
 
 /* Whether ff_classes_hand knows this edge, over which a chain may pass. */
 bool ff_classes_may_hand(const struct ff_graph *g, uint32_t edge);
 /* What parts receive at least of what is handed over `edge`, of any vectors of two classes: [that
- * of its source][that of its reader]; `all` says nothing. */
-int ff_classes_hand(struct ff_kinds *k, uint32_t edge, struct ff_arena *scratch,
+ * of its source][that of its reader]; `all` says nothing.  `adds`: gradients of others, too, are
+ * brought to its source. */
+int ff_classes_hand(struct ff_kinds *k, uint32_t edge, bool adds, struct ff_arena *scratch,
 		struct ff_handed *ret, struct ff_error *err);
 
 #endif

@@ -86,3 +86,23 @@ uint32_t ff_class_of(const struct ff_node *n, const struct ff_config *c)
 	channels = log2_of(channels);
 	return 2 * (pairs_below(places + channels) + channels) + (copies > 1);
 }
+
+bool ff_reads_all(const struct ff_node *n, const struct ff_operand *o)
+{
+	bool all = true;
+
+	for (uint32_t a = 0; a < o->rank; a++) {
+		const struct ff_axis_map *m = &o->axis[a];
+		int64_t end = (int64_t)m->offset + m->window;
+
+		for (uint32_t t = 0; t < m->n_terms; t++) {
+			const struct ff_term *term = &m->term[t];
+
+			end += (int64_t)((n->dim[term->dim].extent - 1) / term->div) * term->step;
+			all = all && term->step <= m->window;
+		}
+		all = all && m->offset <= 0 && end >= o->shape[a] && !m->over &&
+		      m->only == FF_ONLY_NONE;
+	}
+	return all;
+}

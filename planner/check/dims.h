@@ -8,6 +8,8 @@
 
 /* The axes of an operand that `dim` moves along, a bit each. */
 uint32_t ff_axes_of(const struct ff_operand *o, uint32_t dim);
+/* Whether parts read together every element, however they are cut: no steps over some. */
+bool ff_reads_all(const struct ff_node *n, const struct ff_operand *o);
 /* The axis of channels among so many: of images the second, else the last. */
 uint32_t ff_channel_axis(uint32_t rank);
 /* The dims of an operator that are channels of what it writes, a bit each. */

@@ -460,6 +460,15 @@ int ff_kinds_find(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, struct
 	return ff_table_put(&b->kinds, hash, b->kinds.n) < 0 ? ff_fail_memory(err) : FF_OK;
 }
 
+double ff_kinds_add_us(const struct ff_kinds *b, double bytes)
+{
+	double best = INFINITY;
+
+	for (uint32_t k = 0; k < b->n_device_kinds; k++)
+		best = fmin(best, ff_price_add(b->pricer, b->graph, b->device[k], (int64_t)bytes));
+	return best;
+}
+
 /* Weights that are updated, at least: of a table with a sparse gradient those that are read,
  * however it is cut. */
 static int64_t updated_bytes(const struct ff_graph *g, const struct ff_optimizer *o)

@@ -101,6 +101,8 @@ int ff_kinds_intervals(struct ff_kinds *k, const struct ff_node *n, struct ff_er
 uint64_t ff_kinds_hash(const struct ff_kinds *k, uint32_t node);
 /* Whether to give up; asked now and then. */
 bool ff_kinds_look(struct ff_kinds *k);
+/* Adding so many bytes of gradients to others. */
+double ff_kinds_add_us(const struct ff_kinds *k, double bytes);
 /* Updates of all weights, once. */
 double ff_kinds_updates_us(const struct ff_kinds *k);
 

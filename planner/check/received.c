@@ -148,11 +148,42 @@ static double received(const struct boxes *sinks, const struct boxes *sources, d
 	return sum;
 }
 
+/* Gradients of several readers of a value are added up, each element of each: in the part that made
+ * it, or, by parts that read alike, in theirs. */
+static bool adds_up(const struct ff_graph *g, uint32_t edge)
+{
+	const struct ff_value *v = &g->values[g->edges[edge].value];
+	uint32_t n = 0;
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t e = ff_value_use(g, v, u);
+		const struct ff_node *reader = &g->nodes[g->edges[e].node];
+
+		if (!ff_edge_needs_grad(g, e))
+			continue;
+		if (ff_edge_is_carried(g, e) ||
+				!ff_reads_all(reader, &reader->in_map[g->edges[e].slot]))
+			return false;
+		n++;
+	}
+	return n > 1;
+}
+
+static double least_volume(const struct boxes *b)
+{
+	double least = INFINITY;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		least = fmin(least, (double)ff_region_volume(&b->box[i]));
+	return least;
+}
+
 static void fill_pairs(struct finder *f, uint32_t edge, const struct operand *from,
 		const struct operand *to, struct ff_handed *ret)
 {
 	const struct ff_value *v = &f->g->values[f->g->edges[edge].value];
 	double size = (double)ff_dtype_bytes(v->dtype);
+	bool adds = adds_up(f->g, edge);
 
 	for (uint32_t i = 0; i < from->n; i++)
 		for (uint32_t k = 0; k < to->n && !ff_kinds_look(f->kinds); k++, ret++) {
@@ -162,6 +193,10 @@ static void fill_pairs(struct finder *f, uint32_t edge, const struct operand *fr
 			if (ff_edge_needs_grad(f->g, edge))
 				ret->all += received(&from->at[i], &to->at[k], size,
 						&ret->back_first, &ret->back_least);
+			if (adds)
+				ret->added_us = ff_kinds_add_us(f->kinds,
+						size * fmin(least_volume(&from->at[i]),
+								       least_volume(&to->at[k])));
 		}
 }
 
@@ -177,7 +212,8 @@ static int find_class_pairs(
 	r->n_from = n;
 	r->handed = handed;
 	if (code == FF_OK)
-		code = ff_classes_hand(f->kinds, edge, &f->scratch, handed, err);
+		code = ff_classes_hand(
+				f->kinds, edge, adds_up(f->g, edge), &f->scratch, handed, err);
 	ff_arena_rewind(&f->scratch, mark);
 	return code;
 }
@@ -217,7 +253,7 @@ static int share_pairs(struct finder *f, uint32_t edge, struct ff_received *r, s
 	hash = ff_hash_mix(hash, ff_kinds_hash(f->kinds, e->node));
 	hash = ff_hash_mix(hash, ff_kinds_hash(f->kinds, ff_node_leader(f->g, e->node)));
 	hash = ff_hash_mix(hash, (uint64_t)e->slot << 32 | (uint64_t)v->dtype << 16 | v->port);
-	hash = ff_hash_mix(hash, ff_edge_needs_grad(f->g, edge));
+	hash = ff_hash_mix(hash, ff_edge_needs_grad(f->g, edge) + 2u * adds_up(f->g, edge));
 	known = ff_table_first(&f->known, hash, &at);
 	if (known != FF_NONE) {
 		r->n_from = f->of[known].n_from;

@@ -136,6 +136,7 @@ static void spread_handed(struct ff_weighted *w, const struct ff_weights *by)
 
 			if (node == FF_NONE)
 				continue;
+			h->added_us += c->weight;
 			*(is_first(c, i) ? &h->first : &h->least) += byte_by;
 			*(is_first(c, i - 1) ? &h->back_first : &h->back_least) += byte_by;
 		}
@@ -227,7 +228,8 @@ static uint32_t number_of(const struct ff_weighted *w, uint32_t node)
 static double handing(const struct ff_handed *h, const struct ff_handed *by)
 {
 	return h->all * by->all + h->first * by->first + h->least * by->least +
-	       h->back_first * by->back_first + h->back_least * by->back_least;
+	       h->back_first * by->back_first + h->back_least * by->back_least +
+	       h->added_us * by->added_us;
 }
 
 /* The number of the node's split that is least with all behind it, and what it is handed (NULL:
@@ -325,9 +327,10 @@ double ff_weighted_wait_us(const struct ff_weighted *w, const struct ff_chain *c
 	if (node == FF_NONE)
 		return us;
 	h = handed(w, node);
-	return us + w->received_us * ((is_first(c, i) ? h->first : h->least) +
-						     (is_first(c, i - 1) ? h->back_first
-									 : h->back_least));
+	return us + h->added_us +
+	       w->received_us * ((is_first(c, i) ? h->first : h->least) +
+						(is_first(c, i - 1) ? h->back_first
+								    : h->back_least));
 }
 
 /* What the operator at place `i` of a chain takes, but for sections' members. */

@@ -1,6 +1,7 @@
 /* Chains, and sections of them: no strategy is faster than they say.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../simulator/hand.h"
+#include "check/dims.h"
 #include "check/section.h"
 #include "check/weighted.h"
 #include "ff/micro.h"
@@ -117,11 +118,12 @@ static void draw_net(struct ff_random *r, block add, struct ff_arena *a, struct 
 }
 
 /* Computing takes long beside moving, or not. */
-static void draw_machine(struct ff_random *r, struct hand_machine *h)
+static void draw_machine(struct ff_random *r, bool large, struct hand_machine *h)
 {
-	static const uint32_t shape[][2] = {{1, 2}, {1, 2}, {1, 4}, {2, 2}, {1, 3}};
+	static const uint32_t shape[][2] = {{1, 2}, {1, 2}, {1, 4}, {2, 2}, {1, 3}, {1, 12}, {2, 6},
+			{4, 3}, {4, 4}, {2, 8}};
 	static const double faster[] = {1, 1e3, 1e5}, slower[] = {1e3, 1e6, 1e6};
-	const uint32_t *s = shape[ff_random_below(r, 5)];
+	const uint32_t *s = shape[ff_random_below(r, 5) + 5 * large];
 	double links = faster[ff_random_below(r, 3)], kernels = slower[ff_random_below(r, 3)];
 
 	hand_machine_init(h, s[0], s[1], ff_random_below(r, 2));
@@ -160,14 +162,15 @@ static bool find_chain(struct world *w)
 }
 
 /* False where the chain has no sections but should. */
-static bool open_world(struct ff_random *r, struct world *w, block add, uint32_t most_every)
+static bool open_world(
+		struct ff_random *r, struct world *w, block add, bool large, uint32_t most_every)
 {
 	struct ff_error err = {0};
 
 	memset(w, 0, sizeof(*w));
 	ff_arena_init(&w->arena);
 	draw_net(r, add, &w->arena, &w->g);
-	draw_machine(r, &w->h);
+	draw_machine(r, large, &w->h);
 	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, hand_estimate(&w->h), NULL, NULL, NULL,
 				      &w->p, &err) == FF_OK,
 			"%s", err.text);
@@ -211,6 +214,43 @@ static void choose_split(struct world *w, const struct ff_strategy *s)
 	}
 }
 
+/* The least figures of all that are kept of a class, by its number. */
+static void least_of_classes(struct world *w)
+{
+	uint32_t n = ff_class_count(w->h.m.n_devices);
+
+	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
+		struct ff_split_us *least = ff_arena_array(&w->arena, n, sizeof(*least));
+
+		ck_assert_ptr_nonnull(least);
+		for (uint32_t k = 0; k < n; k++)
+			least[k] = (struct ff_split_us){INFINITY, INFINITY, INFINITY, INFINITY,
+					INFINITY, INFINITY, INFINITY, k};
+		for (uint32_t k = 0; k < w->w.n_split[i]; k++) {
+			const struct ff_split_us *s = &w->w.split[i][k];
+			struct ff_split_us *to = &least[s->number];
+
+			to->first_us = fmin(to->first_us, s->first_us);
+			to->placed_us = fmin(to->placed_us, s->placed_us);
+			to->least_us = fmin(to->least_us, s->least_us);
+			to->all_us = fmin(to->all_us, s->all_us);
+			to->wide_us = fmin(to->wide_us, s->wide_us);
+			to->open_us = fmin(to->open_us, s->open_us);
+			to->sum_us = fmin(to->sum_us, s->sum_us);
+		}
+		w->w.split[i] = least;
+	}
+}
+
+/* Chooses the classes of degrees that `s` has. */
+static void choose_class(struct world *w, const struct ff_strategy *s)
+{
+	for (uint32_t i = 0; i < w->g.n_nodes; i++)
+		if (ff_node_is_computed(&w->g, i))
+			w->w.chosen[i] = ff_class_of(
+					&w->g.nodes[i], &s->config[ff_node_leader(&w->g, i)]);
+}
+
 static double step_us(struct world *w, const struct ff_strategy *s, struct ff_arena *a)
 {
 	struct ff_schedule plan;
@@ -242,15 +282,17 @@ static void draw_near(
 }
 
 /* By the degrees that a strategy has, of any strategy; some take as long, but for a share. */
-static void check_chains(uint64_t seed, block add, double share, uint32_t rounds)
+static void check_chains(uint64_t seed, block add, bool large, double share, uint32_t rounds)
 {
 	struct ff_random r = {.seed = seed};
 	uint32_t near = 0, n = 0;
 
 	for (uint32_t round = 0; round < rounds; round++) {
 		struct world w;
-		bool ok = open_world(&r, &w, add, FF_RECEIVED_DEVICES);
+		bool ok = open_world(&r, &w, add, large, FF_RECEIVED_DEVICES);
 
+		if (large)
+			least_of_classes(&w);
 		for (int k = 0; k < 40 && ok; k++) {
 			struct ff_strategy s;
 			struct ff_arena a;
@@ -259,7 +301,10 @@ static void check_chains(uint64_t seed, block add, double share, uint32_t rounds
 			ff_arena_init(&a);
 			draw_near(&r, &w, &a, &s);
 			us = step_us(&w, &s, &a);
-			choose_split(&w, &s);
+			if (large)
+				choose_class(&w, &s);
+			else
+				choose_split(&w, &s);
 			ff_weighted_terms(&w.w, &w.by);
 			ck_assert_msg(w.w.chain_us[0] <= us * (1 + 1e-9),
 					"round %u: the chain takes %.17g us, the step %.17g us",
@@ -277,13 +322,21 @@ static void check_chains(uint64_t seed, block add, double share, uint32_t rounds
 
 START_TEST(chains_hold)
 {
-	check_chains(ff_test_seed(61), residual, 0.2, ff_test_rounds(100));
+	check_chains(ff_test_seed(61), residual, false, 0.2, ff_test_rounds(100));
 }
 END_TEST
 
 START_TEST(chains_through_concatenations_hold)
 {
-	check_chains(ff_test_seed(63), dense, 0.5, ff_test_rounds(60));
+	check_chains(ff_test_seed(63), dense, false, 0.5, ff_test_rounds(60));
+}
+END_TEST
+
+/* On more devices than all vectors of degrees are looked at. */
+START_TEST(chains_by_classes_hold)
+{
+	check_chains(ff_test_seed(64), dense, true, 0.5, ff_test_rounds(30));
+	check_chains(ff_test_seed(65), residual, true, 0.5, ff_test_rounds(30));
 }
 END_TEST
 
@@ -302,7 +355,7 @@ START_TEST(no_search_is_faster)
 		struct world w;
 		double us;
 
-		if (open_world(&r, &w, round % 3 ? residual : dense,
+		if (open_world(&r, &w, round % 3 ? residual : dense, false,
 				    round % 2 ? 1 : FF_RECEIVED_DEVICES)) {
 			us = ff_weighted_us(&w.w, &w.by);
 			ck_assert_int_eq(ff_space_create(&w.g, &w.h.m, &s, NULL), FF_OK);
@@ -336,6 +389,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, chains_hold);
 	tcase_add_test(t, chains_through_concatenations_hold);
+	tcase_add_test(t, chains_by_classes_hold);
 	tcase_add_test(t, no_search_is_faster);
 	suite_add_tcase(s, t);
 	return s;
