@@ -86,6 +86,22 @@ static uint32_t dense(struct ff_random *r, struct net *n, const char *name, uint
 			both, 2);
 }
 
+/* What is read is added to what is found of it: so are their gradients. */
+static uint32_t forked(struct ff_random *r, struct net *n, const char *name, uint32_t in,
+		int32_t kernel, struct ff_arena *a)
+{
+	(void)r, (void)kernel;
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t both[2] = {in, in};
+
+		both[1] = ff_builder_add(n->b, FF_OP_SIGMOID,
+				ff_arena_printf(a, "%s.sigmoid%u", name, i), NULL, &in, 1);
+		in = ff_builder_add(n->b, FF_OP_ADD, ff_arena_printf(a, "%s.add%u", name, i), NULL,
+				both, 2);
+	}
+	return in;
+}
+
 typedef uint32_t (*block)(struct ff_random *r, struct net *n, const char *name, uint32_t in,
 		int32_t kernel, struct ff_arena *a);
 
@@ -381,6 +397,36 @@ START_TEST(no_search_is_faster)
 }
 END_TEST
 
+/* Where nearly all is elementwise, data parallelism takes as long as the chain; with twice what it
+ * takes to add the chain would take longer. */
+START_TEST(what_is_added_counts)
+{
+	struct ff_random r = {.seed = ff_test_seed(66)};
+	uint32_t n = 0;
+
+	for (uint32_t round = 0; round < 40; round++) {
+		struct ff_strategy s;
+		struct world w;
+		double us, waits = 0;
+
+		open_world(&r, &w, forked, false, FF_RECEIVED_DEVICES);
+		if (w.w.received && ff_strategy_data_parallel(&w.g, w.h.m.n_devices, &w.arena, &s,
+						    NULL) == FF_OK) {
+			us = step_us(&w, &s, &w.arena);
+			choose_split(&w, &s);
+			ff_weighted_terms(&w.w, &w.by);
+			for (uint32_t i = 0; i < w.by.chain[0].n; i++)
+				waits += ff_weighted_wait_us(&w.w, &w.by.chain[0], i);
+			ck_assert_double_le(w.w.chain_us[0], us * (1 + 1e-9));
+			n += w.w.chain_us[0] + waits > us;
+		}
+		close_world(&w);
+	}
+	printf("# %u of 40 would be wrong if adding took twice as long\n", n);
+	ck_assert_uint_gt(n, 2);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("sections");
@@ -390,6 +436,7 @@ static Suite *suite(void)
 	tcase_add_test(t, chains_hold);
 	tcase_add_test(t, chains_through_concatenations_hold);
 	tcase_add_test(t, chains_by_classes_hold);
+	tcase_add_test(t, what_is_added_counts);
 	tcase_add_test(t, no_search_is_faster);
 	suite_add_tcase(s, t);
 	return s;
