@@ -97,8 +97,6 @@ MEASURED_ON = {
             "by its times on K40 of 5.04 TFLOP/s at 875 MHz (NVIDIA Tesla K40 board specification BD-06902-001)"),
 }
 
-# whose convolutions are those of another kind, at rates that are as much lower as its products are
-AS_PRODUCTS = {"K80": "P100-16GB"}
 # of which no more was measured than that: the other kind's figures, at rates that are so much higher or lower
 SCALED = {("A100-PCIE-40GB", "convolution.float32"): ("V100-16GB", "3 x 3 forward"),
           ("K80", "product.float32"): ("P100-16GB", "n x n")}
@@ -578,17 +576,25 @@ def complete(models):
 
 
 def best_tile(model):
-    return max(v for name, v in model["classes"]["product.float32"]["parameters"].items() if name.startswith("tile"))
+    """Of its peak; none is faster."""
+    return min(1, max(v for name, v in model["classes"]["product.float32"]["parameters"].items()
+                      if name.startswith("tile")))
 
 
 def slow_down(models):
-    """Windows are multiplied by the same units as rows and columns."""
-    for kind, other in AS_PRODUCTS.items():
-        c = models[kind]["classes"]["convolution.float32"]
-        times = best_tile(models[kind]) / best_tile(models[other])
-        c["basis"] += ", as much slower as products are"
+    """Windows are multiplied by the same units as rows and columns.  Where convolutions are another kind's, their rates
+    are as much lower as the best tile of products is; and no tile is faster than that."""
+    for kind, model in models.items():
+        c = model["classes"]["convolution.float32"]
+        other = c["basis"].removeprefix("inferred from ").split(",")[0]
+        if c["basis"] == "measured":
+            continue
+        times = 1 if "but for" in c["basis"] else best_tile(model) / best_tile(models[other])
+        if times != 1:
+            c["basis"] += ", as much slower as products are"
         for name in rates_of(c["parameters"]):
             c["parameters"][name] = float(f"{c['parameters'][name] * times:.4g}")
+        c["parameters"]["most"] = best_tile(model)
 
 
 def tensor_flops(kind):

@@ -140,9 +140,9 @@ static double odd_share(const double *v, const struct ff_kernel_shape *s)
 }
 
 /* The best of all tiles, either way round, and splits; without the floor.  `share` of what tiles
- * compute at. */
+ * compute at, none faster than `most`. */
 static double product_us(const struct ff_device_model *m, const double *v,
-		const struct ff_kernel_shape *s, double share)
+		const struct ff_kernel_shape *s, double share, double most)
 {
 	double best = INFINITY, odd = odd_share(v, s);
 
@@ -155,7 +155,7 @@ static double product_us(const struct ff_device_model *m, const double *v,
 			reach *= v[FF_OF_BATCHED];
 		if (i / 2 == FF_MODEL_TILES - 1)
 			reach *= fitted(s, tile);
-		reach = least_of(reach, 1);
+		reach = least_of(reach, most);
 		best = least_of(best, tiled_us(m, v, s, tile, reach, 1, best));
 		for (double splits = 2; splits <= MOST_SPLITS && s->k / splits >= LEAST_SPLIT &&
 					blocks * splits <= MOST_BLOCKS * m->multiprocessors;
@@ -180,7 +180,7 @@ static double held_us(const double *v, const struct ff_kernel_shape *s, double u
 static double any_product_us(const struct ff_device_model *m, const struct ff_kernel_shape *s)
 {
 	const double *v = m->class[FF_KERNEL_PRODUCT][type_of(m, s)].v;
-	double us = v[FF_OF_FLOOR] + held_us(v, s, product_us(m, v, s, 1));
+	double us = v[FF_OF_FLOOR] + held_us(v, s, product_us(m, v, s, 1, 1));
 	struct ff_kernel_shape plain = *s;
 
 	if (!is_tf32(m, s))
@@ -197,7 +197,7 @@ static double convolution_us(
 	int form = s->stride > 1 ? FF_CONV_STRIDED
 		   : s->taps > 1 ? FF_CONV_WINDOW
 				 : FF_CONV_POINTWISE;
-	double us = product_us(m, v, s, factor[form]);
+	double us = product_us(m, v, s, factor[form], v[FF_CONV_MOST]);
 	struct ff_kernel_shape w = *s;
 
 	if (s->winograd > 0 && factor[FF_CONV_WINOGRAD] > 0) {
@@ -213,7 +213,7 @@ static double convolution_us(
 			w.m = s->m / 4 * s->winograd;
 			w.k = s->k / s->taps;
 		}
-		us = least_of(us, product_us(m, v, &w, factor[FF_CONV_WINOGRAD]));
+		us = least_of(us, product_us(m, v, &w, factor[FF_CONV_WINOGRAD], v[FF_CONV_MOST]));
 	}
 	return v[FF_OF_FLOOR] + us;
 }
@@ -330,7 +330,7 @@ static double launched_us(
 	const struct ff_kernel_shape step = step_of(s, s->back, 1);
 	double bytes = s->bytes / s->count + step.m * step.n * FF_F32_BYTES;
 
-	return s->count * (of[FF_OF_FLOOR] + product_us(m, of, &step, 1) +
+	return s->count * (of[FF_OF_FLOOR] + product_us(m, of, &step, 1, 1) +
 					  ff_device_model_stream_us(m, bytes));
 }
 
@@ -344,7 +344,7 @@ static double recurrent_us(const struct ff_device_model *m, const double *v, con
 
 	if (s->steps != FF_STEPS_LIBRARY)
 		return s->steps == FF_STEPS_WHOLE ? whole_us(m, s) : launched_us(m, of, s);
-	us = product_us(m, of, &step, 1) / v[FF_RECURRENT_SHARE];
+	us = product_us(m, of, &step, 1, 1) / v[FF_RECURRENT_SHARE];
 	us *= s->back ? v[FF_RECURRENT_BACK] : 1;
 	us = most_of(us, 2 * s->m * s->n * s->k * 1e6 / class_flops_per_s(m, s));
 	return s->count * (v[FF_RECURRENT_STEP] + us);

@@ -23,6 +23,7 @@ enum {
 	FF_CONV_FACTOR = FF_OF_SUSTAINED               /* a convolution's: by pass and form */
 };
 enum { FF_CONV_POINTWISE, FF_CONV_WINDOW, FF_CONV_STRIDED, FF_CONV_WINOGRAD, FF_CONV_FORMS };
+enum { FF_CONV_MOST = FF_CONV_FACTOR + 3 * FF_CONV_FORMS }; /* of the peak, that a tile reaches */
 enum {
 	FF_ATTENTION_FLOOR,
 	FF_ATTENTION_SHARE,

@@ -38,8 +38,8 @@
 
 static const struct ff_parameter_row of_product[] = {PRODUCT, {"sustained", 1e-3, 1, .preset = 1},
 		{"burst_us", 1, 1e9, .preset = 1500}, {NULL, 0, 0}};
-static const struct ff_parameter_row of_convolution[] = {
-		PRODUCT, FORM("forward"), FORM("image"), FORM("filter"), {NULL, 0, 0}};
+static const struct ff_parameter_row of_convolution[] = {PRODUCT, FORM("forward"), FORM("image"),
+		FORM("filter"), {"most", 1e-3, 1, .preset = 1}, {NULL, 0, 0}};
 static const struct ff_parameter_row by_memory[] = {FLOOR, SHARE(1), BACKWARD(1), {NULL, 0, 0}};
 static const struct ff_parameter_row of_attention[] = {FLOOR, SHARE(1), {"startup", 1e-3, 1e5},
 		{"waves", 0, 1}, BACKWARD(100), {"block_us", 0, 1000}, {"narrow", 0, 4},

@@ -79,6 +79,53 @@ START_TEST(windows_of_five)
 }
 END_TEST
 
+/* Where they were not measured, windows of one place are multiplied no faster than matrices are. */
+START_TEST(no_faster_than_products)
+{
+	static const char *const inferred[] = {"K80", "A100-80GB", "A10-24GB", "H100-80GB",
+			"H100-PCIE-80GB", "B200-180GB"};
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	for (size_t i = 0; i < sizeof(inferred) / sizeof(*inferred); i++) {
+		const struct ff_device_model *m = model_of(inferred[i], &a);
+		struct ff_kernel_shape s = ff_kernel_product(FF_F32, 1, 1 << 20, 2048, 2048);
+		double product_us = ff_device_model_us(m, &s, NULL);
+
+		s.class = FF_KERNEL_CONVOLUTION;
+		s.taps = s.stride = 1;
+		ck_assert_double_ge(ff_device_model_us(m, &s, NULL), 0.98 * product_us);
+	}
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* 128 to 128 channels of 128 x 28 x 28 in float32 (bench/h100_kernels.csv): 411 and 404 us. */
+START_TEST(windows_on_h100)
+{
+	const double measured[] = {410.528, 403.68}, pixels = 128 * 28 * 28;
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	for (int pass = FF_CONV_FORWARD; pass <= FF_CONV_IMAGE; pass++) {
+		struct ff_kernel_shape s = {.class = FF_KERNEL_CONVOLUTION,
+				.pass = (enum ff_conv_pass)pass,
+				.count = 1,
+				.m = pixels,
+				.n = 128,
+				.k = 1152,
+				.taps = 9,
+				.stride = 1,
+				.winograd = 1,
+				.bytes = 4 * (2 * pixels * 128 + 128 * 1152)};
+
+		ck_assert_double_eq_tol(ff_device_model_us(model_of("H100-80GB", &a), &s, NULL),
+				measured[pass], 0.1 * measured[pass]);
+	}
+	ff_arena_finish(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("convolution_model");
@@ -86,6 +133,8 @@ int main(void)
 
 	tcase_add_test(t, groups_of_few_channels);
 	tcase_add_test(t, windows_of_five);
+	tcase_add_test(t, no_faster_than_products);
+	tcase_add_test(t, windows_on_h100);
 	suite_add_tcase(s, t);
 	return ff_check_main(s);
 }
