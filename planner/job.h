@@ -6,7 +6,7 @@
 #include <signal.h>
 
 #include "check/certificate.h"
-#include "command.h"
+#include "command_line.h"
 #include "ff/cli.h"
 #include "ff/strategy_file.h"
 #include "hand/grid.h"

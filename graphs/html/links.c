@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ff/lanes.h"
+#include "ff/machine_lanes.h"
 #include "ff/name_fold.h"
 #include "parts.h"
 

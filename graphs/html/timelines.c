@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ff/lanes.h"
+#include "ff/machine_lanes.h"
 #include "parts.h"
 
 #define PER_US 100 /* times are whole hundredths of a microsecond */

@@ -3,7 +3,7 @@
 #define FF_MOVE_LANES_H
 
 #include "ff/graph.h"
-#include "ff/lanes.h"
+#include "ff/machine_lanes.h"
 #include "ff/redistribution.h"
 
 /* Lanes that a collective among `device` (ascending) holds: their communication

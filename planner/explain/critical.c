@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ff/lanes.h"
+#include "ff/machine_lanes.h"
 #include "ff/task_class.h"
 #include "times.h"
 

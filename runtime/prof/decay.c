@@ -5,23 +5,13 @@
 
 #include <stdlib.h>
 
-#include "ff/clock.h"
 #include "process/agree.h"
 #include "sweep.h"
 
 #define ROUNDS 9
-#define LONG_US 30000                  /* after which little more is lost */
 #define MOST_BYTES ((int64_t)16 << 20) /* copied to as many */
 #define LEAST_BYTES ((int64_t)4 << 20) /* more than a core's own caches have */
 #define LOSES 1.2                      /* what is slower by less is noise */
-
-static void wait_us(double us)
-{
-	double end = ff_clock_us() + us;
-
-	while (ff_clock_us() < end)
-		;
-}
 
 static int by_size(const void *a, const void *b)
 {
@@ -39,7 +29,7 @@ static int time_after(
 
 	for (int i = 0; i < ROUNDS && code == FF_OK; i++) {
 		code = ff_prof_sweep_bytes(p, bytes, &sample[i], err);
-		wait_us(us);
+		ff_prof_rest(us);
 		if (code == FF_OK)
 			code = ff_prof_sweep_bytes(p, bytes, &sample[i], err);
 	}
@@ -59,7 +49,7 @@ int ff_prof_decay(struct ff_prof *p, struct ff_error *err)
 	if (bytes >= LEAST_BYTES) {
 		code = time_after(p, bytes, 0, &near, err);
 		if (code == FF_OK)
-			code = time_after(p, bytes, LONG_US, &late, err);
+			code = time_after(p, bytes, FF_PROF_LONG_US, &late, err);
 		if (code == FF_OK && near > 0)
 			decay = late / near;
 	}
@@ -68,17 +58,4 @@ int ff_prof_decay(struct ff_prof *p, struct ff_error *err)
 		code = ff_agree_max(p->comm, &decay, 1, err);
 	p->caches.decay = code == FF_OK && decay > LOSES ? decay : 0;
 	return code;
-}
-
-double ff_prof_rest_us(const struct ff_prof *p, int64_t reuse_bytes)
-{
-	int64_t bytes = reuse_bytes ? reuse_bytes : p->states.reuse_bytes[0];
-	double us = p->caches.decay > 0 ? p->caches.us_per_byte * (double)bytes : 0;
-
-	return us < LONG_US ? us : LONG_US;
-}
-
-void ff_prof_rest(const struct ff_prof *p, int64_t reuse_bytes)
-{
-	wait_us(ff_prof_rest_us(p, reuse_bytes));
 }

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "decay.h"
 #include "process/agree.h"
 #include "reference.h"
 

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sweep.h"
 
-#include "decay.h"
+#include "ff/clock.h"
 
 /* Cache beyond which more makes nothing colder, where the device does not say. */
 #define PRESET_CACHE ((int64_t)32 << 20)
@@ -110,6 +110,22 @@ static int run_sweep(void *arg, struct ff_error *err)
 	return carry(s->p, s->p->caches.sweep[0], s->p->caches.sweep[1], s->bytes, true, err);
 }
 
+void ff_prof_rest(double us)
+{
+	double end = ff_clock_us() + us;
+
+	while (ff_clock_us() < end)
+		continue;
+}
+
+double ff_prof_rest_us(const struct ff_prof *p, int64_t reuse_bytes)
+{
+	int64_t bytes = reuse_bytes ? reuse_bytes : p->states.reuse_bytes[0];
+	double us = p->caches.decay > 0 ? p->caches.us_per_byte * (double)bytes : 0;
+
+	return us < FF_PROF_LONG_US ? us : FF_PROF_LONG_US;
+}
+
 int ff_prof_sweep_bytes(struct ff_prof *p, int64_t bytes, double *us, struct ff_error *err)
 {
 	struct sweep sweep = {p, bytes};
@@ -127,7 +143,7 @@ int ff_prof_sweep(struct ff_prof *p, int64_t reuse_bytes, double *us, struct ff_
 	p->caches.swept_bytes = bytes;
 	if (code == FF_OK)
 		ff_baseline_add(&p->reference.memory, *us);
-	ff_prof_rest(p, reuse_bytes);
+	ff_prof_rest(ff_prof_rest_us(p, reuse_bytes));
 	return code;
 }
 

@@ -18,9 +18,16 @@ struct ff_hot {
 	int64_t bytes;
 };
 #define FF_HOT 8
+/* Lets so much time go by. */
+void ff_prof_rest(double us);
+/* How long a step takes to touch so many bytes (0: those of a step), as far as it matters; 0 where
+ * caches lose nothing by themselves or p->caches.us_per_byte is not known. */
+double ff_prof_rest_us(const struct ff_prof *p, int64_t reuse_bytes);
+#define FF_PROF_LONG_US 30000 /* after which little more is lost */
 /* Copies so many, at most caches.sweep_bytes, to as many others. */
 int ff_prof_sweep_bytes(struct ff_prof *p, int64_t bytes, double *us, struct ff_error *err);
-/* Leaves the caches as they are when `reuse_bytes` (0: those of a step) have gone by.  Always the
+/* Leaves the caches as they are when `reuse_bytes` (0: those of a step), and as much time, have
+ * gone by.  Always the
  * same for as many: what it took, *us, is a reference too. */
 int ff_prof_sweep(struct ff_prof *p, int64_t reuse_bytes, double *us, struct ff_error *err);
 /* And then as when what is `hot` was written, the last one last, and `since_bytes` have gone by

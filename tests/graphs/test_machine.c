@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "ff/lanes.h"
+#include "ff/machine_lanes.h"
 #include "ff/machine.h"
 
 static void load(const char *name, struct ff_arena *a, struct ff_machine *m)

@@ -1,7 +1,7 @@
 /* Updates cut over groups of devices: sums among groups, which run beside those in groups where
  * both use different links.  SPDX-License-Identifier: Apache-2.0 */
 #include "check_main.h"
-#include "ff/lanes.h"
+#include "ff/machine_lanes.h"
 #include "ff/schedule.h"
 #include "ff/zoo.h"
 

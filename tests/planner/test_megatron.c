@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "../check_main.h"
-#include "ff/lanes.h"
+#include "ff/machine_lanes.h"
 #include "ff/micro.h"
 #include "ff/zoo.h"
 #include "fixture.h"

@@ -1,6 +1,6 @@
 /* Simulation of schedules made by hand, and of lowered ones.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ff/lanes.h"
+#include "ff/machine_lanes.h"
 #include "ff/simulate.h"
 
 #include "ff/task_class.h"

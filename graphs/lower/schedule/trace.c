@@ -2,7 +2,7 @@
  * Format", Google 2016): complete events ("X") in microseconds.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/trace.h"
-#include "ff/lanes.h"
+#include "ff/machine_lanes.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 #define FF_LOWER_LOWERING_H
 
 #include "ff/bucketing.h"
-#include "ff/lanes.h"
+#include "ff/machine_lanes.h"
 #include "ff/program.h"
 #include "ff/sharing.h"
 

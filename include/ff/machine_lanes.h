@@ -1,7 +1,7 @@
 /* Lanes of a machine: what runs one task at a time, in order.  SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FF_LANES_H
-#define FF_LANES_H
+#ifndef FF_MACHINE_LANES_H
+#define FF_MACHINE_LANES_H
 
 #include "ff/machine.h"
 

@@ -1,5 +1,5 @@
 /* The command line of ffsearch.  SPDX-License-Identifier: Apache-2.0 */
-#include "command.h"
+#include "command_line.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* What the command line of ffsearch says.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PLANNER_COMMAND_H
-#define FF_PLANNER_COMMAND_H
+#ifndef FF_PLANNER_COMMAND_LINE_H
+#define FF_PLANNER_COMMAND_LINE_H
 
 #include "ff/cli.h"
 #include "ff/travel.h"
