@@ -58,11 +58,13 @@ static const double flash[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 2.9, 0, 0}
  * aten/src/ATen/native/cudnn/Conv.cpp), as TensorFlow does (BiasAdd); XLA fuses that.  Of groups of
  * one channel a block of threads sums up one tap of a filter's gradient
  * (conv_depthwise2d_grad_weight_kernel, aten/src/ATen/native/cuda/DepthwiseConv2d.cu).
- * Autocast takes layer norms, softmax and losses in float32 (PyTorch's "Automatic Mixed Precision
- * package", CUDA ops that autocast to float32), so that sums of these are, too.  Hosts of that kind
- * divide gradients by the scale, clip them, and update by a kernel an operation: 21 passes over
- * memory, where one kernel has seven (transformers, optimization.py @ 4.8).  Inductor writes a loss
- * as two loops over 16 bits, and sums with the norm that reads them (torch/_inductor/scheduler.py).
+ * Autocast takes layer norms, softmax and losses in float32 (pytorch/pytorch @ 0137a5f,
+ * docs/source/amp.rst, "CUDA Ops that can autocast to float32"), so that sums of these, which take
+ * the wider type, are, too.  Hosts of that kind divide gradients by the scale, clip them, and
+ * update by a kernel an operation: 21 passes over memory, where one kernel has seven
+ * (huggingface/transformers @ ad1fc96, src/transformers/optimization.py, AdamW.step).  Inductor
+ * writes a loss as two loops over 16 bits, and sums with the norm that reads them, as it fuses what
+ * saves most traffic (torch/_inductor/scheduler.py, Scheduler.score_fusion_memory).
  * OneFlow runs a graph that was compiled before, whose loss is one operator
  * (sparse_softmax_cross_entropy, Oneflow-Inc/libai, libai/layers/cross_entropy.py); else its layers
  * are fused as Megatron-LM's.  It, too, recomputes all of a block (Oneflow-Inc/oneflow @ 03b7b8a,
