@@ -55,6 +55,24 @@ struct ff_chain_run {
 	bool reorders;     /* orders are walked, too */
 };
 
+/* A start of a family: its name on the first `devices`. */
+#define FF_MEMBER_NAME 64
+struct ff_chain_member {
+	char name[FF_MEMBER_NAME];
+	uint32_t devices;
+	int64_t bucket_bytes;
+	struct ff_evaluation at;
+};
+
+/* The best of a family, the better ones first.  They are sought once. */
+#define FF_FAMILIES 2
+#define FF_MEMBERS 4
+struct ff_chain_family {
+	bool sought;
+	uint32_t n;
+	struct ff_chain_member best[FF_MEMBERS];
+};
+
 /* What is known of all runs together. */
 struct ff_chain_notes {
 	struct ff_seeds seeds;
@@ -69,6 +87,7 @@ struct ff_chain_notes {
 	int64_t *tuned_bytes; /* by start, its best buckets; 0: not looked at, or there are none */
 	double go_to_s;       /* what it took to make the last plain start current */
 	bool slow;            /* the budget is too short for walks from starts */
+	struct ff_chain_family family[FF_FAMILIES];
 };
 
 struct ff_chain {

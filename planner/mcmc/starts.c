@@ -56,7 +56,6 @@ static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err
  * behind it; on all devices, or on fewer nodes and on the first few of the fastest as well: small
  * batches are launches and latency. */
 #define MOST_WORDS 3
-#define FAMILY_NAME 64
 static const struct family {
 	const char *name;
 	uint32_t least, most;
@@ -64,24 +63,16 @@ static const struct family {
 	bool twice; /* powers of two, too, where these do not divide the devices */
 	bool few;   /* on fewer devices, too */
 	const char *words[MOST_WORDS];
-} families[] = {{"pipeline", 2, MOST_STAGES, true, true, false, {""}},
+} families[FF_FAMILIES] = {{"pipeline", 2, MOST_STAGES, true, true, false, {""}},
 		{"tables", 1, FF_MAX_DEVICES, false, false, true, {"", ",replicas", ",apart"}}};
 
 static const struct family *find_family(const char *called)
 {
-	for (uint32_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+	for (uint32_t i = 0; i < FF_FAMILIES; i++)
 		if (!strcmp(called, families[i].name))
 			return &families[i];
 	return NULL;
 }
-
-/* Of a family the best so far; on some devices, its name there. */
-struct member {
-	struct ff_strategy strategy;
-	struct ff_evaluation at;
-	char name[FAMILY_NAME];
-	bool found;
-};
 
 /* A start of that name for all devices, or some of them. */
 static int make_on(struct ff_chain *c, const char *called, uint32_t devices, struct ff_arena *a,
@@ -93,52 +84,64 @@ static int make_on(struct ff_chain *c, const char *called, uint32_t devices, str
 			a, ret, err);
 }
 
-static void keep_better(const struct member *m, struct member *best)
+/* Among the best, the better ones first, unless there are enough that are better. */
+static void keep_better(const struct ff_chain_member *m, struct ff_chain_family *f)
 {
-	if (m->found && (!best->found || ff_how_much_worse(best->at, m->at) < 0))
-		*best = *m;
+	uint32_t i = f->n;
+
+	if (f->n < FF_MEMBERS)
+		f->n++;
+	else if (ff_how_much_worse(f->best[--i].at, m->at) >= 0)
+		return;
+	for (; i > 0 && ff_how_much_worse(f->best[i - 1].at, m->at) < 0; i--)
+		f->best[i] = f->best[i - 1];
+	f->best[i] = *m;
 }
 
 static int try_member(struct ff_chain *c, const char *called, uint32_t devices, struct ff_arena *a,
-		struct member *best, struct ff_error *err)
+		struct ff_chain_family *f, struct ff_error *err)
 {
-	struct member m = {.found = true};
+	struct ff_chain_member m = {.devices = devices};
+	struct ff_strategy s;
 	struct ff_error why;
-	int code = make_on(c, called, devices, a, &m.strategy, &why);
+	int code = make_on(c, called, devices, a, &s, &why);
 
 	if (code == FF_E_INPUT)
 		return FF_OK; /* limits of the space rule it out */
 	if (code < 0)
 		*err = why;
 	else
-		code = go_to(c, &m.strategy, err);
+		code = go_to(c, &s, err);
+	if (code < 0)
+		return code;
 	m.at = c->at;
+	m.bucket_bytes = s.bucket_bytes;
 	snprintf(m.name, sizeof(m.name), "%s", called);
-	if (code == FF_OK)
-		keep_better(&m, best);
-	return code;
+	keep_better(&m, f);
+	return FF_OK;
 }
 
 /* What there is beside tables, or waits for none, on as many devices as these, on fewer nodes and
  * so on, down to one: behind these where there are so many, and nodes are alike. */
-static int try_others(struct ff_chain *c, uint32_t devices, struct ff_arena *a, struct member *best,
-		struct ff_error *err)
+static int try_others(struct ff_chain *c, uint32_t devices, struct ff_arena *a,
+		struct ff_chain_family *f, struct ff_error *err)
 {
 	static const char *const words[] = {"", ",apart"};
-	uint32_t on = c->notes.node ? devices : c->machine->n_devices, n = 0;
-	const struct member tables = *best;
+	uint32_t on = c->notes.node ? devices : c->machine->n_devices;
+	uint32_t n = 2 * devices > on ? devices : 0; /* on these themselves it was tried */
+	const struct ff_chain_member tables = f->best[0];
 	int length = (int)strcspn(tables.name, ","), code = FF_OK;
 
-	while (tables.found && n != 1 && code == FF_OK && !ff_chain_in_hurry(c)) {
+	while (f->n && n != 1 && code == FF_OK && !ff_chain_in_hurry(c)) {
 		n = n ? ff_chain_fewer(c, n) : devices;
 		for (uint32_t i = 0; i < 2 && code == FF_OK; i++) {
-			char text[FAMILY_NAME];
+			char text[FF_MEMBER_NAME];
 
 			snprintf(text, sizeof(text), "%.*s%s%s,devices=%u,others=%u", length,
 					tables.name,
 					strstr(tables.name, ",replicas") ? ",replicas" : "",
 					words[i], devices, n);
-			code = try_member(c, text, on, a, best, err);
+			code = try_member(c, text, on, a, f, err);
 		}
 	}
 	return code;
@@ -146,14 +149,14 @@ static int try_others(struct ff_chain *c, uint32_t devices, struct ff_arena *a, 
 
 /* The best of those on the first `devices`, if it is better than the best. */
 static int find_best_on(struct ff_chain *c, const struct family *of, uint32_t devices,
-		struct ff_arena *a, struct member *best, struct ff_error *err)
+		struct ff_arena *a, struct ff_chain_family *f, struct ff_error *err)
 {
-	struct member here = {.found = false};
+	struct ff_chain_family here = {.n = 0};
 	int code = FF_OK;
 
 	for (uint32_t n = of->least; n <= devices && n <= of->most; n++)
 		for (uint32_t i = 0; i < MOST_WORDS && of->words[i] && code == FF_OK; i++) {
-			char text[FAMILY_NAME];
+			char text[FF_MEMBER_NAME];
 
 			if ((of->micro && c->space->n_micro < 2) || ff_chain_in_hurry(c))
 				break;
@@ -164,23 +167,41 @@ static int find_best_on(struct ff_chain *c, const struct family *of, uint32_t de
 		}
 	if (code == FF_OK && of->few)
 		code = try_others(c, devices, a, &here, err);
-	keep_better(&here, best);
+	for (uint32_t i = 0; i < here.n; i++)
+		keep_better(&here.best[i], f);
 	return code;
+}
+
+static int seek_best(struct ff_chain *c, const struct family *of, struct ff_arena *a,
+		struct ff_chain_family *f, struct ff_error *err)
+{
+	uint32_t devices = c->machine->n_devices;
+	int code = find_best_on(c, of, devices, a, f, err);
+
+	while (of->few && devices > 1 && code == FF_OK) {
+		devices = ff_chain_fewer(c, devices);
+		code = find_best_on(c, of, devices, a, f, err);
+	}
+	f->sought = true;
+	return code;
+}
+
+static struct ff_chain_family *family_notes(struct ff_chain *c, const struct family *of)
+{
+	return &c->notes.family[of - families];
 }
 
 static int find_best(struct ff_chain *c, const struct family *of, struct ff_arena *a,
 		struct ff_strategy *ret, bool *found, struct ff_error *err)
 {
-	uint32_t devices = c->machine->n_devices;
-	struct member best = {.found = false};
-	int code = find_best_on(c, of, devices, a, &best, err);
+	struct ff_chain_family *f = family_notes(c, of);
+	int code = f->sought ? FF_OK : seek_best(c, of, a, f, err);
 
-	while (of->few && devices > 1 && code == FF_OK) {
-		devices = ff_chain_fewer(c, devices);
-		code = find_best_on(c, of, devices, a, &best, err);
-	}
-	*found = best.found;
-	*ret = best.strategy;
+	*found = code == FF_OK && f->n;
+	if (!*found)
+		return code;
+	code = make_on(c, f->best[0].name, f->best[0].devices, a, ret, err);
+	ret->bucket_bytes = f->best[0].bucket_bytes;
 	return code;
 }
 
@@ -190,7 +211,7 @@ static int start_best(struct ff_chain *c, const struct family *of, struct ff_are
 	struct ff_strategy s;
 	int code = find_best(c, of, a, &s, found, err);
 
-	return code == FF_OK && *found ? go_to(c, &s, err) : code;
+	return code == FF_OK && *found ? ff_chain_go_to(c, &s, err) : code;
 }
 
 static bool saves_memory(const char *called)
@@ -353,14 +374,28 @@ static int look_at(struct ff_chain *c, uint32_t i, struct ff_arena *a, struct ff
 	return code;
 }
 
-/* The same of tables, with the number of columns that is best. */
+/* The same of tables: those that are best in the buckets that the search begins with, each in its
+ * own, of which there is one that is best then. */
 static int look_at_tables(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
-	struct ff_strategy s;
-	bool found;
-	int code = find_best(c, find_family("tables"), a, &s, &found, err);
+	const struct family *of = find_family("tables");
+	struct ff_chain_family *f = family_notes(c, of), tuned = {.sought = true};
+	int code = seek_best(c, of, a, f, err);
 
-	return code == FF_OK && found ? ff_chain_go_to_tuned(c, &s, err) : code;
+	for (uint32_t i = 0; i < f->n && code == FF_OK && !ff_chain_in_hurry(c); i++) {
+		struct ff_chain_member m = f->best[i];
+		struct ff_strategy s;
+
+		code = make_on(c, m.name, m.devices, a, &s, err);
+		if (code == FF_OK)
+			code = ff_chain_go_to_tuned(c, &s, err);
+		m.at = c->at;
+		m.bucket_bytes = s.bucket_bytes;
+		keep_better(&m, &tuned);
+	}
+	if (code == FF_OK && tuned.n)
+		*f = tuned;
+	return code;
 }
 
 /* A look at the grid of strategies by hand; it is all of the space that they use. */

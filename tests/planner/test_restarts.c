@@ -246,6 +246,74 @@ START_TEST(test_starts_are_left)
 }
 END_TEST
 
+/* Strategies in the order in which a search shows them. */
+struct shown {
+	const struct ff_graph *g;
+	struct ff_strategy s[256];
+	uint32_t n, again; /* those that were shown before */
+};
+
+static bool is_equal(
+		const struct ff_graph *g, const struct ff_strategy *a, const struct ff_strategy *b)
+{
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (!ff_config_equal(&g->nodes[i], &a->config[i], &b->config[i]) ||
+				a->stage[i] != b->stage[i])
+			return false;
+	return true;
+}
+
+static void note(void *ctx, const struct ff_strategy *s, struct ff_evaluation e)
+{
+	struct shown *v = ctx;
+	struct ff_error err = {0};
+	uint32_t i = 0;
+
+	(void)e;
+	while (i < v->n && !is_equal(v->g, &v->s[i], s))
+		i++;
+	v->again += i < v->n;
+	if (i < v->n || v->n == sizeof(v->s) / sizeof(v->s[0]))
+		return;
+	CHECK_OK(ff_strategy_create(v->g, &arena, &v->s[v->n], &err));
+	ff_strategy_copy(&v->s[v->n++], s);
+}
+
+/* A family is sought once: its best are shown again when their buckets are tuned, the best of them
+ * when its walk begins, and no other is. */
+START_TEST(test_families_are_sought_once)
+{
+	static const char *const starts[] = {"tables", NULL};
+	struct ff_machine m = fixture_machine(
+			&(struct fixture_machine){2, 4, true, (int64_t)1 << 34, 4e4, 1e4}, &arena);
+	struct shown v = {.n = 0};
+	struct ff_search_options opt = {.proposals = 1,
+			.seeds = 1,
+			.starts = starts,
+			.visit = note,
+			.visit_ctx = &v};
+	struct ff_search_result found;
+	struct ff_evaluator *e;
+	struct ff_pricer *pricer;
+	struct ff_error err = {0};
+	struct ff_space *space;
+	struct ff_graph g;
+
+	v.g = &g;
+	CHECK_OK(ff_zoo_build("dlrm", 64, NULL, 0, &arena, &g, &err));
+	CHECK_OK(ff_pricer_create(&g, &m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &pricer, &err));
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	CHECK_OK(ff_evaluator_create(&g, &m, pricer, 0, 0, &e, &err));
+	CHECK_OK(ff_search_mcmc(space, e, &g, &m, &opt, &arena, &found, &err));
+	ck_assert_uint_gt(v.n, 20);
+	ck_assert_uint_lt(v.n, sizeof(v.s) / sizeof(v.s[0]));
+	ck_assert_uint_eq(v.again, FF_MEMBERS + 1);
+	ff_evaluator_destroy(e);
+	ff_space_destroy(space);
+	ff_pricer_destroy(pricer);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("restarts");
@@ -257,6 +325,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_starts_are_left);
 	tcase_add_test(c, test_crossover);
 	tcase_add_test(c, test_restarts);
+	tcase_add_test(c, test_families_are_sought_once);
 	suite_add_tcase(s, c);
 	return s;
 }
