@@ -394,6 +394,8 @@ int ff_launch_watch(int (*main)(void *ctx), void *ctx, const struct ff_pulse *pu
 	if (code < 0)
 		return code;
 	*status = child.here ? main(ctx) : child.status;
+	if (child.here)
+		kill(getppid(), SIGCONT); /* a watcher that is stopped would see no end */
 	if (child.here || (!child.signal && !child.given_up))
 		return FF_OK;
 	name_rank(rank, sizeof(rank));

@@ -211,6 +211,13 @@ def who_starts_ranks_is_killed():
             shutil.rmtree("killed")
 
 
+def a_watcher_that_is_stopped_hears_the_end():
+    p = start(*MPIRUN, "-n", "2", *TRAIN, "--steps", "20")
+    wait_for("ranks", lambda: len(children(p.pid)) == 2 and all(children(r) for r in children(p.pid)), p)
+    os.kill(children(p.pid)[0], signal.SIGSTOP)
+    assert not end(p, 0)[1]
+
+
 def ranks_do_not_outlive_mpirun():
     p = start(*MPIRUN, "-n", "2", *TRAIN, "--steps", FOREVER)
     wait_for("ranks", lambda: len(children(p.pid)) == 2 and all(children(r) for r in children(p.pid)), p)
@@ -381,10 +388,11 @@ def hosts_with_folders_of_their_own_are_told():
     run(*MPIRUN, *rank, "here", ":", *rank, "empty")
 
 
-TESTS = [signals_end_it_at_any_moment, signals_end_a_rank_at_any_moment, an_end_is_asked_for_twice, what_is_ignored_stays_so,
-         who_starts_ranks_is_killed, ranks_do_not_outlive_mpirun, outputs_that_do_not_arrive_are_told,
-         what_is_closed_is_no_files_place, a_file_may_be_too_large, memory_that_runs_out_is_told, pipes_do_not_hang_it,
-         one_training_a_folder, damage_is_noticed, older_checkpoints_are_refused, nothing_left_to_do_is_no_failure,
+TESTS = [signals_end_it_at_any_moment, signals_end_a_rank_at_any_moment, an_end_is_asked_for_twice,
+         what_is_ignored_stays_so, who_starts_ranks_is_killed, a_watcher_that_is_stopped_hears_the_end,
+         ranks_do_not_outlive_mpirun, outputs_that_do_not_arrive_are_told, what_is_closed_is_no_files_place,
+         a_file_may_be_too_large, memory_that_runs_out_is_told, pipes_do_not_hang_it, one_training_a_folder,
+         damage_is_noticed, older_checkpoints_are_refused, nothing_left_to_do_is_no_failure,
          hosts_with_folders_of_their_own_are_told]
 
 for name, more in ("mlp", ["--set", "hidden=8"]), ("wide", ["--set", "hidden=400"]):
