@@ -361,12 +361,22 @@ int ff_json_real(const struct ff_json *object, const char *key, double min, doub
 	return FF_OK;
 }
 
+bool ff_json_printable(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return false;
+	return true;
+}
+
 int ff_json_string(const struct ff_json *object, const char *key, const char **ret,
 		struct ff_error *err)
 {
 	const struct ff_json *value = NULL;
 	int code = ff_json_need(object, key, FF_JSON_STRING, &value, err);
 
+	if (code == FF_OK && !ff_json_printable(value->text))
+		code = ff_json_fail(value, err, "expected a string without control characters");
 	if (code == FF_OK)
 		*ret = value->text;
 	return code;

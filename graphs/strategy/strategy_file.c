@@ -215,10 +215,21 @@ int ff_strategy_read_ticks(const struct ff_json *root, struct ff_strategy *s, st
 				       FF_MOST_TICKS);
 }
 
+int ff_strategy_read_order(
+		const struct ff_json *root, enum ff_order_rule *ret, struct ff_error *err)
+{
+	const struct ff_json *rule = ff_json_get(root, "order");
+
+	if (rule && (rule->type != FF_JSON_STRING || !ff_order_find(rule->text, ret)))
+		return ff_json_fail(rule, err,
+				"expected \"gpipe\", \"1f1b\", \"interleaved\", \"zb-h1\" or "
+				"\"zb-v\"");
+	return FF_OK;
+}
+
 /* How many micro-batches, and in which order they go through the stages. */
 static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err)
 {
-	const struct ff_json *rule = ff_json_get(root, "order");
 	int64_t n = 1;
 	int code = FF_OK;
 
@@ -230,13 +241,8 @@ static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct 
 	code = ff_strategy_read_ticks(root, s, err);
 	if (code < 0)
 		return code;
-	if (!rule)
-		return read_chunks(root, s, err);
-	if (rule->type != FF_JSON_STRING || !ff_order_find(rule->text, &s->rule))
-		return ff_json_fail(rule, err,
-				"expected \"gpipe\", \"1f1b\", \"interleaved\", \"zb-h1\" or "
-				"\"zb-v\"");
-	return read_chunks(root, s, err);
+	code = ff_strategy_read_order(root, &s->rule, err);
+	return code < 0 ? code : read_chunks(root, s, err);
 }
 
 static bool has_config(const struct ff_graph *g, uint32_t node)
@@ -257,11 +263,17 @@ static int unknown_operator(const struct ff_json *op, const struct ff_graph *g, 
 			ff_nearest_hint(&near));
 }
 
-static int read_operator(const struct ff_json *op, const struct ff_graph *g, uint32_t n_devices,
-		struct ff_arena *a, struct ff_strategy *s, struct ff_error *err)
+int ff_strategy_check_entry(const struct ff_json *op, struct ff_error *err)
 {
 	static const char *const keys[] = {"name", "degrees", "replicas", "devices", "priority",
 			"stage", "recompute", "update", NULL};
+
+	return ff_json_only(op, keys, err);
+}
+
+static int read_operator(const struct ff_json *op, const struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *s, struct ff_error *err)
+{
 	struct ff_error inner;
 	struct ff_config *c;
 	const char *name;
@@ -271,7 +283,7 @@ static int read_operator(const struct ff_json *op, const struct ff_graph *g, uin
 
 	if (op->type != FF_JSON_OBJECT)
 		return ff_json_fail(op, err, "expected an object");
-	if ((code = ff_json_only(op, keys, err)) < 0 ||
+	if ((code = ff_strategy_check_entry(op, err)) < 0 ||
 			(code = ff_json_string(op, "name", &name, err)) < 0)
 		return code;
 	node = ff_graph_find(g, name);
@@ -319,7 +331,7 @@ int ff_strategy_read_shards(const struct ff_json *root, struct ff_strategy *s, s
 	return code;
 }
 
-static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
+int ff_strategy_check_header(const struct ff_json *root, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
@@ -329,8 +341,13 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 			"gradients", "rewrites", "operators", NULL};
 	int code = ff_json_format(root, "ffsoap-strategy", FF_STRATEGY_VERSION, err);
 
-	if (code == FF_OK)
-		code = ff_json_only(root, keys, err);
+	return code == FF_OK ? ff_json_only(root, keys, err) : code;
+}
+
+static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
+{
+	int code = ff_strategy_check_header(root, err);
+
 	return code == FF_OK ? ff_graph_check_reference(root, "strategy", g, err) : code;
 }
 

@@ -58,8 +58,10 @@ int ff_json_int(const struct ff_json *object, const char *key, int64_t min, int6
 		int64_t *ret, struct ff_error *err);
 int ff_json_real(const struct ff_json *object, const char *key, double min, double max, double *ret,
 		struct ff_error *err);
+/* What is printed and written into other files: it may hold no control characters. */
 int ff_json_string(const struct ff_json *object, const char *key, const char **ret,
 		struct ff_error *err);
+bool ff_json_printable(const char *text);
 int ff_json_bool(const struct ff_json *object, const char *key, bool *ret, struct ff_error *err);
 /* The value itself as an integer in [min, max] (for array elements). */
 int ff_json_as_int(const struct ff_json *value, int64_t min, int64_t max, int64_t *ret,

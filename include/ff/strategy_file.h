@@ -14,6 +14,12 @@
 int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
 		struct ff_error *err);
+/* Without a graph: format and members of the strategy file `root`, those of an entry. */
+int ff_strategy_check_header(const struct ff_json *root, struct ff_error *err);
+int ff_strategy_check_entry(const struct ff_json *op, struct ff_error *err);
+/* "order" of the strategy file `root`; without one *ret stays. */
+int ff_strategy_read_order(
+		const struct ff_json *root, enum ff_order_rule *ret, struct ff_error *err);
 /* "ticks" of the strategy file `root`: s->ticks. */
 int ff_strategy_read_ticks(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err);
 /* "gradients" of the strategy file `root`: s->scatter. */

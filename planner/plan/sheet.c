@@ -137,8 +137,27 @@ static int check_degrees(const struct ff_json *op, struct ff_error *err)
 		int64_t v;
 
 		code = ff_json_as_int(&degrees->child[i], 1, FF_MAX_DEVICES, &v, err);
+		if (code == FF_OK && !ff_json_printable(degrees->child[i].key))
+			code = ff_json_fail(
+					degrees, err, "expected dims without control characters");
 	}
 	return code;
+}
+
+/* What the rows below take as it is. */
+static int check_entry(const struct ff_json *op, struct ff_error *err)
+{
+	int64_t v;
+	bool set;
+	int code = ff_strategy_check_entry(op, err);
+
+	if (code == FF_OK && ff_json_get(op, "replicas"))
+		code = ff_json_int(op, "replicas", 1, FF_MAX_DEVICES, &v, err);
+	if (code == FF_OK && ff_json_get(op, "stage"))
+		code = ff_json_int(op, "stage", 0, FF_MAX_DEVICES - 1, &v, err);
+	if (code == FF_OK && ff_json_get(op, "recompute"))
+		code = ff_json_bool(op, "recompute", &set, err);
+	return code < 0 ? code : check_degrees(op, err);
 }
 
 static int read_row(const struct ff_json *op, struct ff_arena *a, struct ff_sheet *s,
@@ -151,8 +170,8 @@ static int read_row(const struct ff_json *op, struct ff_arena *a, struct ff_shee
 
 	if (op->type != FF_JSON_OBJECT)
 		return ff_json_fail(op, err, "expected an object");
-	if ((code = ff_json_string(op, "name", &r->name, err)) < 0 ||
-			(code = check_degrees(op, err)) < 0 ||
+	if ((code = check_entry(op, err)) < 0 ||
+			(code = ff_json_string(op, "name", &r->name, err)) < 0 ||
 			(code = read_devices(op, devices, err)) < 0)
 		return code;
 	split_text(op, split);
@@ -175,11 +194,12 @@ static int read_row(const struct ff_json *op, struct ff_arena *a, struct ff_shee
 
 /* ---- the file ---- */
 
-static const char *text_of(const struct ff_json *root, const char *key, const char *otherwise)
+/* A text that may be absent. */
+static int read_text(
+		const struct ff_json *root, const char *key, const char **ret, struct ff_error *err)
 {
-	const struct ff_json *v = ff_json_get(root, key);
-
-	return v && v->type == FF_JSON_STRING ? v->text : otherwise;
+	*ret = NULL;
+	return ff_json_get(root, key) ? ff_json_string(root, key, ret, err) : FF_OK;
 }
 
 static int read_memory(struct ff_sheet *s, struct ff_error *err)
@@ -205,18 +225,20 @@ static int read_header(struct ff_sheet *s, const struct ff_json **list, struct f
 	int64_t devices = 0, micro = 1, shards = 0, chunks;
 	int code;
 
-	if ((code = ff_json_format(s->root, "ffsoap-strategy", FF_STRATEGY_VERSION, err)) < 0 ||
+	if ((code = ff_strategy_check_header(s->root, err)) < 0 ||
 			(code = ff_json_string(s->root, "graph", &s->graph, err)) < 0 ||
 			(code = ff_json_string(s->root, "graph_hash", &s->hash, err)) < 0 ||
 			(code = ff_json_string(s->root, "machine", &s->machine, err)) < 0 ||
 			(code = ff_json_int(s->root, "devices", 1, FF_MAX_DEVICES, &devices, err)) <
 					0 ||
-			(code = ff_json_need(s->root, "operators", FF_JSON_ARRAY, list, err)) < 0)
+			(code = ff_json_need(s->root, "operators", FF_JSON_ARRAY, list, err)) < 0 ||
+			(code = ff_strategy_read_order(s->root, &rule, err)) < 0 ||
+			(code = read_text(s->root, "optimizer", &s->optimizer, err)) < 0 ||
+			(code = read_text(s->root, "costs", &s->costs, err)) < 0)
 		return code;
 	if (ff_json_get(s->root, "micro_batches"))
 		code = ff_json_int(s->root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, &micro, err);
-	s->order = text_of(s->root, "order", ff_order_name((enum ff_order_rule)0));
-	ff_order_find(s->order, &rule);
+	s->order = ff_order_name(rule);
 	chunks = ff_order_row(rule)->chunks ? ff_order_row(rule)->chunks : 2;
 	if (code == FF_OK && ff_json_get(s->root, "chunks"))
 		code = ff_json_int(s->root, "chunks", 2, FF_MOST_CHUNKS, &chunks, err);
@@ -225,8 +247,6 @@ static int read_header(struct ff_sheet *s, const struct ff_json **list, struct f
 	s->devices = (uint32_t)devices;
 	s->micro_batches = (uint32_t)micro;
 	s->chunks = (uint32_t)chunks;
-	s->optimizer = text_of(s->root, "optimizer", NULL);
-	s->costs = text_of(s->root, "costs", NULL);
 	s->scatter = ff_json_get(s->root, "gradients") != NULL;
 	if (code == FF_OK && ff_json_get(s->root, "shards"))
 		code = ff_json_int(s->root, "shards", 2, FF_MAX_DEVICES, &shards, err);

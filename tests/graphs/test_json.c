@@ -454,6 +454,14 @@ START_TEST(other_types)
 	ck_assert_str_eq(s, "text");
 	ck_assert_int_eq(ff_json_string(r, "t", &s, &err), FF_E_INPUT);
 	ck_assert_str_eq(s, "text");
+	r = parse("{\"x\": 0.25, \"s\": \"red \\u001b[31m\", \"t\": true, \"f\": false, "
+		  "\"d\": \"\\u007f\", \"n\": \"caf\\u00e9\"}");
+	ck_assert_int_eq(ff_json_string(r, "s", &s, &err), FF_E_INPUT);
+	ck_assert_str_eq(err.text, "g.json: s: expected a string without control characters");
+	ck_assert_int_eq(ff_json_string(r, "d", &s, &err), FF_E_INPUT);
+	ck_assert_str_eq(s, "text");
+	ck_assert_int_eq(ff_json_string(r, "n", &s, &err), FF_OK);
+	ck_assert_str_eq(s, "caf\xc3\xa9");
 	ck_assert_int_eq(ff_json_bool(r, "t", &b, &err), FF_OK);
 	ck_assert(b);
 	ck_assert_int_eq(ff_json_bool(r, "x", &b, &err), FF_E_INPUT);

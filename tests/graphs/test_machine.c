@@ -522,6 +522,13 @@ START_TEST(bad)
 			      "1,"
 			      "\"memory_bytes\":1}],\"nodes\":[]}",
 					"kinds[0].name", "1 to 100"},
+			{HEAD "\"kinds\":[{\"name\":\"k\\u001b[31m\",\"flops_per_s\":1,"
+			      "\"memory_bytes_per_s\":1,\"memory_bytes\":1}],\"nodes\":[]}",
+					"kinds[0].name", "without control characters"},
+			{"{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"a\\nb\","
+			 "\"overlap\":"
+			 "false,\"kinds\":[],\"nodes\":[]}",
+					"name", "without control characters"},
 			{HEAD "\"kinds\":[" KIND("a") "," KIND("a") "],\"nodes\":[]}", "kinds[1]",
 					"\"a\" is taken"},
 			{MACHINE(""), "nodes", "at least one"},

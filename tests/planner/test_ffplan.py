@@ -390,7 +390,15 @@ def test_damaged():
     """Of a file that no schema has seen, too, a sentence says what is wrong."""
     for words, change in (("expected an object", lambda op, _: op["logits"].update(degrees=[1, 2])),
                           ("expected a whole number from 1", lambda op, _: op["logits"].update(degrees={"sample": "4"})),
-                          ("at least 0, not 1e+300", lambda _, whole: whole.update(memory_bytes=[1e300]))):
+                          ("at least 0, not 1e+300", lambda _, whole: whole.update(memory_bytes=[1e300])),
+                          ("without control characters", lambda op, _: op["logits"].update(degrees={"\x1b[31m": 2})),
+                          ("without control characters", lambda _, whole: whole.update(machine="\x1b[31m")),
+                          ('expected "gpipe"', lambda _, whole: whole.update(order="1f1c")),
+                          ("a string, not a number", lambda _, whole: whole.update(costs=7)),
+                          ('"stages" is not known', lambda op, _: op["logits"].update(stages=1)),
+                          ('"micro" is not known', lambda _, whole: whole.update(micro=2)),
+                          ("from 0 to 4095, not -1", lambda op, _: op["logits"].update(stage=-1)),
+                          ("from 1 to 4096, not 1.5", lambda op, _: op["logits"].update(replicas=1.5))):
         edit("dp.json", "damaged.json", change)
         for args in (("show", "damaged.json"), ("diff", "damaged.json", "dp.json")):
             text = plan(*args, status=2)
