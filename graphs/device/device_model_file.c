@@ -291,9 +291,10 @@ int ff_device_model_find(const struct ff_device_kind *kind, struct ff_arena *a,
 	*ret = NULL;
 	if (code == FF_OK && !path && kind->model)
 		return ff_fail(err, FF_E_INPUT,
-				"there is no model \"%.100s\" of devices of kind \"%.100s\" in "
+				"%sthere is no model \"%.100s\" of devices of kind \"%.100s\" in "
 				"graphs/machines/models/ or $FF_MACHINES/models",
-				kind->model, kind->name);
+				kind->model_place ? kind->model_place : "", kind->model,
+				kind->name);
 	if (code < 0 || !path)
 		return code;
 	m = ff_arena_array(a, 1, sizeof(*m));

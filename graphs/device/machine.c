@@ -57,15 +57,17 @@ static int read_backend(struct parse *p, const struct ff_json *v, const char **r
 	return *ret ? FF_OK : ff_fail_memory(p->err);
 }
 
-static int read_model(struct parse *p, const struct ff_json *v, const char **ret)
+static int read_model(struct parse *p, const struct ff_json *v, struct ff_device_kind *ret)
 {
 	const char *name;
 	int code = ff_json_string(v, "model", &name, p->err);
 
 	if (code < 0)
 		return code;
-	*ret = ff_arena_strdup(p->arena, name);
-	return *ret ? FF_OK : ff_fail_memory(p->err);
+	ret->model = ff_arena_strdup(p->arena, name);
+	ret->model_place = ff_arena_printf(
+			p->arena, "%s: kinds[%u].model: ", v->parent->parent->file, v->index);
+	return ret->model && ret->model_place ? FF_OK : ff_fail_memory(p->err);
 }
 
 static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_kind *ret)
@@ -89,7 +91,7 @@ static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_
 	if (code == FF_OK)
 		code = ff_json_int(v, "memory_bytes", 1, MAX_MEMORY, &ret->memory_bytes, p->err);
 	if (code == FF_OK && ff_json_get(v, "model"))
-		code = read_model(p, v, &ret->model);
+		code = read_model(p, v, ret);
 	if (code == FF_OK && ff_json_get(v, "backend"))
 		code = read_backend(p, v, &ret->backend);
 	return code;
@@ -267,8 +269,7 @@ int ff_machine_read(const struct ff_json *root, uint32_t n_nodes, struct ff_aren
 	static const char *const keys[] = {"format", "version", "name", "source", "overlap",
 			"message_lane", "kinds", "nodes", NULL};
 	struct parse p = {.arena = a, .err = err};
-	const struct ff_json *nodes = NULL;
-	const char *source = NULL;
+	const struct ff_json *nodes = NULL, *source = NULL;
 	int code = ff_json_format(root, "ffsoap-machine", 1, err);
 
 	if (code == FF_OK)
@@ -276,7 +277,7 @@ int ff_machine_read(const struct ff_json *root, uint32_t n_nodes, struct ff_aren
 	if (code == FF_OK)
 		code = read_name(&p, root, &p.m.name);
 	if (code == FF_OK && ff_json_get(root, "source"))
-		code = ff_json_string(root, "source", &source, err);
+		code = ff_json_need(root, "source", FF_JSON_STRING, &source, err);
 	if (code == FF_OK)
 		code = read_lanes(&p, root);
 	if (code == FF_OK)
@@ -380,7 +381,10 @@ int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a
 		r.kinds[i].name = ff_arena_strdup(a, m->kinds[i].name);
 		if (m->kinds[i].model)
 			r.kinds[i].model = ff_arena_strdup(a, m->kinds[i].model);
-		if (!r.kinds[i].name || (m->kinds[i].model && !r.kinds[i].model))
+		if (m->kinds[i].model_place)
+			r.kinds[i].model_place = ff_arena_strdup(a, m->kinds[i].model_place);
+		if (!r.kinds[i].name || !r.kinds[i].model != !m->kinds[i].model ||
+				!r.kinds[i].model_place != !m->kinds[i].model_place)
 			return ff_fail_memory(err);
 	}
 	last = &r.nodes[r.n_nodes - 1];

@@ -20,6 +20,7 @@ struct ff_device_kind {
 	int64_t memory_bytes;        /* capacity for one training process */
 	double bfloat16_flops_per_s; /* products of bfloat16, summed in float32; 0: the same */
 	const char *model;           /* of ff_device_model_find; NULL: called as the kind is */
+	const char *model_place;     /* the file that names it, and where; NULL: no file does */
 	const char *backend;         /* that alone can compute on it; NULL: the file does not say */
 };
 

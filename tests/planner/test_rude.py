@@ -92,6 +92,18 @@ def test_own_machines():
     assert p.stderr.endswith("; did you mean mine12?\n"), p.stderr
 
 
+def test_machines_without_their_model():
+    with open("model.json", "w") as f:
+        kind = {"name": "x", "model": "T5", "flops_per_s": 1e12, "memory_bytes_per_s": 1e11, "memory_bytes": 1 << 33}
+        node = {"devices": 2, "kind": "x", "inside": {"latency_us": 1, "bytes_per_s": 1e9}}
+        json.dump({"format": "ffsoap-machine", "version": 1, "name": "mine", "overlap": False,
+                   "source": "a table\nof two lines", "kinds": [kind], "nodes": [node]}, f)
+    simulate = [*BASE[:3], "./model.json", "--costs", "analytic", "--simulate", "expert"]
+    for more in [], ["--devices", "1"]:
+        refused('ffsearch: ./model.json: kinds[0].model: there is no model "T5" of devices of kind "x" in '
+                "graphs/machines/models/ or $FF_MACHINES/models", *simulate, *more)
+
+
 def test_options():
     simulate = [*BASE, "--simulate", "expert"]
     refused('not "adm"; did you mean adam?', *simulate, "--optimizer", "adm")
