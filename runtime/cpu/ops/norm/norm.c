@@ -80,20 +80,37 @@ FF_REAL_LOOP float square_run(enum ff_dtype t, int64_t step, int64_t n, const vo
 	return sum;
 }
 
-/* `scale` and `shift` are NULL where there are none. */
-FF_REAL_LOOP void write_run(enum ff_dtype t, int64_t step, int64_t p_step, int64_t n,
-		const void *restrict x, const void *restrict scale, const void *restrict shift,
-		float mean, float rate, void *restrict y)
-{
-#pragma omp simd
-	for (int64_t i = 0; i < n; i++) {
-		float v = (ff_real_get(t, x, i * step) - mean) * rate;
+/* What a run of a row reads.  Steps are known where a loop is compiled. */
+struct operands {
+	int64_t n, step, p_step;   /* from element to element, of data and of parameters */
+	const void *x, *dy;        /* dy: backward, the gradient of what was written */
+	const void *scale, *shift; /* NULL where there are none */
+	const float *saved;        /* the row's mean and rate */
+};
 
-		if (scale)
-			v *= ff_real_get(t, scale, i * p_step);
-		if (shift)
-			v += ff_real_get(t, shift, i * p_step);
-		ff_real_put(t, y, i * step, v);
+FF_REAL_LOOP struct operands find_operands(enum ff_dtype t, int64_t step, int64_t p_step,
+		const struct norm *k, const struct ff_kernel_io *io, struct run r)
+{
+	return (struct operands){.n = r.n,
+			.step = step,
+			.p_step = p_step,
+			.x = ff_real_in(t, io->in[0], r.x),
+			.scale = k->n.weight ? ff_real_in(t, io->in[1], r.p) : NULL};
+}
+
+FF_REAL_LOOP void write_run(enum ff_dtype t, struct operands o, void *restrict y)
+{
+	const float mean = o.saved[0], rate = o.saved[1];
+
+#pragma omp simd
+	for (int64_t i = 0; i < o.n; i++) {
+		float v = (ff_real_get(t, o.x, i * o.step) - mean) * rate;
+
+		if (o.scale)
+			v *= ff_real_get(t, o.scale, i * o.p_step);
+		if (o.shift)
+			v += ff_real_get(t, o.shift, i * o.p_step);
+		ff_real_put(t, y, i * o.step, v);
 	}
 }
 
@@ -121,61 +138,66 @@ FF_REAL_LOOP void forward_row(enum ff_dtype t, int64_t step, int64_t p_step, con
 	saved[1] = (float)(1 / sqrt(sum / (double)k->n.features + (double)k->n.epsilon));
 	for (int64_t i = 0; i < k->runs; i++) {
 		struct run r = find_run(k, i);
-		int64_t p = p0 + r.p;
+		int64_t x = x0 + r.x, p = p0 + r.p;
+		struct operands o = find_operands(t, step, p_step, k, io, (struct run){x, p, r.n});
 
-		write_run(t, step, p_step, r.n, ff_real_in(t, io->in[0], x0 + r.x),
-				k->n.weight ? ff_real_in(t, io->in[1], p) : NULL,
-				k->n.bias ? ff_real_in(t, io->in[2], p) : NULL, saved[0], saved[1],
-				ff_real_out(t, io->out[0], x0 + r.x));
+		o.saved = saved;
+		o.shift = k->n.bias ? ff_real_in(t, io->in[2], p) : NULL;
+		write_run(t, o, ff_real_out(t, io->out[0], x));
 	}
 }
 
-/* Sums over a run of the gradient of what is normalised, and of its product with that; what
- * the run adds to the gradients of weight and bias. */
-FF_REAL_LOOP void reduce_run(enum ff_dtype t, int64_t step, int64_t p_step, int64_t n,
-		const void *restrict x, const void *restrict dy, const void *restrict scale,
-		const float *saved, float *restrict dweight, float *restrict dbias, double *sums)
+/* Sums over runs of the gradient of what is normalised, and of its product with that; what a run
+ * adds to the gradients of weight and bias. */
+struct reduced {
+	double g, gx;
+	float *dweight, *dbias;
+};
+
+FF_REAL_LOOP void reduce_run(enum ff_dtype t, struct operands o, struct reduced *to)
 {
-	float mean = saved[0], rate = saved[1], g = 0, gx = 0, all = 0, all_x = 0;
+	const float mean = o.saved[0], rate = o.saved[1];
+	float *restrict dweight = to->dweight, *restrict dbias = to->dbias;
+	float g = 0, gx = 0, all = 0, all_x = 0;
 
 #pragma omp simd reduction(+ : g, gx, all, all_x)
-	for (int64_t i = 0; i < n; i++) {
-		float v = (ff_real_get(t, x, i * step) - mean) * rate;
-		float d = ff_real_get(t, dy, i * step);
-		float s = scale ? d * ff_real_get(t, scale, i * p_step) : d;
+	for (int64_t i = 0; i < o.n; i++) {
+		float v = (ff_real_get(t, o.x, i * o.step) - mean) * rate;
+		float d = ff_real_get(t, o.dy, i * o.step);
+		float s = o.scale ? d * ff_real_get(t, o.scale, i * o.p_step) : d;
 
 		g += s;
 		gx += s * v;
-		if (p_step) {
-			dweight[i * p_step] += d * v;
-			dbias[i * p_step] += d;
+		if (o.p_step) {
+			dweight[i * o.p_step] += d * v;
+			dbias[i * o.p_step] += d;
 		} else {
 			all += d;
 			all_x += d * v;
 		}
 	}
-	if (!p_step) {
+	if (!o.p_step) {
 		*dweight += all_x;
 		*dbias += all;
 	}
-	sums[0] += (double)g;
-	sums[1] += (double)gx;
+	to->g += (double)g;
+	to->gx += (double)gx;
 }
 
-FF_REAL_LOOP void write_gradient(enum ff_dtype t, int64_t step, int64_t p_step, int64_t n,
-		const void *restrict x, const void *restrict dy, const void *restrict scale,
-		const float *saved, float g, float gx, void *restrict dx)
+/* `g` and `gx`: the means of what was reduced. */
+FF_REAL_LOOP void write_gradient(
+		enum ff_dtype t, struct operands o, float g, float gx, void *restrict dx)
 {
-	float mean = saved[0], rate = saved[1];
+	const float mean = o.saved[0], rate = o.saved[1];
 
 #pragma omp simd
-	for (int64_t i = 0; i < n; i++) {
-		float v = (ff_real_get(t, x, i * step) - mean) * rate;
-		float d = ff_real_get(t, dy, i * step);
+	for (int64_t i = 0; i < o.n; i++) {
+		float v = (ff_real_get(t, o.x, i * o.step) - mean) * rate;
+		float d = ff_real_get(t, o.dy, i * o.step);
 
-		if (scale)
-			d *= ff_real_get(t, scale, i * p_step);
-		ff_real_put(t, dx, i * step, rate * (d - g - v * gx));
+		if (o.scale)
+			d *= ff_real_get(t, o.scale, i * o.p_step);
+		ff_real_put(t, dx, i * o.step, rate * (d - g - v * gx));
 	}
 }
 
@@ -183,27 +205,32 @@ FF_REAL_LOOP void backward_row(enum ff_dtype t, int64_t step, int64_t p_step, co
 		const struct ff_kernel_io *io, int64_t row, float *partial)
 {
 	const float *saved = (const float *)io->out[1] + 2 * row;
-	double sums[2] = {0, 0}, n = (double)k->n.features;
+	const double n = (double)k->n.features;
+	struct reduced sums = {0};
 	int64_t x0, p0;
 
 	find_row(k, row, &x0, &p0);
 	for (int64_t i = 0; i < k->runs; i++) {
 		struct run r = find_run(k, i);
-		int64_t p = p0 + r.p;
+		int64_t x = x0 + r.x, p = p0 + r.p;
+		struct operands o = find_operands(t, step, p_step, k, io, (struct run){x, p, r.n});
 
-		reduce_run(t, step, p_step, r.n, ff_real_in(t, io->in[0], x0 + r.x),
-				ff_real_in(t, io->dout[0], x0 + r.x),
-				k->n.weight ? ff_real_in(t, io->in[1], p) : NULL, saved,
-				partial + p, partial + k->n.params + p, sums);
+		o.saved = saved;
+		o.dy = ff_real_in(t, io->dout[0], x);
+		sums.dweight = partial + p;
+		sums.dbias = partial + k->n.params + p;
+		reduce_run(t, o, &sums);
 	}
 	for (int64_t i = 0; i < k->runs && k->need[0]; i++) {
 		struct run r = find_run(k, i);
+		int64_t x = x0 + r.x;
+		struct operands o = find_operands(
+				t, step, p_step, k, io, (struct run){x, p0 + r.p, r.n});
 
-		write_gradient(t, step, p_step, r.n, ff_real_in(t, io->in[0], x0 + r.x),
-				ff_real_in(t, io->dout[0], x0 + r.x),
-				k->n.weight ? ff_real_in(t, io->in[1], p0 + r.p) : NULL, saved,
-				k->n.centred ? (float)(sums[0] / n) : 0, (float)(sums[1] / n),
-				ff_real_out(t, io->din[0], x0 + r.x));
+		o.saved = saved;
+		o.dy = ff_real_in(t, io->dout[0], x);
+		write_gradient(t, o, k->n.centred ? (float)(sums.g / n) : 0, (float)(sums.gx / n),
+				ff_real_out(t, io->din[0], x));
 	}
 }
 
