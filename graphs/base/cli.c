@@ -169,6 +169,16 @@ static int add_text(const struct parse *p, const struct ff_option *o, int at, co
 	return FF_OK;
 }
 
+/* A word that is no number may be anything but empty: of a shell's variable that is not set, say.
+ */
+static int check_word(const struct parse *p, const struct ff_option *o, const char *text)
+{
+	if ((o->type != FF_OPTION_TEXT && o->type != FF_OPTION_TEXTS) || *text)
+		return FF_OK;
+	return ff_fail(p->err, FF_E_INPUT, "option %s: expected %s behind it, not an empty word",
+			o->name, o->argument ? o->argument : "a value");
+}
+
 /* The value `text` of the option at argv[at]. */
 static int read_value(const struct parse *p, const struct ff_option *o, int at, const char *text)
 {
@@ -234,7 +244,7 @@ static int read_option(const struct parse *p, int *i)
 					o->name, o->argument ? o->argument : "a value");
 		value = p->argv[++*i];
 	}
-	return read_value(p, o, at, value);
+	return check_word(p, o, value) < 0 ? FF_E_INPUT : read_value(p, o, at, value);
 }
 
 enum ending { ENDING_NONE, ENDING_HELP, ENDING_FORM, ENDING_VERSION, ENDING_LIST };
@@ -303,6 +313,10 @@ static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum
 
 			if (code < 0)
 				return code;
+		} else if (!*word) {
+			return ff_fail(p->err, FF_E_INPUT,
+					"operand %u is an empty word; see %s --help", n + 1,
+					p->c->name);
 		} else {
 			if (n < p->c->max_args && p->store)
 				args[n] = word;

@@ -310,7 +310,7 @@ int ff_checkpoint_open(const struct ff_store_options *opt, uint64_t seed, struct
 	if (!opt->checkpoint)
 		return FF_OK;
 	if (mkdir(opt->checkpoint, 0777) < 0 && errno != EEXIST)
-		return ff_fail(err, FF_E_INPUT, "--checkpoint %s: %s", opt->checkpoint,
+		return ff_fail(err, FF_E_IO, "%s: cannot be written: %s", opt->checkpoint,
 				strerror(errno));
 	c->folder = opt->checkpoint;
 	c->path = ff_arena_printf(&p->arena, "%s/" NEWEST, opt->checkpoint);

@@ -195,7 +195,7 @@ static int count_steps(
 	if (opt->train.steps && opt->train.epochs)
 		return ff_fail(err, FF_E_INPUT, "--steps and --epochs exclude each other");
 	if (!opt->train.steps && !opt->train.epochs && !opt->check.verify && !opt->check.dump)
-		return ff_fail(err, FF_E_INPUT, "expected --steps N or --epochs N");
+		return ff_fail(err, FF_E_INPUT, "expected --steps N or --epochs N, above 0");
 	if (opt->train.steps > UINT32_MAX || opt->train.epochs > UINT32_MAX / epoch)
 		return ff_fail(err, FF_E_INPUT, "%s: at most %u steps are possible",
 				opt->train.steps ? "--steps" : "--epochs", UINT32_MAX);

@@ -65,7 +65,7 @@ static int parse(const char *line)
 	argv[argc++] = (char *)"fftest";
 	strcpy(copy, line);
 	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
-		argv[argc++] = word;
+		argv[argc++] = strcmp(word, "''") ? word : word + 2; /* as a shell has it */
 	argv[argc] = NULL;
 	return ff_cli_parse(&command, argc, argv, args, &n_args, &done, &err);
 }
@@ -234,6 +234,9 @@ START_TEST(bad_options)
 	refuses("--compare=yes g", "option --compare takes no value");
 	refuses("--compare g -o", "option -o: expected FILE behind it");
 	refuses("g --budget --compare", "option --budget: expected SECONDS behind it");
+	refuses("g -o ''", "option -o: expected FILE behind it, not an empty word");
+	refuses("g -o=", "option -o: expected FILE behind it, not an empty word");
+	refuses("--compare '' h", "operand 1 is an empty word; see fftest --help");
 	refuses("--memory 7 g --rate x", "option --rate: expected a number, not \"x\"");
 }
 END_TEST

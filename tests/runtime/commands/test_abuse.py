@@ -293,6 +293,12 @@ def pipes_do_not_hang_it():
     assert said == EARLY, said
 
 
+def a_folder_that_cannot_be_made_is_told():
+    for devices in "1", "2":
+        err = refused(*TRAIN, "--devices", devices, "--steps", "2", "--checkpoint", "nothing/here", status=1)
+        assert err == "ffrun: nothing/here: cannot be written: No such file or directory\n", err
+
+
 def one_training_a_folder():
     p = train("mine")
     for devices in "1", "2":
@@ -391,8 +397,9 @@ def hosts_with_folders_of_their_own_are_told():
 TESTS = [signals_end_it_at_any_moment, signals_end_a_rank_at_any_moment, an_end_is_asked_for_twice,
          what_is_ignored_stays_so, who_starts_ranks_is_killed, a_watcher_that_is_stopped_hears_the_end,
          ranks_do_not_outlive_mpirun, outputs_that_do_not_arrive_are_told, what_is_closed_is_no_files_place,
-         a_file_may_be_too_large, memory_that_runs_out_is_told, pipes_do_not_hang_it, one_training_a_folder,
-         damage_is_noticed, older_checkpoints_are_refused, nothing_left_to_do_is_no_failure,
+         a_file_may_be_too_large, memory_that_runs_out_is_told, pipes_do_not_hang_it,
+         a_folder_that_cannot_be_made_is_told, one_training_a_folder, damage_is_noticed,
+         older_checkpoints_are_refused, nothing_left_to_do_is_no_failure,
          hosts_with_folders_of_their_own_are_told]
 
 for name, more in ("mlp", ["--set", "hidden=8"]), ("wide", ["--set", "hidden=400"]):
