@@ -24,120 +24,6 @@
 #define UNEVEN 0.05 /* ranks beyond it are told of */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char details[] =
-		"Measures every kernel that a strategy for GRAPH on M's devices may run, and the\n"
-		"communication among the devices of one node, all ranks at once.  Under mpirun or\n"
-		"srun on several hosts, that between them too, one rank a device.  What COSTS has\n"
-		"already is not measured again; what was measured is kept when ffprof is stopped.\n"
-		"COSTS is for one machine, and so many ranks and threads on it.  Samples that "
-		"other\n"
-		"programs disturbed are repeated; what they spoilt all the same is marked in "
-		"COSTS.\n"
-		"\n"
-		"  ffprof lenet.json --machine cpu2 -o costs.json\n"
-		"  ffprof lenet.json --machine cpu2 -o costs.json --strategy plan.json\n"
-		"  mpirun --hostfile hosts -n 16 ffprof --topology\n"
-		"\n"
-		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input.\n";
-
-static const struct ff_command names = {.name = "ffprof"};
-
-/* What goes together. */
-static int check(const struct ff_prof_options *o, struct ff_error *err)
-{
-	if ((o->graph != NULL) == o->topology)
-		return ff_fail(err, FF_E_INPUT,
-				o->graph ? "--topology measures nothing: expected no GRAPH"
-					 : "expected GRAPH, or --topology; see ffprof --help");
-	if (o->topology)
-		return FF_OK;
-	if (!o->machine)
-		return ff_fail(err, FF_E_INPUT, "expected --machine FILE or NAME");
-	if (o->micro_batches > FF_MAX_MICRO_BATCHES)
-		return ff_fail(err, FF_E_INPUT, "option --micro-batches: expected at most %d",
-				FF_MAX_MICRO_BATCHES);
-	if (o->rounds > FF_PROF_ROUNDS)
-		return ff_fail(err, FF_E_INPUT, "option --rounds: expected at most %d",
-				FF_PROF_ROUNDS);
-	if (o->kernels && o->write_machine)
-		return ff_fail(err, FF_E_INPUT,
-				"option --kernels: --write-machine needs links, which are not "
-				"measured then");
-	if (!o->out)
-		return ff_fail(err, FF_E_INPUT, "expected -o COSTS");
-	return FF_OK;
-}
-
-static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, struct ff_error *err)
-{
-	const struct ff_option options[] = {
-			{"--machine", FF_OPTION_TEXT, &o->machine, "M[:NODES]",
-					"machine file or name (list: prints those that there "
-					"are), and of how many nodes, if not what the file says",
-					ff_machine_list},
-			{"-o", FF_OPTION_TEXT, &o->out, "COSTS", "cost file, made or completed"},
-			{"--write-machine", FF_OPTION_TEXT, &o->write_machine, "FILE",
-					"write the machine that the ranks are: nodes as they lie "
-					"on "
-					"hosts, links as measured, devices as M's first"},
-			{"--device", FF_OPTION_TEXT, &o->device, "KIND", "cpu or cuda"},
-			{"--devices", FF_OPTION_COUNT, &o->devices, "N",
-					"splits for up to N of the machine's devices"},
-			{"--micro-batches", FF_OPTION_COUNT, &o->micro_batches, "N",
-					"also of halves, quarters and so on of the batch, up to N "
-					"parts, so that ffsearch may use them (preset 1)"},
-			{"--strategy", FF_OPTION_TEXTS, &o->strategies, "FILE",
-					"only what this strategy, and data parallelism, need\n"
-					"(may be repeated)"},
-			{"--rewrite", FF_OPTION_TEXTS, &o->rewrite, "PATTERN",
-					"what the graph needs with products merged, as ffsearch "
-					"has it: all, or "
-					"those whose first one's name matches (may be repeated)"},
-			{"--data", FF_OPTION_TEXT, &o->data, "D",
-					"data set whose loading is timed (synthetic)"},
-			{"--budget", FF_OPTION_SECONDS, &o->budget_s, "TIME",
-					"stop after this time, to be continued by another run"},
-			{"--largest", FF_OPTION_BYTES, &o->largest, "SIZE",
-					"copies, updates and messages of no more than this: "
-					"quicker, "
-					"and enough where values are small (64M)"},
-			{"--kernels", FF_OPTION_FLAG, &o->kernels, NULL,
-					"measure kernels alone: neither copies and updates nor "
-					"communication, which ffsearch needs, too"},
-			{"--rounds", FF_OPTION_COUNT, &o->rounds, "N",
-					"measure kernels, rates and what is inside a node in so "
-					"many "
-					"rounds, of which the middle one counts: for machines that "
-					"others use, too (preset 1)"},
-			{"--again", FF_OPTION_FLAG, &o->again, NULL,
-					"also measure what something else disturbed when it was "
-					"measured"},
-			{"--topology", FF_OPTION_FLAG, &o->topology, NULL,
-					"only print what the hosts are made of, where ranks lie on "
-					"them, and what is doubtful about that; without GRAPH"},
-			{"--replace", FF_OPTION_FLAG, &o->replace, NULL,
-					"if COSTS was measured on another machine, or with other "
-					"ranks, threads or libraries: measure it anew"},
-	};
-	const struct ff_command c = {
-			.name = names.name,
-			.usage = "GRAPH --machine M -o COSTS [options]\n--topology [--machine M]",
-			.summary = "Measures kernels and communication for ffsearch.",
-			.details = details,
-			.options = options,
-			.n_options = COUNT(options),
-			.max_args = 1,
-	};
-	const char *args[1];
-	uint32_t n;
-	int code = ff_cli_parse(&c, argc, argv, args, &n, done, err);
-
-	if (code < 0 || *done)
-		return code;
-	o->graph = n ? args[0] : NULL;
-	return check(o, err);
-}
-
 /* The machine that the ranks are, or one that must be so. */
 static int lay_out(struct ff_prof *p, struct ff_error *err)
 {
@@ -501,7 +387,7 @@ static int end(int code, const struct ff_error *err)
 {
 	if (code < 0 && !err->text[0])
 		return ff_exit_status(code);
-	return ff_cli_end(&names, code, err);
+	return ff_cli_end(&ff_prof_command, code, err);
 }
 
 static void tell_failure(void *ctx)
@@ -612,15 +498,15 @@ static void leave(void)
 
 int main(int argc, char **argv)
 {
-	struct ff_prof_options o = {0};
+	struct ff_prof_options o;
 	struct ff_prof p = {.opt = &o, .stopped = ff_stop_asked, .lock = {.fd = -1}};
 	struct ff_error err = {0};
 	bool done = false;
 	int code, status;
 
-	ff_process_begin(names.name);
-	ff_launch_listen(names.name, leave);
-	code = parse(argc, argv, &o, &done, &err);
+	ff_process_begin(ff_prof_command.name);
+	ff_launch_listen(ff_prof_command.name, leave);
+	code = ff_prof_parse(argc, argv, &o, &done, &err);
 	if (code < 0 || done)
 		return end(code, &err);
 	ff_arena_init(&p.arena);

@@ -2,8 +2,8 @@
 #ifndef FF_PROF_H
 #define FF_PROF_H
 
+#include "command_line.h"
 #include "ff/backend.h"
-#include "ff/cli.h"
 #include "ff/comm.h"
 #include "ff/costs.h"
 #include "ff/dataset.h"
@@ -15,17 +15,6 @@
 #include "steady.h"
 #include "topology/topology.h"
 #include "watch.h"
-
-struct ff_prof_options {
-	const char *graph, *machine, *device, *data, *out;
-	const char *write_machine; /* NULL: not asked for */
-	struct ff_texts strategies, rewrite;
-	uint64_t devices, micro_batches; /* the most of both */
-	uint64_t rounds;                 /* at most FF_PROF_ROUNDS; 0: one */
-	double budget_s;                 /* 0: none */
-	int64_t largest;                 /* message, copy or update, bytes; 0: as presets have it */
-	bool replace, again, topology, kernels;
-};
 
 /* What shows that something else ran while something was timed. */
 struct ff_reference {

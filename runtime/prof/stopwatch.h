@@ -39,7 +39,6 @@ int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timin
  * (ff_prof_keeps_nothing); none touches what another one does. */
 int ff_prof_time_group(struct ff_prof *p, const struct ff_timed *what, uint32_t n,
 		struct ff_timing *ret, struct ff_error *err);
-#define FF_PROF_ROUNDS 100 /* at most */
 /* Of n rounds' of one thing, and of two more, the one that counts: ff_steady_middle. */
 struct ff_timing ff_prof_middle(const struct ff_timing *t, uint32_t n);
 /* A time at a size, and how many of its samples something else disturbed. */
