@@ -76,9 +76,34 @@ double ff_gathered_update_us(
 			ff_bucket_updated_bytes(ff_price_optimizer(e->p), run, &k->sparse));
 }
 
+/* Whether both take equally long. */
+static bool is_priced_alike(const struct ff_bucket_build *a, const struct ff_bucket_build *b)
+{
+	return a->device == b->device && a->n_devices == b->n_devices && a->bytes == b->bytes &&
+	       a->way.runs == b->way.runs && !memcmp(&a->sparse, &b->sparse, sizeof(a->sparse));
+}
+
+/* Number `i` of `b` as one of `was` is priced, from number *at on, if it is alike: most are, and in
+ * the same order, but for some that are new or gone. */
+static bool price_as_was(
+		struct ff_gathered *b, uint32_t i, const struct ff_gathered *was, uint32_t *at)
+{
+	uint32_t n = was->holds_synced ? was->synced.n_buckets : 0;
+
+	for (uint32_t k = *at; k < *at + 2 && k < n; k++)
+		if (is_priced_alike(&b->synced.bucket[i], &was->synced.bucket[k])) {
+			b->timed[i] = was->timed[k];
+			*at = k + 1;
+			return true;
+		}
+	return false;
+}
+
 static int gather_synced(const struct ff_trial *e, struct ff_gathered *b, struct ff_error *err)
 {
+	const struct ff_gathered *was = b == e->placed.now ? e->placed.next : e->placed.now;
 	int code = fill_synced(e, &b->synced, &b->apart, err);
+	uint32_t at = 0;
 
 	if (code == FF_OK)
 		code = ff_grow(&b->timed, b->synced.n_buckets, &b->cap_timed, sizeof(*b->timed),
@@ -86,6 +111,8 @@ static int gather_synced(const struct ff_trial *e, struct ff_gathered *b, struct
 	for (uint32_t i = 0; i < b->synced.n_buckets && code == FF_OK; i++) {
 		const struct ff_bucket_build *k = &b->synced.bucket[i];
 
+		if (price_as_was(b, i, was, &at))
+			continue;
 		b->timed[i].update_us = ff_gathered_update_us(e, k, k->device[0]);
 		code = ff_memo_bucket(e->memo, k, &b->timed[i].price, err);
 	}

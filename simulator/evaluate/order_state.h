@@ -20,7 +20,14 @@ struct ff_account {
 	size_t cap;            /* room for so many */
 	bool *is_used;         /* by device: its column is not what was there before */
 	uint32_t *n_set; /* by device: what is not 0 in its column; 0: it equals the one before */
-	int64_t *sum;    /* scratch: a row each */
+	int64_t *sum;    /* scratch: a row each, of so many columns */
+	uint32_t n_summed;
+	/* By device, the most that lives there: known but of these devices.  And as that was before
+	 * a proposal. */
+	int64_t *peak, *peak_was;
+	struct ff_unknown_peaks {
+		uint32_t first, end;
+	} unknown, unknown_was;
 	uint32_t *row, n_rows; /* by step, and behind the last; FF_NONE: as a time before */
 	bool *counted;         /* by micro-batch: it has such steps */
 };

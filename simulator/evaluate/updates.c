@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ff/bucket_layout.h"
+#include "ff/clones.h"
 #include "ff/grow.h"
 
 int ff_updates_create(struct ff_trial *e, struct ff_error *err)
@@ -237,14 +238,40 @@ static void update_singles(
 	}
 }
 
+/* From `from` on, each for so long, on neighbours. */
+FF_CLONES static void update_row(uint32_t n, double from, double us, double *lane)
+{
+	for (uint32_t i = 0; i < n; i++)
+		lane[i] = (lane[i] > from ? lane[i] : from) + us;
+}
+
+/* Whether a bucket of neighbours that wait for its sum alone is updated at once; nothing else is
+ * updated between. */
+static bool update_alike(struct ff_trial *e, const struct walk_round *r,
+		const struct timed_update_bucket *b, double us)
+{
+	const struct ff_bucket_build *k = &b->all->bucket[b->index];
+
+	if (e->times.updates.n || e->m->n_kinds > 1 || !sink_is_summed(e, b) ||
+			k->device[k->n_devices - 1] - k->device[0] != (int)k->n_devices - 1)
+		return false;
+	update_row(k->n_devices, later(sink_summed(e, b), r->after), us,
+			e->times.lane + k->device[0]);
+	return true;
+}
+
 static void update_bucket(struct ff_trial *e, const struct walk_round *r,
 		const struct ff_bucketing *all, uint32_t i)
 {
 	const struct ff_bucket_build *k = &all->bucket[i];
+	const struct ff_gathered *g = ff_trial_gathered(e);
 	struct timed_update_bucket b = {.all = all, .index = i};
 	uint32_t opened = opened_by(e, all, i);
 
-	b.us[r->norm] = price(e, k, k->device[0], r->norm);
+	b.us[r->norm] = !r->norm && all == &g->synced ? g->timed[i].update_us
+						      : price(e, k, k->device[0], r->norm);
+	if (update_alike(e, r, &b, b.us[r->norm]))
+		return;
 	for (uint32_t d = 0; d < k->n_devices; d++) {
 		update_singles(e, r, k->device[d], opened);
 		walk_update(e, r, &b, d);

@@ -33,8 +33,11 @@ int ff_columns_reset(struct ff_trial *e, struct ff_error *err)
 	a->is_used = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->is_used));
 	a->n_set = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->n_set));
 	a->sum = ff_arena_array(&a->arena, a->n_rows, sizeof(*a->sum));
-	if (!a->is_used || !a->n_set || !a->sum)
+	a->peak = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->peak));
+	a->peak_was = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->peak_was));
+	if (!a->is_used || !a->n_set || !a->sum || !a->peak || !a->peak_was)
 		return ff_fail_memory(err);
+	a->unknown = (struct ff_unknown_peaks){0, e->m->n_devices};
 	if (n <= a->cap)
 		return FF_OK;
 	free(a->change_bytes);
@@ -73,6 +76,17 @@ static void add(struct ff_trial *e, uint32_t device, uint32_t row, int64_t bytes
 	change(&e->order.account, device, row, bytes);
 	if (e->tally.notes && e->tally.n_noted++ < MOST_NOTED)
 		e->tally.noted[e->tally.n_noted - 1] = (struct ff_noted){device, row, bytes};
+}
+
+/* On so many neighbours other bytes live than before. */
+static void forget_peaks(struct ff_account *a, uint32_t first, uint32_t n)
+{
+	struct ff_unknown_peaks *x = &a->unknown;
+
+	if (x->first >= x->end)
+		*x = (struct ff_unknown_peaks){first, first + n};
+	x->first = first < x->first ? first : x->first;
+	x->end = first + n > x->end ? first + n : x->end;
 }
 
 static void put(struct ff_tally *t, uint32_t device, int64_t bytes)
@@ -114,6 +128,7 @@ void ff_columns_add(struct ff_trial *e, uint32_t first, uint32_t last)
 		return; /* and there may be no such steps */
 	comes = e->order.account.row[first];
 	goes = e->order.account.row[last + 1];
+	forget_peaks(&e->order.account, t->first, t->last + 1 - t->first);
 	for (uint32_t d = t->first; d <= t->last + 1 && d < e->m->n_devices; d++) {
 		int64_t more = t->bundle[d] - before;
 
@@ -135,6 +150,7 @@ void ff_columns_add_row(struct ff_trial *e, uint32_t device, uint32_t n, int64_t
 
 	if (!bytes)
 		return;
+	forget_peaks(&e->order.account, device, n);
 	add(e, device, comes, bytes);
 	add(e, device, goes, -bytes);
 	if (device + n == e->m->n_devices)
@@ -145,20 +161,29 @@ void ff_columns_add_row(struct ff_trial *e, uint32_t device, uint32_t n, int64_t
 
 void ff_columns_note(struct ff_trial *e, bool on)
 {
+	struct ff_account *a = &e->order.account;
+
 	e->tally.notes = on;
-	if (on)
-		e->tally.n_noted = 0;
+	if (!on)
+		return;
+	e->tally.n_noted = 0;
+	a->unknown_was = a->unknown;
+	memcpy(a->peak_was, a->peak, e->m->n_devices * sizeof(*a->peak));
 }
 
 bool ff_columns_undo(struct ff_trial *e)
 {
+	struct ff_account *a = &e->order.account;
+
 	if (e->tally.n_noted > MOST_NOTED)
 		return false;
 	for (uint32_t i = 0; i < e->tally.n_noted; i++) {
 		const struct ff_noted *n = &e->tally.noted[i];
 
-		change(&e->order.account, n->device, n->row, -n->bytes);
+		change(a, n->device, n->row, -n->bytes);
 	}
+	a->unknown = a->unknown_was;
+	memcpy(a->peak, a->peak_was, e->m->n_devices * sizeof(*a->peak));
 	return true;
 }
 
@@ -240,15 +265,29 @@ FF_CLONES static void add_rows(uint32_t n, const int64_t *more, int64_t *restric
 		sum[i] += more[i];
 }
 
-int64_t ff_columns_peak(const struct ff_trial *e, uint32_t device, int64_t before)
+/* Adds up the columns up to that of `device`. */
+static void sum_columns(struct ff_account *a, uint32_t device)
 {
-	const struct ff_account *a = &e->order.account;
-	const int64_t *more = column(a, device);
+	if (!a->n_summed)
+		memset(a->sum, 0, a->n_rows * sizeof(*a->sum));
+	for (; a->n_summed <= device; a->n_summed++)
+		if (a->n_set[a->n_summed])
+			add_rows(a->n_rows, column(a, a->n_summed), a->sum);
+}
+
+int64_t ff_columns_peak(struct ff_trial *e, uint32_t device, int64_t before)
+{
+	struct ff_account *a = &e->order.account;
 
 	if (!device)
-		memset(a->sum, 0, a->n_rows * sizeof(*a->sum));
-	if (!a->n_set[device])
-		return before;
-	add_rows(a->n_rows, more, a->sum);
-	return peak_of(&e->order, a->sum);
+		a->n_summed = 0;
+	if (device < a->unknown.first || device >= a->unknown.end)
+		return a->peak[device];
+	a->unknown.first++; /* devices ascend */
+	a->peak[device] = before;
+	if (a->n_set[device]) {
+		sum_columns(a, device);
+		a->peak[device] = peak_of(&e->order, a->sum);
+	}
+	return a->peak[device];
 }

@@ -21,6 +21,6 @@ void ff_columns_note(struct ff_trial *e, bool on);
 bool ff_columns_undo(struct ff_trial *e);
 /* The most that lives on a device at once, which are asked for one after another from the first on;
  * `before`: of the one before it. */
-int64_t ff_columns_peak(const struct ff_trial *e, uint32_t device, int64_t before);
+int64_t ff_columns_peak(struct ff_trial *e, uint32_t device, int64_t before);
 
 #endif
