@@ -19,6 +19,7 @@
 #include "shortcuts/fold.h"
 #include "shortcuts/layers.h"
 #include "shortcuts/pipe_slots.h"
+#include "shortcuts/rejoin.h"
 #include "shortcuts/stretch.h"
 
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
@@ -115,6 +116,8 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 		code = ff_layers_create(e, err);
 	if (code == FF_OK)
 		code = ff_pipe_slots_create(e, err);
+	if (code == FF_OK)
+		code = ff_rejoin_create(e, err);
 	return code < 0 ? code : ff_account_create(e, err);
 }
 
@@ -168,6 +171,7 @@ void ff_trial_destroy(struct ff_trial *e)
 		}
 	ff_stretch_finish(&e->times.stretches);
 	ff_pipe_slots_finish(e);
+	ff_rejoin_finish(e);
 	ff_reorder_finish(e);
 	ff_gathered_finish(&e->placed.gathered[0]);
 	ff_gathered_finish(&e->placed.gathered[1]);
@@ -218,6 +222,7 @@ static int place_anew(struct ff_trial *e, struct ff_error *err)
 	ff_snapshots_keep(e, 0);
 	e->snapshots.since = 0;
 	ff_pipe_slots_forget(e);
+	ff_rejoin_forget(e);
 	if (code == FF_OK)
 		ff_busy_reset(e);
 	return code;
@@ -283,6 +288,7 @@ int ff_trial_set(struct ff_trial *e, struct ff_micro *micro, const struct ff_str
 		return code;
 	ff_trial_conclude(e, step_us, ret);
 	ff_early_keep(e);
+	ff_rejoin_keep(e);
 	return FF_OK;
 }
 
@@ -410,7 +416,9 @@ static int time_changes(struct ff_trial *e, struct ff_most most, struct ff_evalu
 	if (isinf(most.step_us) && e->proposal.accounted && !ret->fits)
 		return FF_OK;
 	ff_pipe_slots_touch(e);
+	ff_rejoin_touch(e);
 	code = ff_trial_time(e, e->proposal.first_changed, last, &ret->step_us, err);
+	e->rejoin.may = false;
 	e->busy.too_slow = e->busy.too_slow || ret->step_us > most.step_us;
 	if (code < 0 || ff_is_rejected(e))
 		return code;
@@ -572,6 +580,10 @@ void ff_trial_keep(struct ff_trial *e)
 		ff_busy_keep(e);
 		if (e->proposal.timed)
 			ff_early_keep(e);
+		if (e->proposal.timed && !e->proposal.reordered)
+			ff_rejoin_keep(e);
+		else
+			ff_rejoin_forget(e);
 		keep_buckets(e);
 		ff_snapshots_keep(e, e->proposal.first_changed);
 		e->snapshots.since = 0;

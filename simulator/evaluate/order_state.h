@@ -7,6 +7,7 @@
 #include "layering.h"
 #include "pass.h"
 #include "shortcuts/pipe_slot_state.h"
+#include "shortcuts/rejoin_state.h"
 
 struct ff_param_use {
 	uint32_t node, slot, param;
@@ -52,6 +53,7 @@ struct ff_order {
 	uint32_t n_runs;
 	struct ff_layers layers;
 	struct ff_pipe_slots slots;
+	struct ff_rejoin_plan rejoin;
 	struct ff_account account;
 };
 

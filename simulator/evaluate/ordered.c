@@ -12,6 +12,7 @@
 #include "shortcuts/fold.h"
 #include "shortcuts/layer_runs.h"
 #include "shortcuts/pipe_slot_list.h"
+#include "shortcuts/rejoin.h"
 
 static int allocate(struct ff_trial *e, struct ff_order *o, struct ff_error *err)
 {
@@ -211,6 +212,8 @@ int ff_reorder_plan(struct ff_trial *e, const struct ff_strategy *s, struct ff_e
 		code = ff_layer_runs_find(e, err);
 	if (code == FF_OK)
 		code = ff_pipe_slots_find(e, s, err);
+	if (code == FF_OK)
+		code = ff_rejoin_plan(e, err);
 	return code < 0 ? code : list_steps(e, err);
 }
 

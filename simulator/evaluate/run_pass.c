@@ -11,6 +11,7 @@
 #include "shortcuts/fold.h"
 #include "shortcuts/layers.h"
 #include "shortcuts/pipe_slots.h"
+#include "shortcuts/rejoin.h"
 #include "shortcuts/stretch.h"
 #include "trial.h"
 
@@ -27,6 +28,7 @@ static uint32_t looks_at(const struct ff_trial *e, const struct ff_snapshot *s)
 {
 	uint32_t at = e->fold.at < e->early.mark_at ? e->fold.at : e->early.mark_at;
 
+	at = e->rejoin.at < at ? e->rejoin.at : at;
 	return s && s->step < at ? s->step : at;
 }
 
@@ -43,6 +45,8 @@ static uint32_t fold_at(struct ff_trial *e, uint32_t i, const struct ff_snapshot
 {
 	uint32_t from = i;
 
+	if (i >= e->rejoin.at)
+		i = ff_rejoin_reach(e, i);
 	while (i >= e->fold.at)
 		i = ff_active_from(&e->order, ff_fold_reach(e, i));
 	if (i != from) {
@@ -94,6 +98,7 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 		start(e);
 	ff_fold_begin(e);
 	ff_early_pass(e);
+	ff_rejoin_begin(e);
 	i = ff_active_from(&e->order, i);
 	ff_layers_begin(e);
 	ff_layers_seek(e, i);

@@ -10,6 +10,7 @@
 #include "placed.h"
 #include "proposal.h"
 #include "shortcuts/pipe_slot_state.h"
+#include "shortcuts/rejoin_state.h"
 #include "stretches.h"
 
 /* The graph of one of so many micro-batches, and what is known of its blocks. */
@@ -97,6 +98,7 @@ struct ff_trial {
 	struct ff_folding fold;
 	struct ff_layering layers;
 	struct ff_pipe_slot_pass slots;
+	struct ff_rejoining rejoin;
 	struct ff_early early;
 	struct ff_tally tally;
 };

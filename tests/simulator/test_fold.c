@@ -17,6 +17,8 @@
 #define PROPOSALS 8
 #define LAYERED 20
 #define STAGED 40
+#define REJOINED 24
+#define UPDATES 40
 
 struct seen {
 	uint32_t deep, folded, stages, recomputed, gpipe, live, limited, fits, misfits, slower,
@@ -410,6 +412,27 @@ static void propose_layers(struct pair *w, struct seen *seen)
 	free(change);
 }
 
+/* Other updates of some parameters, and of nothing else. */
+static void propose_updates(struct pair *w, struct seen *seen)
+{
+	struct ff_change *change = calloc(w->g.n_nodes, sizeof(*change));
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
+		struct ff_change *c = &change[n];
+
+		if (!ff_node_is_parameter(&w->g, i) || ff_random_below(w->r, 4))
+			continue;
+		*c = (struct ff_change){i, {.flat = !w->s.config[i].flat}};
+		if (!ff_random_below(w->r, 4))
+			draw_config(w->r, &w->micro, i, w->h.m.n_devices, &w->a, &c->config);
+		n++;
+	}
+	if (n)
+		propose(w, change, n, seen);
+	free(change);
+}
+
 static void look_at_layers(const struct pair *w, void *to, bool proposed)
 {
 	struct seen_layers *seen = to;
@@ -436,6 +459,8 @@ struct equals {
 	uint64_t seed;
 	uint32_t networks, stream; /* of random numbers */
 	void (*set)(struct pair *w);
+	uint32_t proposals; /* of each network */
+	void (*propose)(struct pair *w, struct seen *seen);
 	void (*look)(const struct pair *w, void *seen, bool proposed);
 	const char *what;
 	void *seen; /* counts: networks that were folded, proposals, and more */
@@ -449,10 +474,11 @@ static void propose_equals(struct pair *w, const struct equals *x)
 	open_pair(w, draw_layered_graph);
 	x->set(w);
 	x->look(w, x->seen, false);
-	for (int k = 0; k < PROPOSALS; k++) {
+	for (uint32_t k = 0; k < x->proposals; k++) {
 		w->folds->now->layers.n_folded = 0;
 		w->folds->now->slots.n_folded = 0;
-		propose_layers(w, &other);
+		w->folds->now->rejoin.n_folded = 0;
+		x->propose(w, &other);
 		x->look(w, x->seen, true);
 	}
 	close_pair(w);
@@ -472,8 +498,8 @@ static void check_equals(const struct equals *x)
 
 		propose_equals(&w, x);
 	}
-	printf("# of %u networks %s of %u were folded, and of %u of their proposals\n", rounds,
-			x->what, count[0], count[1]);
+	printf("# of %u networks %s: %u, and %u of proposals\n", rounds, x->what, count[0],
+			count[1]);
 	ck_assert_msg(ff_test_unmet(count, x->n_counts) == x->n_counts, "%s: count %zu is zero",
 			x->what, ff_test_unmet(count, x->n_counts));
 	ck_assert_uint_gt(4 * count[0], rounds);
@@ -483,8 +509,8 @@ START_TEST(equal_layers)
 {
 	struct seen_layers seen = {0};
 
-	check_equals(&(struct equals){1, LAYERED, 0, set_layers, look_at_layers, "equal layers",
-			&seen, sizeof(seen) / sizeof(uint32_t)});
+	check_equals(&(struct equals){1, LAYERED, 0, set_layers, PROPOSALS, propose_layers,
+			look_at_layers, "folded layers", &seen, sizeof(seen) / sizeof(uint32_t)});
 }
 END_TEST
 
@@ -588,8 +614,48 @@ START_TEST(equal_slots)
 {
 	struct seen_slots seen = {0};
 
-	check_equals(&(struct equals){2, STAGED, 1, set_stages, look_at_slots, "slots of stages",
-			&seen, sizeof(seen) / sizeof(uint32_t)});
+	check_equals(&(struct equals){2, STAGED, 1, set_stages, PROPOSALS, propose_layers,
+			look_at_slots, "folded slots of stages", &seen,
+			sizeof(seen) / sizeof(uint32_t)});
+}
+END_TEST
+
+/* ---- passes that rejoin the current strategy's ---- */
+
+struct seen_rejoined {
+	uint32_t networks, passes, stages, once, halves, flat, moved, brought, recomputed;
+};
+
+static void look_at_rejoined(const struct pair *w, void *to, bool proposed)
+{
+	struct seen_rejoined *seen = to;
+	const struct ff_trial *e = w->folds->now;
+
+	ck_assert_uint_eq(w->plain->now->rejoin.n_folded, 0);
+	seen->networks += !proposed && e->order.rejoin.at[FF_REJOIN_FROM] != FF_NONE;
+	if (!e->rejoin.n_folded)
+		return;
+	seen->passes++;
+	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
+		seen->stages += w->s.stage[i] > 0;
+		seen->recomputed += w->s.recompute[i];
+	}
+	seen->once += w->s.rule == FF_ORDER_1F1B;
+	seen->halves += e->order.program.halves;
+	seen->flat += e->placed.n_flat > 0;
+	seen->moved += e->proposal.n_swaps > 0;
+	for (uint32_t i = 0; i < e->order.rejoin.n_brings; i++)
+		seen->brought += e->placed.state[FF_FORWARD][e->order.rejoin.brings[i].edge] ==
+				 FF_EDGE_MOVES;
+}
+
+START_TEST(rejoined)
+{
+	struct seen_rejoined seen = {0};
+
+	check_equals(&(struct equals){1, REJOINED, 2, set_stages, UPDATES, propose_updates,
+			look_at_rejoined, "whose passes may be rejoined", &seen,
+			sizeof(seen) / sizeof(uint32_t)});
 }
 END_TEST
 
@@ -608,6 +674,10 @@ static Suite *suite(void)
 	c = tcase_create("slots");
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, equal_slots);
+	suite_add_tcase(s, c);
+	c = tcase_create("rejoined");
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, rejoined);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -456,6 +456,15 @@ void ff_fold_begin(struct ff_trial *e)
 	e->fold.n_timed += e->fold.at != FF_NONE;
 }
 
+void ff_fold_seek(struct ff_trial *e, uint32_t i)
+{
+	uint32_t run = 0;
+
+	while (run < e->order.n_runs && e->order.run[run].first < i)
+		run++;
+	await(e, run);
+}
+
 /* The time number `times` is timed. */
 static uint32_t go_through(struct ff_trial *e, uint32_t times, uint32_t i)
 {

@@ -11,5 +11,7 @@ int ff_fold_plan(struct ff_trial *e, struct ff_error *err);
  * one behind: from where to go on. */
 void ff_fold_begin(struct ff_trial *e);
 uint32_t ff_fold_reach(struct ff_trial *e, uint32_t i);
+/* It goes on from step `i`, which is not the one behind the last that was done. */
+void ff_fold_seek(struct ff_trial *e, uint32_t i);
 
 #endif
