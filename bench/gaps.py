@@ -4,9 +4,9 @@
 usage: bench/gaps.py [--build build] [--networks inception_v3,resnet50,gpt2_xl] [--devices 16,64] [--machine A100]
                      [--budget 60s] [--init NAME] [--max-micro-batches N]
 
-One line for each network and number of devices, in Markdown; networks are those of bench/plans.py, costs by models
-of devices; --init and --max-micro-batches are the search's. Where the bound takes longer than half of the budget there
-is no certificate, and the line says so.
+One line for each network and number of devices, in Markdown; networks are those of bench/plans.py, and densenet121,
+googlenet and vgg16, which are trained as resnet50 is; costs by models of devices; --init and --max-micro-batches are
+the search's. Where the bound takes longer than half of the budget there is no certificate, and the line says so.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -18,6 +18,8 @@ import time
 
 from commands import load, run
 from plans import MACHINES, NETWORKS
+
+LIKE_RESNET = "densenet121", "googlenet", "vgg16"
 
 
 def watch(*command):
@@ -32,7 +34,7 @@ def watch(*command):
 
 def measure(args, folder, network, devices):
     """The search's report, what ffcheck says, and what both take; None: there is no certificate."""
-    samples, settings, optimizer = NETWORKS[network]
+    samples, settings, optimizer = NETWORKS["resnet50" if network in LIKE_RESNET else network]
     graph, plan, proof, report = (f"{folder}/{name}.json" for name in ("net", "plan", "proof", "report"))
     machine = f"{MACHINES.get(args.machine, args.machine)}:{devices // 8}"
     run(f"{args.build}/graphs/ffzoo", network, "--batch", samples * devices, *settings, "-o", graph)

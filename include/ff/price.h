@@ -103,6 +103,8 @@ double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_
 /* Each move takes every device that it is among at least so long for a byte that it receives, of
  * gradients, weights or data, from others (docs/simulator.md); 0: nothing is known. */
 double ff_price_received_us(const struct ff_pricer *p);
+/* And that much beside its bytes, if it receives any. */
+double ff_price_base_us(const struct ff_pricer *p);
 /* Until each of `n` devices has what adds up of what all of them have, however little that is and
  * wherever they are, it takes at least so long; 0: nothing is known. */
 double ff_price_sum_us(const struct ff_pricer *p, uint32_t n);

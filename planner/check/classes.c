@@ -204,11 +204,14 @@ static double missing(double places, double channels, const struct sizes *from)
 	return fmax(places * channels - own, 0);
 }
 
-static void hand(const struct sizes *to, const struct sizes *from, double size, double *first,
-		double *least)
+static void hand(const struct ff_kinds *k, const struct sizes *to, const struct sizes *from,
+		double size, double *first, double *least)
 {
-	*first = size * missing(to->places.first, to->channels.first, from);
-	*least = size * missing(to->places.least, to->channels.least, from);
+	double of_first = size * missing(to->places.first, to->channels.first, from);
+	double of_any = size * missing(to->places.least, to->channels.least, from);
+
+	*first = ff_kinds_moved_bytes(k, of_first);
+	*least = ff_kinds_moved_bytes(k, of_any);
 }
 
 /* What is added is at least all that the smallest part has, of the one or the other. */
@@ -254,9 +257,9 @@ int ff_classes_hand(struct ff_kinds *k, uint32_t edge, bool adds, struct ff_aren
 		ret[i] = (struct ff_handed){.all = 0};
 		if (!x->known || !y->known)
 			continue;
-		hand(y, x, size, &ret[i].first, &ret[i].least);
+		hand(k, y, x, size, &ret[i].first, &ret[i].least);
 		if (back)
-			hand(x, y, size, &ret[i].back_first, &ret[i].back_least);
+			hand(k, x, y, size, &ret[i].back_first, &ret[i].back_least);
 		if (adds)
 			ret[i].added_us = added_us(k, x, y, size);
 	}

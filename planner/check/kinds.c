@@ -460,6 +460,11 @@ int ff_kinds_find(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, struct
 	return ff_table_put(&b->kinds, hash, b->kinds.n) < 0 ? ff_fail_memory(err) : FF_OK;
 }
 
+double ff_kinds_moved_bytes(const struct ff_kinds *b, double bytes)
+{
+	return bytes > 0 ? bytes + b->base_bytes : 0;
+}
+
 double ff_kinds_add_us(const struct ff_kinds *b, double bytes)
 {
 	double best = INFINITY;
@@ -527,6 +532,8 @@ int ff_kinds_init(struct ff_kinds *b, const struct ff_graph *g, const struct ff_
 	if (!b->device)
 		return ff_fail_memory(err);
 	find_kinds(b, m);
+	if (ff_price_received_us(p) > 0)
+		b->base_bytes = ff_price_base_us(p) / ff_price_received_us(p);
 	b->sum_us = ff_arena_array(a, m->n_devices + 1, sizeof(*b->sum_us));
 	if (!b->sum_us)
 		return ff_fail_memory(err);

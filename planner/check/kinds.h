@@ -72,9 +72,10 @@ struct ff_kinds {
 	uint32_t look_in;
 	uint32_t n_devices;
 	uint32_t n_device_kinds;
-	uint32_t lanes;                       /* of communication that a device has */
-	uint32_t *device;                     /* one of each kind in use */
-	double *sum_us;                       /* by number of devices: ff_price_sum_us */
+	uint32_t lanes;    /* of communication that a device has */
+	uint32_t *device;  /* one of each kind in use */
+	double *sum_us;    /* by number of devices: ff_price_sum_us */
+	double base_bytes; /* as long as these takes what a move takes beside its bytes */
 	struct ff_intervals dim[FF_MAX_DIMS]; /* of the node at hand */
 	struct ff_table kinds, parts;         /* parts: of the node at hand */
 	struct ff_kind *kind;
@@ -101,6 +102,8 @@ int ff_kinds_intervals(struct ff_kinds *k, const struct ff_node *n, struct ff_er
 uint64_t ff_kinds_hash(const struct ff_kinds *k, uint32_t node);
 /* Whether to give up; asked now and then. */
 bool ff_kinds_look(struct ff_kinds *k);
+/* Bytes that a part receives, and what stands for the base of their move. */
+double ff_kinds_moved_bytes(const struct ff_kinds *k, double bytes);
 /* Adding so many bytes of gradients to others. */
 double ff_kinds_add_us(const struct ff_kinds *k, double bytes);
 /* Updates of all weights, once. */

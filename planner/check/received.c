@@ -131,8 +131,8 @@ static double covered(const struct ff_region *sink, const struct boxes *sources,
 /* Bytes that the devices of all sinks receive, at least: what that adds up to.  A device has one
  * source at most: of what only that has nothing comes, of what several have each a share of a sum
  * something does. */
-static double received(const struct boxes *sinks, const struct boxes *sources, double size,
-		double *first, double *least)
+static double received(const struct ff_kinds *k, const struct boxes *sinks,
+		const struct boxes *sources, double size, double *first, double *least)
 {
 	double sum = 0;
 
@@ -141,8 +141,8 @@ static double received(const struct boxes *sinks, const struct boxes *sources, d
 		double own, all = covered(&sinks->box[i], sources, &own);
 		double here = size * (sources->copies > 1 ? all : all - own);
 
-		*first = i ? *first : here;
-		*least = fmin(*least, here);
+		*first = i ? *first : ff_kinds_moved_bytes(k, here);
+		*least = fmin(*least, ff_kinds_moved_bytes(k, here));
 		sum += here;
 	}
 	return sum;
@@ -188,10 +188,10 @@ static void fill_pairs(struct finder *f, uint32_t edge, const struct operand *fr
 	for (uint32_t i = 0; i < from->n; i++)
 		for (uint32_t k = 0; k < to->n && !ff_kinds_look(f->kinds); k++, ret++) {
 			*ret = (struct ff_handed){.all = 0};
-			ret->all = received(
-					&to->at[k], &from->at[i], size, &ret->first, &ret->least);
+			ret->all = received(f->kinds, &to->at[k], &from->at[i], size, &ret->first,
+					&ret->least);
 			if (ff_edge_needs_grad(f->g, edge))
-				ret->all += received(&from->at[i], &to->at[k], size,
+				ret->all += received(f->kinds, &from->at[i], &to->at[k], size,
 						&ret->back_first, &ret->back_least);
 			if (adds)
 				ret->added_us = ff_kinds_add_us(f->kinds,

@@ -452,6 +452,11 @@ static double least_latency_us(const struct ff_links *l)
 	return us;
 }
 
+double ff_links_base_us(const struct ff_links *l)
+{
+	return l->wired.machine ? ff_wired_base_us(&l->wired) : least_latency_us(l);
+}
+
 /* Messages of all with all have n - 1 rounds, rings twice as many steps, stages at least twice
  * those of both. */
 double ff_links_sum_us(const struct ff_links *l, uint32_t n)

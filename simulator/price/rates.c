@@ -330,6 +330,11 @@ double ff_price_received_us(const struct ff_pricer *p)
 	return p->codec || p->averaged || p->framework ? 0 : ff_links_received_us(&p->links);
 }
 
+double ff_price_base_us(const struct ff_pricer *p)
+{
+	return ff_price_received_us(p) > 0 ? ff_links_base_us(&p->links) - FF_PRICE_STEP_US : 0;
+}
+
 double ff_price_sum_us(const struct ff_pricer *p, uint32_t n)
 {
 	double us = p->framework ? 0 : ff_links_sum_us(&p->links, n);

@@ -324,6 +324,16 @@ double ff_wired_received_us(const struct ff_wired *w, double step_us)
 	return inside + network > 0 ? 1 / (inside + network) : 0;
 }
 
+double ff_wired_base_us(const struct ff_wired *w)
+{
+	const struct ff_machine *m = w->machine;
+	double us = INFINITY;
+
+	for (uint32_t i = 0; i < m->n_nodes; i++)
+		us = fmin(us, least_base_us(m->nodes[i].wiring.inside));
+	return us;
+}
+
 /* Latencies alone: collectives of no bytes, on `nodes` nodes, as evenly as it goes. */
 static double sum_us(const struct ff_machine_node *x, uint32_t n, uint32_t nodes, bool by_nodes)
 {
