@@ -128,7 +128,7 @@ def test_other_changes():
 
 def test_sections():
     """Between synchronised norms all that is computed counts, unless sections are other ones."""
-    c = certify("resnet50", 512, "image=64", machine="dgx-h100:2", devices="16", more=("--max-micro-batches", "1"))
+    c = certify("resnet50", 2048, "image=64", machine="dgx-h100:2", devices="16", more=("--max-micro-batches", "1"))
     assert "verified" in check(c, machine="dgx-h100:2")
 
     def refused(change, status=1):
