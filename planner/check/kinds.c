@@ -362,7 +362,8 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 	struct apart apart = start_apart(b, node);
 	struct ff_split_us s = {.least_us = INFINITY,
 			.sum_us = b->kept.every || b->kept.classes
-						  ? b->sum_us[count_summed(b->graph, node, config)]
+						  ? b->moves.sum_us[count_summed(
+								    b->graph, node, config)]
 						  : 0,
 			.number = b->kept.every     ? b->n_split - kind->split
 				  : b->kept.classes ? ff_class_of(&b->graph->nodes[node], config)
@@ -462,7 +463,7 @@ int ff_kinds_find(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, struct
 
 double ff_kinds_moved_bytes(const struct ff_kinds *b, double bytes)
 {
-	return bytes > 0 ? bytes + b->base_bytes : 0;
+	return bytes > 0 ? bytes + b->moves.base_bytes : 0;
 }
 
 double ff_kinds_add_us(const struct ff_kinds *b, double bytes)
@@ -533,12 +534,12 @@ int ff_kinds_init(struct ff_kinds *b, const struct ff_graph *g, const struct ff_
 		return ff_fail_memory(err);
 	find_kinds(b, m);
 	if (ff_price_received_us(p) > 0)
-		b->base_bytes = ff_price_base_us(p) / ff_price_received_us(p);
-	b->sum_us = ff_arena_array(a, m->n_devices + 1, sizeof(*b->sum_us));
-	if (!b->sum_us)
+		b->moves.base_bytes = ff_price_base_us(p) / ff_price_received_us(p);
+	b->moves.sum_us = ff_arena_array(a, m->n_devices + 1, sizeof(*b->moves.sum_us));
+	if (!b->moves.sum_us)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i <= m->n_devices; i++)
-		b->sum_us[i] = i < 2 ? 0 : ff_price_sum_us(p, i);
+		b->moves.sum_us[i] = i < 2 ? 0 : ff_price_sum_us(p, i);
 	return FF_OK;
 }
 

@@ -61,6 +61,12 @@ struct ff_kept_splits {
 	uint32_t most_every; /* devices on which all are kept, where moves count */
 };
 
+/* What moves take at least, whatever they bring. */
+struct ff_least_moves {
+	double *sum_us;    /* by number of devices: ff_price_sum_us */
+	double base_bytes; /* as long as these takes what any takes beside its bytes */
+};
+
 struct ff_kinds {
 	const struct ff_graph *graph; /* of one micro-batch */
 	struct ff_pricer *pricer;
@@ -72,10 +78,9 @@ struct ff_kinds {
 	uint32_t look_in;
 	uint32_t n_devices;
 	uint32_t n_device_kinds;
-	uint32_t lanes;    /* of communication that a device has */
-	uint32_t *device;  /* one of each kind in use */
-	double *sum_us;    /* by number of devices: ff_price_sum_us */
-	double base_bytes; /* as long as these takes what a move takes beside its bytes */
+	uint32_t lanes;   /* of communication that a device has */
+	uint32_t *device; /* one of each kind in use */
+	struct ff_least_moves moves;
 	struct ff_intervals dim[FF_MAX_DIMS]; /* of the node at hand */
 	struct ff_table kinds, parts;         /* parts: of the node at hand */
 	struct ff_kind *kind;
