@@ -88,6 +88,11 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
                             whose links are slowed down, here 1F1B
   tinyllama                 jzhang38/TinyLlama @ 026587c, README.md, pretrain/tinyllama.py: 1.1 billion on 16 A100 by
                             FSDP, all fused as flash-attention's (Apache-2.0)
+  nanotron-bench            huggingface/nanotron: huggingface.co/nanotron/bench_cluster and old_bench, July 2024,
+                            llama-1B/*/log_metrics.csv: 8 to 64 H100 by data, tensor and pipeline parallelism, ZeRO-1,
+                            the median of steps behind the third; sizes are those whose FLOPs its formula makes of what
+                            it logs; eager PyTorch with fused attention (src/nanotron/models/llama.py @ 03b83fc)
+  fms-fsdp-h100             fms-fsdp's README.md of 2024, 96 H100, of four sizes those whose recomputation is told
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
