@@ -91,8 +91,21 @@ struct value *random_pick(struct maker *m)
 	return pick(m, 0);
 }
 
+/* Numbers between two bounds, made of any. */
+static const struct value *add_within(
+		struct maker *m, const struct value *in, double low, double high)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_SCALE);
+
+	a.unary.a = (high - low) / 2;
+	a.unary.b = (high + low) / 2;
+	in = add(m, FF_OP_TANH, NULL, &in, 1, in);
+	return add(m, FF_OP_SCALE, &a, &in, 1, in);
+}
+
 /* A function of one element.  Of what is not bounded or not positive some would make numbers
- * that no strategy's sums agree on: before those goes a tanh or a sigmoid. */
+ * that no strategy's sums agree on, as beside a step of a floor: before those goes a tanh or a
+ * sigmoid. */
 static void add_unary(struct maker *m)
 {
 	static const enum ff_op ops[] = {
@@ -121,6 +134,12 @@ static void add_unary(struct maker *m)
 		in = add(m, FF_OP_SIGMOID, NULL, &in, 1, in);
 	if (op == FF_OP_EXP)
 		in = add(m, FF_OP_TANH, NULL, &in, 1, in);
+	if (op == FF_OP_ASIN || op == FF_OP_ACOS)
+		in = add_within(m, in, -0.75, 0.75);
+	if (op == FF_OP_FLOOR || op == FF_OP_ROUND)
+		in = add_within(m, in, 1.05, 1.45);
+	if (op == FF_OP_LGAMMA || op == FF_OP_DIGAMMA)
+		in = add_within(m, in, 0.5, 2.5);
 	add(m, op, &a, &in, 1, in);
 }
 
@@ -284,13 +303,14 @@ static void draw_parameter(struct maker *m, const struct value *in, struct ff_bi
 static void add_binary(struct maker *m)
 {
 	static const enum ff_op ops[] = {FF_OP_ADD, FF_OP_SUB, FF_OP_MUL, FF_OP_MUL, FF_OP_DIV,
-			FF_OP_MIN, FF_OP_MAX};
-	uint32_t drawn = ff_random_below(m->r, 7);
+			FF_OP_MIN, FF_OP_MAX, FF_OP_ATAN2};
+	uint32_t drawn = ff_random_below(m->r, 8);
 	const struct value *in[2] = {pick(m, 0)}, out = *in[0];
 	int kind = between(m, 0, 2);
 	/* by a parameter, which gets no gradient: what is computed may have another sign, rounded
 	 */
 	enum ff_op op = drawn == 3 && kind == 2 ? FF_OP_MASK : ops[drawn];
+	bool divides = op == FF_OP_DIV || op == FF_OP_ATAN2;
 	union ff_attrs a = ff_attrs_preset(op);
 
 	in[1] = in[0];
@@ -302,11 +322,11 @@ static void add_binary(struct maker *m)
 	if (kind == 2)
 		draw_parameter(m, in[0], &a.binary);
 	/* a divisor well away from zero */
-	if (op == FF_OP_DIV && kind < 2) {
+	if (divides && kind < 2) {
 		in[1] = add(m, FF_OP_TANH, NULL, &in[1], 1, in[1]);
 		in[1] = add(m, FF_OP_EXP, NULL, &in[1], 1, in[1]);
 	}
-	if (kind == 1 && op != FF_OP_DIV && between(m, 0, 1)) {
+	if (kind == 1 && !divides && between(m, 0, 1)) {
 		const struct value *first = in[0];
 
 		in[0] = in[1];

@@ -22,6 +22,13 @@
 	X(FF_OP_ERF, erf)                                                                          \
 	X(FF_OP_SIN, sin)                                                                          \
 	X(FF_OP_COS, cos)                                                                          \
+	X(FF_OP_ASIN, asin)                                                                        \
+	X(FF_OP_ACOS, acos)                                                                        \
+	X(FF_OP_ATAN, atan)                                                                        \
+	X(FF_OP_FLOOR, floor)                                                                      \
+	X(FF_OP_ROUND, round)                                                                      \
+	X(FF_OP_LGAMMA, lgamma)                                                                    \
+	X(FF_OP_DIGAMMA, digamma)                                                                  \
 	X(FF_OP_DETACH, detach)
 
 /* Functions of two elements (rows/binary.c, runtime/kernels/binary.h). */
@@ -32,7 +39,8 @@
 	X(FF_OP_DIV, div)                                                                          \
 	X(FF_OP_MIN, min)                                                                          \
 	X(FF_OP_MAX, max)                                                                          \
-	X(FF_OP_MASK, mask)
+	X(FF_OP_MASK, mask)                                                                        \
+	X(FF_OP_ATAN2, atan2)
 
 /* What goes along one, two or three spatial axes with a window (rows/conv.c,
  * rows/conv_transpose.c, rows/pool.c). */

@@ -22,9 +22,9 @@ OF_CHOICES = ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "permut
               "unsqueeze", "squeeze", "expand", "repeat_interleave", "select", "slice", "split", "chunk", "unbind",
               "clone", "alias", "contiguous", "detach", "_to_copy", "to", "eq", "ne", "lt", "le", "gt", "ge", "one_hot",
               "index", "index_select", "gather", "scatter", "scatter_add", "embedding")
-OF_COMPLEX = ("view_as_real", "real", "imag", "conj", "_conj", "conj_physical", "_conj_physical", "resolve_conj", "abs",
-              "_fft_c2c", "_fft_c2r", "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
-              "new_empty", "new_full")
+OF_COMPLEX = ("view_as_real", "real", "imag", "conj", "_conj", "conj_physical", "_conj_physical", "resolve_conj",
+              "abs", "angle", "_fft_c2c", "_fft_c2r", "zeros_like", "ones_like", "full_like", "empty_like",
+              "new_zeros", "new_ones", "new_empty", "new_full")
 LARGE = 1 << 24  # elements
 MARK = 1 << 12  # elements of a sample that what only says which samples there are may have
 IDENTITY = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size")

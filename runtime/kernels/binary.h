@@ -25,6 +25,7 @@
 			: y < x ? 0                                                                \
 				: 0.5f)                                                            \
 	X(mask, y > 0 ? x : 0, y > 0 ? 1 : 0, 0)                                                   \
+	X(atan2, atan2f(x, y), y / (x * x + y * y), -x / (x * x + y * y))                          \
 	X(first, x, 1, 0)                                                                          \
 	X(equal, x == y ? 1.0f : 0.0f, 0, 0)
 

@@ -1,6 +1,6 @@
 /* Functions that the formulas in unary.h have in common.  Whoever includes this has defined
- * FF_FUNCTION, what stands before a function's type, and ff_exp, ff_log, ff_tanh and ff_erf.
- * SPDX-License-Identifier: Apache-2.0 */
+ * FF_FUNCTION, what stands before a function's type, and ff_exp, ff_log, ff_tanh, ff_erf and
+ * ff_lgamma. SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_RUNTIME_FUNCTIONS_H
 #define FF_RUNTIME_FUNCTIONS_H
 
@@ -57,6 +57,38 @@ FF_FUNCTION float ff_silu_slope(float x)
 	float s = ff_sigmoid(x);
 
 	return s * (1 + x * (1 - s));
+}
+
+/* The series that slopes of the gamma function's logarithm have far from zero, with z = 1 / x^2
+ * (Abramowitz and Stegun, 6.3.18, 6.4.12): of numbers not above zero the slope is reflected
+ * (6.3.7, 6.4.7), of small ones it is that of larger ones and terms (6.3.5, 6.4.6).  The loops end
+ * for all alike. */
+#define FF_PI 3.14159265f
+#define FF_GAMMA_STEPS 6
+
+FF_FUNCTION float ff_digamma(float x)
+{
+	float up = x > 0 ? x : 1 - x, sum = 0, z, y;
+
+	for (int i = 0; i < FF_GAMMA_STEPS; i++)
+		sum += 1 / (up + (float)i);
+	up += FF_GAMMA_STEPS;
+	z = 1 / (up * up);
+	y = ff_log(up) - 0.5f / up - z * (1.0f / 12 - z * (1.0f / 120 - z / 252)) - sum;
+	return x > 0 ? y : y - FF_PI / tanf(FF_PI * (x - rintf(x)));
+}
+
+FF_FUNCTION float ff_trigamma(float x)
+{
+	float up = x > 0 ? x : 1 - x, sum = 0, z, y, s;
+
+	for (int i = 0; i < FF_GAMMA_STEPS; i++)
+		sum += 1 / ((up + (float)i) * (up + (float)i));
+	up += FF_GAMMA_STEPS;
+	z = 1 / (up * up);
+	y = (1 + 0.5f / up + z * (1.0f / 6 - z * (1.0f / 30 - z / 42))) / up + sum;
+	s = sinf(FF_PI * (x - rintf(x))) / FF_PI;
+	return x > 0 ? y : 1 / (s * s) - y;
 }
 
 #endif

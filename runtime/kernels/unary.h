@@ -30,6 +30,13 @@
 	X(erf, ff_erf(x), 2 * ff_bell(v * FF_SQRT2) * FF_SQRT2)                                    \
 	X(sin, sinf(x), cosf(v))                                                                   \
 	X(cos, cosf(x), -sinf(v))                                                                  \
+	X(asin, asinf(x), 1 / sqrtf((1 - v) * (1 + v)))                                            \
+	X(acos, acosf(x), -1 / sqrtf((1 - v) * (1 + v)))                                           \
+	X(atan, atanf(x), 1 / (1 + v * v))                                                         \
+	X(floor, floorf(x), 0)                                                                     \
+	X(round, rintf(x), 0)                                                                      \
+	X(lgamma, ff_lgamma(x), ff_digamma(v))                                                     \
+	X(digamma, ff_digamma(x), ff_trigamma(v))                                                  \
 	X(detach, x, 0)
 
 enum ff_unary {

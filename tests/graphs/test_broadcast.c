@@ -52,7 +52,7 @@ START_TEST(binary)
 	struct ff_random r = {.seed = ff_test_seed(11), .stream = 1};
 
 	for (int round = 0; round < ROUNDS; round++) {
-		enum ff_op op = ops[round % 6];
+		enum ff_op op = ops[round % (int)(sizeof(ops) / sizeof(ops[0]))];
 		struct shape whole = draw_any_shape(&r, 1), in[2] = {whole, whole};
 		union ff_attrs a = ff_attrs_preset(op);
 		bool param = draw(&r, 0, 1);

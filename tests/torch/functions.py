@@ -78,5 +78,13 @@ FUNCTIONS = {
         -1, 2, 3, 2)).flatten(1)[:, :12],
     "filters that are numbers": lambda x: F.conv1d(x[:, None], x.new_tensor([[[0.25, 0.5, 0.25]]]), padding=1)[
         :, 0] + F.linear(x, torch.eye(12, dtype=x.dtype) * 2),
+    "whole numbers": lambda x: x * (x.floor() + 2 * x.ceil() - x.round(decimals=1)) + torch.trunc(3 * x) * x.frac() +
+    torch.fmod(x, 0.7) - x % 0.4 + x.detach() // 0.3 + torch.div(x, 0.2, rounding_mode="trunc") + (x.round() - x).detach() * x,
+    "angles": lambda x: x.tanh().asin() * x.sigmoid().acos() + x.atan() + torch.atan2(x, x.flip(1) + 3) + torch.atan2(
+        x, x.new_tensor(0.5)) + torch.angle(torch.complex(x, x + 2)) + torch.angle(x) * x + torch.tan(x / 2),
+    "the gamma function": lambda x: torch.lgamma(x.exp()) + torch.digamma(x.exp() + 0.1) + torch.special.gammaln(
+        x - 9.5) / 9,
+    "inverse hyperbolic": lambda x: torch.asinh(3 * x) + torch.acosh(x.exp() + 1) + torch.atanh(x.tanh() / 2),
+    "bounds that are computed": lambda x: torch.clamp(x, -x.detach().abs() / 2, x.roll(1, 1)) + torch.erfc(x),
     "an odd permutation": lambda x: x.view(-1, 2, 3, 2).permute(0, 3, 1, 2).reshape(-1, 12),
 }

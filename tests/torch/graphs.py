@@ -211,7 +211,7 @@ def functions():
              "silu": ("silu", {}), "hardswish": ("hardswish", {}), "neg": ("neg", {}),
              "abs": ("abs", {}), "clip": ("clip", {"min": -0.5, "max": 0.75}),
              "clip-low": ("clip", {"min": 0.1}), "clip-high": ("clip", {"max": 0.1}),
-             "erf": ("erf", {}), "sin": ("sin", {}), "cos": ("cos", {}), "detach": ("detach", {}),
+             "erf": ("erf", {}), "sin": ("sin", {}), "cos": ("cos", {}), "atan": ("atan", {}), "detach": ("detach", {}),
              "scale": ("scale", {"factor": -1.5, "offset": 0.25}),
              "square": ("pow", {"exponent": 2}),
              "cube": ("pow", {"exponent": 3})}
@@ -221,10 +221,14 @@ def functions():
         g.head(rows, g.add(f"{rows}.op", op, g.features(rows), **attrs))
     bounded = {"exp": ("exp", {}), "log": ("log", {}), "sqrt": ("sqrt", {}),
                "root": ("pow", {"exponent": 0.5}), "reciprocal": ("pow", {"exponent": -1}),
+               "asin": ("asin", {}), "acos": ("acos", {}), "lgamma": ("lgamma", {}), "digamma": ("digamma", {}),
                "power": ("pow", {"exponent": 2.5}), "inverse-root": ("pow", {"exponent": -0.5})}
     for name, (op, attrs) in bounded.items():
         x = g.add(f"{name}.bound0", "sigmoid", g.front(name))
         g.head(name, g.add(f"{name}.op", op, x, **attrs))
+    for op in ("floor", "round"):  # of data, which no rounding turns
+        steps = g.add(f"{op}.op", op, g.add(f"{op}.wide", "scale", "data", factor=4))
+        g.head(op, g.add(f"{op}.add", "add", g.front(op, 3), steps))
     return g.finish()
 
 
@@ -373,9 +377,9 @@ def broadcasts():
 
     def bounded(op, name, x):
         """A divisor well away from zero."""
-        return x if op != "div" else g.add(f"{name}.away", "exp", g.add(f"{name}.tanh", "tanh", x))
+        return x if op not in ("div", "atan2") else g.add(f"{name}.away", "exp", g.add(f"{name}.tanh", "tanh", x))
 
-    for op in ("add", "sub", "mul", "div", "min", "max"):
+    for op in ("add", "sub", "mul", "div", "min", "max", "atan2"):
         a, b = g.front(f"{op}-same", n=2)
         g.head(f"{op}-same", g.add(f"{op}-same.op", op, a, bounded(op, f"{op}-same", b)))
         # one number a channel and sample, a row of them, both ways
@@ -389,7 +393,7 @@ def broadcasts():
                 a = g.add(f"{case}.cut-a", "slice", a, axis=3, start=2, stop=3)
             b = bounded(op, case, b)
             # a divisor stays where it is
-            ins = (a, b) if op == "div" or name != "rows" else (b, a)
+            ins = (a, b) if op in ("div", "atan2") or name != "rows" else (b, a)
             g.head(case, g.add(f"{case}.op", op, *ins))
         for i, shape in enumerate(([6], [4, 1, 1], [8, 1], [1, 4, 8, 6], [1])):
             case = f"{op}-weight-{i}"

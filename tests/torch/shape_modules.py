@@ -426,7 +426,6 @@ MODELS = {
     "LRU": lambda: (Linear(), (reals(5, 4), reals(5, 4)), {}),
     "Hyena": lambda: (Implicit(), (reals(8, 4), reals(8, 4)), {}),
     "spatial transformer": lambda: (Sampler(), (reals(1, 12, 12), ids(below=3)), {}),
-    "spatial transformer": lambda: (Sampler(), (reals(1, 12, 12), ids(below=3)), {}),
     "ESPCN, SSIM": lambda: (Sharper(), (reals(1, 6, 6), reals(1, 12, 12)), {}),
     "attention U-Net, Tversky": lambda: (Gated(), (reals(1, 8, 8), torch.rand(BATCH, 1, 8, 8).round()), {}),
     "ArcFace": lambda: (Margins(), (reals(6), ids(below=5)), {}),
@@ -435,8 +434,7 @@ MODELS = {
     "VICReg": lambda: (Varied(), (reals(8), reals(8)), {}),
     "centres, pairs": lambda: (Centres(), (reals(6), reals(6), ids(below=3), torch.rand(BATCH).round()), {}),
     "counts, no gamma": lambda: (Counted(), (reals(6), torch.rand(BATCH) * 5, ids(below=4)), {"below": {"rank": 4}}),
-    "LoRA, prompts": lambda: (Frozen(), (ids(6, below=20), ids(below=4)), {})}
-REFUSED = {
+    "LoRA, prompts": lambda: (Frozen(), (ids(6, below=20), ids(below=4)), {}),
     "FastKAN, ChebyKAN": lambda: (Bumps(), (reals(4), ids(below=3)), {}),
     "RetinaNet, complete IoU": lambda: (Boxes(), (
         reals(3, 8, 8), ids(32, below=4), 4 * torch.rand(BATCH, 32, 4) + torch.tensor([0, 0, 4, 4]),

@@ -564,10 +564,10 @@ MODELS = {
     "MAE": lambda: (Visible(), (reals(3, 16, 16), *orders()), {}),
     "Conv-TasNet": lambda: (Separated(), (reals(16), reals(2, 16)), {}),
     "ECAPA-TDNN": lambda: (Speaker(), (reals(6, 10), ids(below=5)), {}),
-    "HiFi-GAN": lambda: (Periodic(), (reals(4, 4), reals(1, 16)), {})}
+    "HiFi-GAN": lambda: (Periodic(), (reals(4, 4), reals(1, 16)), {}),
+    "FSQ": lambda: (Levels(), (reals(3, 8, 8),), {})}
 REFUSED = {
     "SegNet": lambda: (Unpooled(), (reals(3, 8, 8), ids(8, 8, below=3)), {}),
     "RAFT": lambda: (Flow(), (reals(3, 8, 8), reals(3, 8, 8), reals(2, 8, 8)), {}),
     "YOLOv8's head": lambda: (Anchorless(), (reals(3, 8, 8), torch.rand(BATCH, 16, 4) * 3.5, torch.rand(BATCH, 16, 3),
-                                             torch.rand(BATCH, 16, 1).round()), {}),
-    "FSQ": lambda: (Levels(), (reals(3, 8, 8),), {})}
+                                             torch.rand(BATCH, 16, 1).round()), {})}

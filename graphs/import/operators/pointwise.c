@@ -37,6 +37,11 @@ static const struct {
 		{"Erf", FF_OP_ERF},
 		{"Sin", FF_OP_SIN},
 		{"Cos", FF_OP_COS},
+		{"Asin", FF_OP_ASIN},
+		{"Acos", FF_OP_ACOS},
+		{"Atan", FF_OP_ATAN},
+		{"Floor", FF_OP_FLOOR},
+		{"Round", FF_OP_ROUND},
 };
 
 static int emit_plain(struct ff_import *im, const Onnx__NodeProto *n)

@@ -154,6 +154,11 @@ static int derive_choice(struct ff_derive *d, struct ff_error *err)
 	return derive(d, 0, 2, err);
 }
 
+static int derive_angle(struct ff_derive *d, struct ff_error *err)
+{
+	return derive(d, FF_FAN_ONE, 4, err);
+}
+
 #define BINARY(row, text, most, what, how)                                                         \
 	const struct ff_op_row ff_op_##row = {.name = #row,                                        \
 			.summary = (text),                                                         \
@@ -173,4 +178,6 @@ BINARY(mul, "product of two tensors, element by element", 2, FF_OP_BACKWARD_IN, 
 BINARY(div, "quotient of two tensors, element by element", 2, FF_OP_BACKWARD_IN, div);
 BINARY(min, "the smaller of two elements", 2, FF_OP_BACKWARD_IN, choice);
 BINARY(max, "the larger of two elements", 2, FF_OP_BACKWARD_IN, choice);
+BINARY(atan2, "angle of the point whose height is the first and whose other side is the second", 2,
+		FF_OP_BACKWARD_IN, angle);
 BINARY(mask, "the first where the second is above 0, else 0", 2, FF_OP_BACKWARD_IN, choice);

@@ -52,6 +52,12 @@ static int derive_gate(struct ff_derive *d, struct ff_error *err)
 	return ff_derive_alike(d, 4, 6, err);
 }
 
+/* A series, behind a recurrence. */
+static int derive_series(struct ff_derive *d, struct ff_error *err)
+{
+	return ff_derive_alike(d, 30, 30, err);
+}
+
 /* Exponents of which the power is a product or a quotient: the other forms in
  * runtime/kernels/unary.h. */
 static int derive_pow(struct ff_derive *d, struct ff_error *err)
@@ -107,4 +113,11 @@ UNARY(clip, "x, or the limit that it is beyond", FF_OP_BACKWARD_IN, clip, WITH(c
 UNARY(erf, "error function", FF_OP_BACKWARD_IN, smooth);
 UNARY(sin, "sine of radians", FF_OP_BACKWARD_IN, smooth);
 UNARY(cos, "cosine of radians", FF_OP_BACKWARD_IN, smooth);
+UNARY(asin, "inverse sine, in radians", FF_OP_BACKWARD_IN, smooth);
+UNARY(acos, "inverse cosine, in radians", FF_OP_BACKWARD_IN, smooth);
+UNARY(atan, "inverse tangent, in radians", FF_OP_BACKWARD_IN, smooth);
+UNARY(floor, "the largest whole number that is not above x; no gradient", 0, short);
+UNARY(round, "the nearest whole number, of two the even one; no gradient", 0, short);
+UNARY(lgamma, "logarithm of the gamma function's absolute value", FF_OP_BACKWARD_IN, series);
+UNARY(digamma, "slope of lgamma", FF_OP_BACKWARD_IN, series);
 UNARY(detach, "x, of which no gradient comes back", 0, short);

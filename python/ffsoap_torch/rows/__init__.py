@@ -14,4 +14,4 @@ def row(*names):
 
 
 from . import choices, draws, losses, masks, moving, norms, pointwise, products  # noqa: E402,F401
-from . import recurrent, reductions, taken, waves, windows  # noqa: E402,F401
+from . import recurrent, reductions, steps, taken, waves, windows  # noqa: E402,F401

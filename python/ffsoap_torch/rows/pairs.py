@@ -7,7 +7,8 @@ from .. import Refused
 from ..layout import Value, flat, fresh, size_of
 
 OF_ELEMENTS = ("relu", "leaky_relu", "tanh", "sigmoid", "gelu", "silu", "hardswish", "exp", "log", "sqrt", "pow", "neg",
-               "scale", "abs", "clip", "erf", "sin", "cos", "detach", "add", "sub", "mul", "div", "min", "max", "mask")
+               "scale", "abs", "clip", "erf", "sin", "cos", "asin", "acos", "atan", "floor", "round", "lgamma",
+               "digamma", "detach", "add", "sub", "mul", "div", "min", "max", "mask", "atan2")
 
 
 def over_samples(t, a, b):

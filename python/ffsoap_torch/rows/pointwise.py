@@ -17,7 +17,8 @@ def unary(t, op, x, **attributes):
 
 for _name, _op in (("relu", "relu"), ("tanh", "tanh"), ("sigmoid", "sigmoid"), ("silu", "silu"), ("exp", "exp"),
                    ("hardswish", "hardswish"), ("log", "log"), ("sqrt", "sqrt"), ("neg", "neg"), ("abs", "abs"),
-                   ("erf", "erf"), ("sin", "sin"), ("cos", "cos")):
+                   ("erf", "erf"), ("sin", "sin"), ("cos", "cos"), ("asin", "asin"), ("acos", "acos"), ("atan", "atan"),
+                   ("lgamma", "lgamma"), ("digamma", "digamma")):
     row(_name, _name + "_")(lambda t, x, op=_op: x.times(-1.0) if isinstance(x, Loss) else unary(t, op, x))
 
 
@@ -45,10 +46,16 @@ def clamp(t, x, low=None, high=None, min=None, max=None, min_val=None, max_val=N
     if t.node.target._opname == "clamp_max":
         low, high = None, low
     if any(v is not None and not is_number(v) for v in (low, high)):
-        raise Refused("clamps by tensors")
+        return between(t, x, low, high)
     bounds = {k: number(v) for k, v in (("min", low), ("max", high)) if v is not None}
     bounds = {k: v for k, v in bounds.items() if math.isfinite(v)}
     return unary(t, "clip", x, **bounds) if bounds else x
+
+
+def between(t, x, low, high):
+    """By bounds of each element; what is equal to its bound shares the gradient with it, where PyTorch gives it all."""
+    x = x if low is None else two(t, "max", x, low)
+    return x if high is None else two(t, "min", x, high)
 
 
 @row("hardsigmoid", "hardsigmoid_")
@@ -145,6 +152,42 @@ def hyperbolic(t, x):
     return scale(t, binary(t, "sub" if t.node.target._opname == "sinh" else "add", up, down), 0.5)
 
 
+@row("asinh")
+def asinh(t, x):
+    """Of x's size, so that nothing cancels: sign(x) log(|x| + sqrt(x^2 + 1))."""
+    x = as_value(t, x)
+    size = x.like(t.graph.add("abs", [x.node]))
+    root = scale(t, x.like(t.graph.add("pow", [x.node], exponent=2)), 1.0, 1.0)
+    y = binary(t, "add", size, root.like(t.graph.add("sqrt", [root.node])))
+    return binary(t, "mul", sign(t, x), y.like(t.graph.add("log", [y.node])))
+
+
+@row("acosh")
+def acosh(t, x):
+    """log(x + sqrt(x^2 - 1))"""
+    x = as_value(t, x)
+    root = scale(t, x.like(t.graph.add("pow", [x.node], exponent=2)), 1.0, -1.0)
+    return unary(t, "log", binary(t, "add", x, root.like(t.graph.add("sqrt", [root.node]))))
+
+
+@row("atanh")
+def atanh(t, x):
+    """Half of log(1 + x) - log(1 - x)."""
+    x = as_value(t, x)
+    up, down = (unary(t, "log", scale(t, x, by, 1.0)) for by in (1.0, -1.0))
+    return scale(t, binary(t, "sub", up, down), 0.5)
+
+
+@row("tan")
+def tan(t, x):
+    return two(t, "div", unary(t, "sin", x), unary(t, "cos", x))
+
+
+@row("erfc")
+def erfc(t, x):
+    return scale(t, unary(t, "erf", x), -1.0, 1.0)
+
+
 @row("hypot")
 def hypot(t, a, b):
     squares = (y.like(t.graph.add("pow", [y.node], exponent=2)) for y in (as_value(t, a), as_value(t, b)))
@@ -235,7 +278,7 @@ def with_number(t, op, a, b):
 
 
 OF_KNOWN = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.true_divide, "min": torch.minimum,
-            "max": torch.maximum}
+            "max": torch.maximum, "atan2": torch.atan2}
 
 
 def two(t, op, a, b):
@@ -327,7 +370,8 @@ def of_samples(t, x):
 def mul(t, a, b, rounding_mode=None):
     kind = "mul" if t.node.target._opname.startswith("mul") else "div"
     if rounding_mode:
-        raise Refused("divides integers")
+        from .steps import quotient
+        return quotient(t, a, b, rounding_mode)
     if isinstance(b, (Loss, Noise)) and kind == "mul":
         a, b = b, a
     if isinstance(a, Value) and a.whole and is_one(b):

@@ -106,6 +106,14 @@ FF_FUNCTION float ff_erf(float x)
 	return size < 1 ? x * p : large;
 }
 
+/* Not lgammaf, which writes a sign that all threads share. */
+FF_FUNCTION float ff_lgamma(float x)
+{
+	int sign;
+
+	return lgammaf_r(x, &sign);
+}
+
 #include "kernels/functions.h"
 
 #endif

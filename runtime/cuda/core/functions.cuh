@@ -21,6 +21,10 @@ FF_FUNCTION float ff_erf(float x)
 {
 	return erff(x);
 }
+FF_FUNCTION float ff_lgamma(float x)
+{
+	return lgammaf(x);
+}
 #include "kernels/functions.h"
 
 /* A relu, as kernels/unary.h has it. */

@@ -57,8 +57,9 @@ static void draw_unary(struct trial *t, enum ff_op op, struct ff_unary_attrs *a)
 	if (op == FF_OP_CLIP && coin(t))
 		a->b = draw(t, 0, 3) * 0.5;
 	/* powers of what is negative, where there are such */
-	t->positive = op == FF_OP_LOG || op == FF_OP_SQRT ||
-		      (op == FF_OP_POW && (a->a < 2 || a->a > 2));
+	t->positive = op == FF_OP_LOG || op == FF_OP_SQRT || op == FF_OP_LGAMMA ||
+		      op == FF_OP_DIGAMMA || (op == FF_OP_POW && (a->a < 2 || a->a > 2));
+	t->inside = op == FF_OP_ASIN || op == FF_OP_ACOS;
 	t->positive = t->positive && !(op == FF_OP_POW && a->a == 3);
 }
 

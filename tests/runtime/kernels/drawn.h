@@ -22,6 +22,7 @@ struct trial {
 	double *before; /* what lies where a gradient is to be made of it, or NULL */
 	bool ties;      /* inputs from few values, so that maxima meet */
 	bool positive;
+	bool inside; /* inputs between -1 and 1 */
 };
 
 static inline int32_t draw(struct trial *t, int32_t lo, int32_t hi)

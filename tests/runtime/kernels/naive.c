@@ -95,6 +95,19 @@ static double gelu_tanh_slope(double x)
 	return (1 + tanh(u)) / 2 + x / 2 * du / (cosh(u) * cosh(u));
 }
 
+/* The first or second derivative of lgamma, where x is positive: differences of large numbers'
+ * logarithms, and what the recurrence adds. */
+static double lgamma_slope(double x, int order)
+{
+	double sum = 0, large;
+
+	for (int i = 0; i < 1000; i++)
+		sum += 1 / pow(x + i, order);
+	large = x + 1000 - 0.5;
+	return order == 1 ? log(large) + 1 / (24 * large * large) - sum
+			  : 1 / large - 1 / (12 * large * large * large) + sum;
+}
+
 static double function(const struct ff_node *n, double x)
 {
 	const struct ff_unary_attrs *a = &n->attrs.unary;
@@ -136,6 +149,20 @@ static double function(const struct ff_node *n, double x)
 		return sin(x);
 	case FF_OP_COS:
 		return cos(x);
+	case FF_OP_ASIN:
+		return asin(x);
+	case FF_OP_ACOS:
+		return acos(x);
+	case FF_OP_ATAN:
+		return atan(x);
+	case FF_OP_FLOOR:
+		return floor(x);
+	case FF_OP_ROUND:
+		return nearbyint(x);
+	case FF_OP_LGAMMA:
+		return lgamma(x);
+	case FF_OP_DIGAMMA:
+		return lgamma_slope(x, 1);
 	case FF_OP_DETACH:
 		return x;
 	default:
@@ -184,6 +211,18 @@ static double slope(const struct ff_node *n, double x, double y)
 		return cos(x);
 	case FF_OP_COS:
 		return -sin(x);
+	case FF_OP_ASIN:
+		return 1 / sqrt(1 - x * x);
+	case FF_OP_ACOS:
+		return -1 / sqrt(1 - x * x);
+	case FF_OP_ATAN:
+		return 1 / (1 + x * x);
+	case FF_OP_LGAMMA:
+		return lgamma_slope(x, 1);
+	case FF_OP_DIGAMMA:
+		return lgamma_slope(x, 2);
+	case FF_OP_FLOOR:
+	case FF_OP_ROUND:
 	case FF_OP_DETACH:
 		return 0;
 	default:

@@ -334,6 +334,7 @@ static void define_binary(struct trial *t, const int32_t *at)
 			[FF_OP_DIV] = x / y,
 			[FF_OP_MIN] = fmin(x, y),
 			[FF_OP_MAX] = fmax(x, y),
+			[FF_OP_ATAN2] = atan2(x, y),
 			[FF_OP_MASK] = y > 0 ? x : 0};
 	double dx[FF_OP_COUNT] = {[FF_OP_ADD] = 1,
 			[FF_OP_SUB] = 1,
@@ -341,11 +342,13 @@ static void define_binary(struct trial *t, const int32_t *at)
 			[FF_OP_DIV] = 1 / y,
 			[FF_OP_MIN] = less,
 			[FF_OP_MAX] = 1 - less,
+			[FF_OP_ATAN2] = y / (x * x + y * y),
 			[FF_OP_MASK] = y > 0};
 	double dy[FF_OP_COUNT] = {[FF_OP_ADD] = 1,
 			[FF_OP_SUB] = -1,
 			[FF_OP_MUL] = x,
 			[FF_OP_DIV] = -x / y / y,
+			[FF_OP_ATAN2] = -x / (x * x + y * y),
 			[FF_OP_MIN] = 1 - less,
 			[FF_OP_MAX] = less};
 

@@ -71,6 +71,29 @@ START_TEST(close)
 }
 END_TEST
 
+/* The slopes of the gamma function's logarithm beside differences of the C library's, left and
+ * right of zero, and the slopes' beside differences of theirs. */
+START_TEST(slopes)
+{
+	static const float at[] = {-7.375f, -2.625f, -1.5f, -0.25f, 0.0625f, 0.25f, 1, 1.4616321f,
+			2.5f, 7, 33.25f, 1e4f};
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		double x = (double)at[i], h = x < 0 ? 1e-4 : x * 1e-4;
+		double before = lgamma(x - h), here = lgamma(x), after = lgamma(x + h);
+		double first = (after - before) / (2 * h);
+		double second = (after - 2 * here + before) / (h * h);
+
+		ck_assert_double_eq_tol(
+				(double)ff_digamma(at[i]), first, 2e-6 * fmax(1, fabs(first)));
+		ck_assert_double_eq_tol(
+				(double)ff_trigamma(at[i]), second, 1e-5 * fmax(1, fabs(second)));
+	}
+	ck_assert(isnan(ff_digamma(NAN)) && isnan(ff_trigamma(NAN)));
+	ck_assert(isinf(ff_digamma(INFINITY)) && ff_trigamma(INFINITY) == 0);
+}
+END_TEST
+
 START_TEST(ends)
 {
 	ck_assert(ff_exp(0) == 1 && ff_exp(-INFINITY) == 0 && isinf(ff_exp(INFINITY)));
@@ -91,6 +114,7 @@ static Suite *suite(void)
 	TCase *c = tcase_create("functions");
 
 	tcase_add_loop_test(c, close, 0, sizeof(ranges) / sizeof(ranges[0]));
+	tcase_add_test(c, slopes);
 	tcase_add_test(c, ends);
 	suite_add_tcase(s, c);
 	return s;

@@ -80,6 +80,8 @@ static double *random_whole(struct trial *t, const struct ff_operand *o)
 
 		if (t->positive)
 			u = fabs(u) + 0.25;
+		if (t->inside)
+			u *= 0.45;
 		v[i] = typed_round(o->dtype, (float)(t->ties ? floor(u) : u));
 	}
 	return v;

@@ -1,5 +1,7 @@
 /* Functions of two elements (binary.h), as their operands broadcast.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "cpu/core/kernel.h"
 #include "cpu/core/loops.h"
 #include "ff/clones.h"
