@@ -197,7 +197,7 @@ static int confirm(struct ff_job *j, const struct ff_search_result *found, struc
 	double from_s = ff_job_now_s();
 	bool takes = ff_job_may_take(j, d) && d->simulation.step_us <= found->evaluation.step_us;
 	int code = takes ? ff_job_take(j, d, err)
-			 : ff_job_predict(j, &found->best, &j->arena, p, err);
+			 : ff_job_lower(j, &found->best, &found->evaluation, err);
 
 	if (code < 0)
 		return code;
@@ -501,8 +501,7 @@ static int find_plan(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_job_find_others(j, err);
 	if (code == FF_OK)
-		code = ff_facts_find(s->graph, s->machine, &s->plan, j->opt.memory, &j->arena,
-				&s->facts, err);
+		code = ff_job_find_facts(j, err);
 	if (code == FF_OK)
 		code = ff_job_find_nearest(j, err);
 	if (code == FF_OK && !j->opt.simulate)
@@ -562,6 +561,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN); /* who has read enough of the summary does not cost the plan */
 	ff_arena_init(&j.arena);
 	ff_arena_init(&j.compared);
+	ff_arena_init(&j.lowered);
 	code = ff_job_parse(argc, argv, &j.opt, &done, &err);
 	if (code == FF_OK && !done)
 		code = run(&j, &err);

@@ -39,7 +39,7 @@ struct ff_job_tools {
 
 struct ff_job {
 	struct ff_job_options opt;
-	struct ff_arena arena, compared; /* compared: data parallelism */
+	struct ff_arena arena, compared, lowered; /* compared: data parallelism; the plan */
 	struct ff_job_input in;
 	struct ff_job_tools tools;
 	/* clock in seconds: start of the command, end of the lower bound's time */
@@ -105,6 +105,10 @@ int ff_job_save_certificate(struct ff_job *j, struct ff_error *err);
 /* predict.c: lowers and times `s` afresh. */
 int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
 		struct ff_plan *ret, struct ff_error *err);
+/* The plan; where the host lacks memory for its tasks without them, as stderr says then. */
+int ff_job_lower(struct ff_job *j, const struct ff_strategy *s, const struct ff_evaluation *at,
+		struct ff_error *err);
+int ff_job_find_facts(struct ff_job *j, struct ff_error *err);
 /* The same of `s`, which costs `at`, but for its tasks: what it is compared by alone. */
 int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_evaluation *at,
 		struct ff_arena *a, struct ff_plan *ret, struct ff_error *err);

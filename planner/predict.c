@@ -1,6 +1,7 @@
 /* What a job predicts: one strategy, and what plans are compared with.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ff/bucketing.h"
@@ -58,41 +59,152 @@ static struct ff_lower_options lower_options(const struct ff_job *j)
 			.ctx = j->tools.pricer};
 }
 
-int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
-		struct ff_plan *ret, struct ff_error *err)
+/* Of a schedule its figures alone, and the memory of each device. */
+static int keep_figures(const struct ff_schedule *s, struct ff_arena *a, struct ff_schedule *ret,
+		struct ff_error *err)
 {
-	struct ff_lower_options opt = lower_options(j);
-	int code;
+	size_t n = s->machine->n_devices;
+	struct ff_schedule r = {.machine = s->machine,
+			.strategy = s->strategy,
+			.optimizer = s->optimizer,
+			.clip = s->clip,
+			.network_bytes = s->network_bytes,
+			.plain_bytes = s->plain_bytes,
+			.travel = s->travel,
+			.averaged_bytes = s->averaged_bytes};
 
-	ret->strategy = *s;
-	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, a, &ret->schedule, err);
-	if (code == FF_OK)
-		code = ff_simulate(&ret->schedule, j->tools.pricer, a, &ret->simulation, err);
-	if (code < 0)
-		return code;
-	ret->peak_flops_per_s = ff_price_peak_flops_per_s(j->tools.pricer);
-	ff_job_check_memory(j, ret);
+	r.memory_bytes = ff_arena_copy(a, s->memory_bytes, n, sizeof(*r.memory_bytes));
+	r.live_bytes = ff_arena_copy(a, s->live_bytes, n, sizeof(*r.live_bytes));
+	r.workspace_bytes = ff_arena_copy(a, s->workspace_bytes, n, sizeof(*r.workspace_bytes));
+	if (!r.memory_bytes || !r.live_bytes || !r.workspace_bytes)
+		return ff_fail_memory(err);
+	*ret = r;
 	return FF_OK;
 }
 
-/* On 1,024 devices lowering all takes seconds and gigabytes; of equal devices one is lowered here.
- */
-int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_evaluation *at,
-		struct ff_arena *a, struct ff_plan *ret, struct ff_error *err)
+/* A plan's memory and bytes sent, by a schedule of one of equal devices, which is gone then: on
+ * 1,024 devices it takes hundreds of megabytes. */
+static int find_sizes(
+		struct ff_job *j, struct ff_arena *a, struct ff_plan *ret, struct ff_error *err)
 {
 	struct ff_lower_options opt = lower_options(j);
+	struct ff_schedule sizes;
+	struct ff_arena own;
 	int code;
 
-	if (ff_price_framework(j->tools.pricer)) /* whose hosts an evaluation does not know */
-		return ff_job_predict(j, s, a, ret, err);
+	ff_arena_init(&own);
 	opt.what = FF_LOWER_SIZES;
-	*ret = (struct ff_plan){.strategy = *s,
-			.peak_flops_per_s = ff_price_peak_flops_per_s(j->tools.pricer),
-			.simulation.step_us = at->step_us};
-	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, a, &ret->schedule, err);
+	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, &own, &sizes, err);
+	if (code == FF_OK)
+		code = ff_held_find(&sizes, &own, &ret->held, err);
+	if (code == FF_OK)
+		code = keep_figures(&sizes, a, &ret->schedule, err);
+	ff_arena_finish(&own);
 	if (code == FF_OK)
 		ff_job_check_memory(j, ret);
 	return code;
+}
+
+/* Its tasks, beside its memory. */
+static int find_tasks(
+		struct ff_job *j, struct ff_arena *a, struct ff_plan *ret, struct ff_error *err)
+{
+	struct ff_lower_options opt = lower_options(j);
+	struct ff_schedule tasks;
+	int code;
+
+	opt.what = FF_LOWER_TASKS;
+	code = ff_lower(&j->in.graph, &j->in.machine, &ret->strategy, &opt, a, &tasks, err);
+	if (code < 0)
+		return code;
+	tasks.memory_bytes = ret->schedule.memory_bytes;
+	tasks.live_bytes = ret->schedule.live_bytes;
+	tasks.workspace_bytes = ret->schedule.workspace_bytes;
+	ret->schedule = tasks;
+	return FF_OK;
+}
+
+static int find_all(struct ff_job *j, struct ff_arena *a, struct ff_plan *ret, struct ff_error *err)
+{
+	struct ff_lower_options opt = lower_options(j);
+	int code = ff_lower(
+			&j->in.graph, &j->in.machine, &ret->strategy, &opt, a, &ret->schedule, err);
+
+	if (code == FF_OK)
+		code = ff_held_find(&ret->schedule, a, &ret->held, err);
+	if (code == FF_OK)
+		ff_job_check_memory(j, ret);
+	return code;
+}
+
+/* Whether nobody reads a plan's buffers but for the memory they take. */
+static bool goes_apart(const struct ff_job *j)
+{
+	return !j->opt.beside.html_path && !j->in.travel.codec && !j->in.travel.staleness;
+}
+
+int ff_job_predict(struct ff_job *j, const struct ff_strategy *s, struct ff_arena *a,
+		struct ff_plan *ret, struct ff_error *err)
+{
+	int code;
+
+	ret->strategy = *s;
+	code = goes_apart(j) ? find_sizes(j, a, ret, err) : find_all(j, a, ret, err);
+	if (code == FF_OK && goes_apart(j))
+		code = find_tasks(j, a, ret, err);
+	if (code == FF_OK)
+		code = ff_simulate(&ret->schedule, j->tools.pricer, a, &ret->simulation, err);
+	ret->peak_flops_per_s = ff_price_peak_flops_per_s(j->tools.pricer);
+	return code;
+}
+
+int ff_job_price(struct ff_job *j, const struct ff_strategy *s, const struct ff_evaluation *at,
+		struct ff_arena *a, struct ff_plan *ret, struct ff_error *err)
+{
+	if (ff_price_framework(j->tools.pricer)) /* whose hosts an evaluation does not know */
+		return ff_job_predict(j, s, a, ret, err);
+	*ret = (struct ff_plan){.strategy = *s,
+			.peak_flops_per_s = ff_price_peak_flops_per_s(j->tools.pricer),
+			.simulation.step_us = at->step_us};
+	return find_sizes(j, a, ret, err);
+}
+
+/* The plan without its tasks. */
+static int leave_tasks(struct ff_job *j, const struct ff_strategy *s,
+		const struct ff_evaluation *at, struct ff_error *err)
+{
+	ff_arena_finish(&j->lowered);
+	fprintf(stderr,
+			"%s: The tasks of the plan take more memory than there is: what its time "
+			"is made of is not told.\n",
+			ff_job_command.name);
+	return ff_job_price(j, s, at, &j->lowered, &j->summary.plan, err);
+}
+
+int ff_job_lower(struct ff_job *j, const struct ff_strategy *s, const struct ff_evaluation *at,
+		struct ff_error *err)
+{
+	int code;
+
+	ff_arena_finish(&j->lowered);
+	code = ff_job_predict(j, s, &j->lowered, &j->summary.plan, err);
+	return code == FF_E_NOMEM ? leave_tasks(j, s, at, err) : code;
+}
+
+int ff_job_find_facts(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_summary *s = &j->summary;
+	struct ff_strategy plan = s->plan.strategy;
+	const struct ff_evaluation at = {.step_us = s->plan.simulation.step_us};
+	int code = ff_facts_find(
+			s->graph, s->machine, &s->plan, j->opt.memory, &j->arena, &s->facts, err);
+
+	if (code != FF_E_NOMEM || !s->plan.schedule.n_tasks)
+		return code;
+	code = leave_tasks(j, &plan, &at, err);
+	return code < 0 ? code
+			: ff_facts_find(s->graph, s->machine, &s->plan, j->opt.memory, &j->arena,
+					  &s->facts, err);
 }
 
 int ff_job_tune(struct ff_job *j, struct ff_strategy *s, struct ff_evaluation *at,
@@ -121,27 +233,11 @@ static bool never_fits(const struct ff_job *j, const struct ff_plan *p)
 }
 
 /* Of a plan its strategy and figures alone: on 1,024 devices the rest takes a gigabyte. */
-static int keep_figures(struct ff_job *j, struct ff_plan *p, struct ff_error *err)
+static int forget_tasks(struct ff_job *j, struct ff_plan *p, struct ff_error *err)
 {
-	const struct ff_schedule *s = &p->schedule;
-	uint32_t n = j->in.machine.n_devices;
-	int64_t *bytes = ff_arena_array(&j->arena, n, sizeof(*bytes));
-
-	if (!bytes)
-		return ff_fail_memory(err);
-	memcpy(bytes, s->memory_bytes, n * sizeof(*bytes));
-	p->schedule = (struct ff_schedule){.machine = s->machine,
-			.strategy = s->strategy,
-			.optimizer = s->optimizer,
-			.clip = s->clip,
-			.memory_bytes = bytes,
-			.network_bytes = s->network_bytes,
-			.plain_bytes = s->plain_bytes,
-			.travel = s->travel,
-			.averaged_bytes = s->averaged_bytes};
 	p->simulation = (struct ff_simulation){
 			.step_us = p->simulation.step_us, .inferred = p->simulation.inferred};
-	return FF_OK;
+	return keep_figures(&p->schedule, &j->arena, &p->schedule, err);
 }
 
 /* What --explain compares the plan with, of data parallelism that is not kept. */
@@ -169,13 +265,13 @@ static int predict_data_parallel(struct ff_job *j, const struct ff_strategy *s,
 	if (!at->fits) {
 		code = ff_job_price(j, s, at, &j->compared, p, err);
 		if (code == FF_OK && never_fits(j, p)) {
-			code = keep_figures(j, p, err);
+			code = forget_tasks(j, p, err);
 			j->predict_s = PREDICTED_TIMES * (ff_job_now_s() - from_s);
 			ff_arena_finish(&j->compared);
 			if (code == FF_OK && j->opt.explain)
 				code = explain_data_parallel(j, s, err);
 			if (code == FF_OK && j->opt.explain)
-				code = keep_figures(j, p, err);
+				code = forget_tasks(j, p, err);
 			ff_arena_finish(&j->compared);
 			return code;
 		}

@@ -176,8 +176,11 @@ int ff_job_take(struct ff_job *j, const struct ff_plan *p, struct ff_error *err)
 	int code = FF_OK;
 
 	s->plan = *p;
-	if (p == &j->baseline) /* that was priced alone */
-		code = ff_job_predict(j, &j->baseline.strategy, &j->arena, &s->plan, err);
+	if (p == &j->baseline) { /* that was priced alone */
+		const struct ff_evaluation at = {.step_us = p->simulation.step_us, .fits = true};
+
+		code = ff_job_lower(j, &j->baseline.strategy, &at, err);
+	}
 	if (code < 0)
 		return code;
 	s->plan.schedule.strategy = &s->plan.strategy;
@@ -201,14 +204,14 @@ static int take_start(struct ff_job *j, const char *name, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_job_tune(j, &start, &at, err);
 	if (code == FF_OK)
-		code = ff_job_predict(j, &start, &j->arena, &plan, err);
+		code = ff_job_price(j, &start, &at, &j->arena, &plan, err);
 	if (code < 0 || !ff_job_may_take(j, &plan) ||
 			plan.simulation.step_us >= s->plan.simulation.step_us)
 		return code;
 	code = ff_job_take(j, &plan, err);
-	return code < 0 ? code
-			: ff_facts_find(s->graph, s->machine, &s->plan, j->opt.memory, &j->arena,
-					  &s->facts, err);
+	if (code == FF_OK)
+		code = ff_job_lower(j, &start, &at, err);
+	return code < 0 ? code : ff_job_find_facts(j, err);
 }
 
 int ff_job_take_best(struct ff_job *j, struct ff_error *err)

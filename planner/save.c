@@ -44,12 +44,19 @@ int ff_job_find_others(struct ff_job *j, struct ff_error *err)
 	for (uint32_t i = 0; i < j->found.n_shapes && n + 1 < j->opt.choice.top && code == FF_OK;
 			i++) {
 		const struct ff_strategy *other = &j->found.shape[i];
+		struct ff_arena_mark mark;
 		struct ff_plan *p;
 
 		if (!is_new(&all, other, &s->plan.strategy, j->other, n))
 			continue;
+		mark = ff_arena_mark(&j->arena);
 		p = ff_arena_alloc(&j->arena, sizeof(*p));
 		code = p ? ff_job_predict(j, other, &j->arena, p, err) : ff_fail_memory(err);
+		if (code == FF_E_NOMEM) { /* the plan itself is not lost for others */
+			ff_arena_rewind(&j->arena, mark);
+			code = FF_OK;
+			break;
+		}
 		if (code < 0 || !ff_plan_fits(p))
 			continue;
 		s->found.other_us[n] = p->simulation.step_us;
@@ -89,8 +96,9 @@ static int save_plan(
 	int code;
 
 	ff_arena_init(&a);
-	code = ff_simulation_classes(
-			&p->schedule, &p->simulation, &a, &info.classes, &info.n_classes, err);
+	code = p->schedule.n_tasks ? ff_simulation_classes(&p->schedule, &p->simulation, &a,
+						     &info.classes, &info.n_classes, err)
+				   : FF_OK;
 	ff_out_init(&o);
 	if (code == FF_OK) {
 		ff_strategy_write(&j->in.graph, &p->strategy, &info, &o);

@@ -396,6 +396,8 @@ static void print_times(const struct ff_summary *s, FILE *to)
 	char line[LINE], us[FF_TEXT];
 	size_t n = 0;
 
+	if (!s->plan.schedule.n_tasks)
+		return;
 	*line = 0;
 	for (uint32_t i = 0; i < FF_TIME_EXPOSED; i++)
 		if (t->us[i] > 0.0005 * step)

@@ -62,6 +62,7 @@ void ff_job_close(struct ff_job *j)
 	ff_space_destroy(j->tools.space);
 	ff_pricer_destroy(j->tools.pricer);
 	ff_arena_finish(&j->compared);
+	ff_arena_finish(&j->lowered);
 	ff_arena_finish(&j->arena);
 }
 

@@ -113,7 +113,7 @@ static int64_t added_bytes(
 	int64_t bytes = 0;
 
 	for (uint32_t i = 0; p->gradient_bytes && i < s->graph->nodes[t->node].n_in; i++)
-		if (p->gradient_bytes[i] && (ff_task_adds(s, t, i) || ff_task_sum(s, t, i)))
+		if (p->gradient_bytes[i] && (ff_task_adds(s, t, i) || ff_task_sums(s, t, i)))
 			bytes += p->gradient_bytes[i];
 	return bytes;
 }

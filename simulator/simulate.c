@@ -255,20 +255,21 @@ int ff_simulation_classes(const struct ff_schedule *s, const struct ff_simulatio
 {
 	struct ff_class_time *times;
 	struct ff_task_classes c;
-	struct ff_span *spans;
-	uint32_t n_spans;
-	double *us;
-	int code = ff_simulation_spans(s, sim, a, &spans, &n_spans, err);
+	const uint16_t *device;
+	uint16_t own;
+	int code = ff_task_classes_of(s, a, &c, err);
 
-	if (code < 0 || (code = ff_task_classes_of(s, a, &c, err)) < 0)
+	if (code < 0)
 		return code;
-	us = ff_arena_array(a, c.n, sizeof(*us));
 	times = ff_arena_array(a, c.n, sizeof(*times));
-	if (!us || !times)
+	if (!times)
 		return ff_fail_memory(err);
-	ff_task_classes_add(&c, spans, n_spans, us);
 	for (uint32_t i = 0; i < c.n; i++)
-		times[i] = (struct ff_class_time){c.name[i], us[i], 0};
+		times[i].name = c.name[i];
+	/* device by device, as they are added up where they were measured */
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		for (uint32_t k = ff_task_devices(&s->tasks[i], &device, &own); k-- > 0;)
+			times[c.of[i]].us += sim->finish[i] - sim->start[i];
 	if ((code = add_waits(s, sim, &c, a, times, err)) < 0)
 		return code;
 	*classes = times;

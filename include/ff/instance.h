@@ -110,16 +110,21 @@ static inline bool ff_task_adds(const struct ff_schedule *s, const struct ff_tas
 	       ((t->micro > 0 && !s->scattered[ff_edge_source(s->graph, n->in + slot)]) ||
 			       s->accumulate[n->in + slot]);
 }
-/* Shards to which a backward task adds the gradient of input `slot` that it has made; NULL: to
- * none. */
+/* Whether a backward task adds the gradient of input `slot`, which it has made, to another; to
+ * which shards (NULL: to none). */
+static inline bool ff_task_sums(const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
+{
+	return ff_task_pass(t) == FF_BACKWARD && ff_task_makes(s, t, slot) &&
+	       s->added[s->graph->nodes[t->node].in + slot] != FF_NONE;
+}
 static inline const uint32_t *ff_task_sum(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
 	uint32_t sum = s->added[s->graph->nodes[t->node].in + slot];
 
-	if (ff_task_pass(t) != FF_BACKWARD || sum == FF_NONE || !ff_task_makes(s, t, slot))
-		return NULL;
-	return s->din[(size_t)sum * s->n_instances + 2 * (size_t)t->micro];
+	return ff_task_sums(s, t, slot)
+			       ? s->din[(size_t)sum * s->n_instances + 2 * (size_t)t->micro]
+			       : NULL;
 }
 
 #endif

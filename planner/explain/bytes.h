@@ -3,7 +3,7 @@
 #define FF_PLANNER_BYTES_H
 
 #include "ff/held.h"
-#include "timed_plan.h"
+#include "ff/schedule.h"
 
 struct ff_held {
 	uint32_t device;              /* that needs most */

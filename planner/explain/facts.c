@@ -53,24 +53,30 @@ int ff_facts_find(const struct ff_graph *g, const struct ff_machine *m, const st
 		int64_t limit_bytes, struct ff_arena *a, struct ff_facts *ret, struct ff_error *err)
 {
 	struct ff_facts f = {.step_us = p->simulation.step_us,
-			.sent_bytes = ff_schedule_sent_bytes(&p->schedule)};
+			.sent_bytes = ff_schedule_sent_bytes(&p->schedule),
+			.held = p->held};
 	int64_t bucket = p->strategy.bucket_bytes;
 	double s = f.step_us / 1e6;
-	int code = ff_times_find(p, a, &f.times, err);
+	bool told = p->schedule.n_tasks > 0; /* what its time is made of */
+	int code = FF_OK;
 
-	if (code == FF_OK)
-		code = ff_held_find(&p->schedule, a, &f.held, err);
+	f.times.node_us = ff_arena_array(a, g->n_nodes, sizeof(double));
+	if (!f.times.node_us)
+		return ff_fail_memory(err);
+	if (told)
+		code = ff_times_find(p, a, &f.times, err);
+
 	if (code == FF_OK)
 		code = ff_layers_find(g, a, &f.layers, err);
 	if (code == FF_OK)
 		code = ff_splits_find(g, p, &f.layers, &f.times, a, &f.splits, err);
-	if (code == FF_OK)
+	if (code == FF_OK && told)
 		code = ff_critical_find(p, &f.layers, a, &f.path, err);
 	if (code < 0)
 		return code;
 	ff_shape_find(g, p, &f.times, bucket, &f.shape);
 	f.limit_bytes = limit_bytes ? limit_bytes : ff_device_kind(m, f.held.device)->memory_bytes;
-	f.bound = bound_of(&f.times);
+	f.bound = told ? bound_of(&f.times) : "unknown";
 	if (s > 0) {
 		f.samples_per_s = g->batch / s;
 		f.tokens_per_s = tokens(g) / s;

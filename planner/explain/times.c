@@ -106,20 +106,33 @@ static double common(const struct lane *a, const struct lane *b)
 	return us;
 }
 
-/* All lanes of device 0, then those of the next. */
-static int find_lanes(const struct ff_plan *p, struct ff_arena *a, struct lane **ret,
-		struct ff_error *err)
+#define MOST_SPANS (4u << 20) /* whose lanes are there at once */
+
+/* Of so many devices lanes have no more spans than that, if they have about as many each. */
+static uint32_t devices_at_once(const struct ff_schedule *s)
+{
+	uint64_t n_devices = s->machine->n_devices, n = 0;
+	const uint16_t *device;
+	uint16_t own;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		n += ff_task_devices(&s->tasks[i], &device, &own);
+	return n <= MOST_SPANS ? (uint32_t)n_devices : (uint32_t)(n_devices * MOST_SPANS / n) + 1;
+}
+
+/* All lanes of device `first`, then those of the next, of `n` devices. */
+static int find_lanes(const struct ff_plan *p, uint32_t first, uint32_t n, struct ff_arena *a,
+		struct lane **ret, struct ff_error *err)
 {
 	const struct ff_schedule *s = &p->schedule;
-	uint32_t n_devices = s->machine->n_devices;
-	struct lane *lane = ff_arena_array(a, LANES * (size_t)n_devices, sizeof(*lane));
+	struct lane *lane = ff_arena_array(a, LANES * (size_t)n, sizeof(*lane));
 	const uint16_t *device;
 	uint16_t own;
 
 	if (!lane)
 		return ff_fail_memory(err);
 	for (int fill = 0; fill < 2; fill++) {
-		for (uint32_t i = 0; i < LANES * n_devices && fill; i++) {
+		for (uint32_t i = 0; i < LANES * n && fill; i++) {
 			lane[i].start = ff_arena_array(a, lane[i].n, sizeof(double));
 			lane[i].finish = ff_arena_array(a, lane[i].n, sizeof(double));
 			if (!lane[i].start || !lane[i].finish)
@@ -133,8 +146,11 @@ static int find_lanes(const struct ff_plan *p, struct ff_arena *a, struct lane *
 							  : COPIES;
 
 			for (uint32_t d = 0; d < k; d++) {
-				struct lane *l = &lane[LANES * device[d] + what];
+				struct lane *l;
 
+				if (device[d] < first || device[d] - first >= n)
+					continue;
+				l = &lane[LANES * (device[d] - first) + what];
 				if (fill) {
 					l->start[l->n] = p->simulation.start[i];
 					l->finish[l->n] = p->simulation.finish[i];
@@ -166,6 +182,33 @@ static void add_work(const struct ff_plan *p, const enum ff_time_class *class, s
 	}
 }
 
+static void add_lane(const struct ff_plan *p, const struct lane *l, struct ff_times *t)
+{
+	double comm = length(&l[COMMUNICATES]);
+	double exposed = comm - common(&l[COMPUTES], &l[COMMUNICATES]);
+	double copies = length(&l[COPIES]) - common(&l[COMPUTES], &l[COPIES]) -
+			common(&l[COMMUNICATES], &l[COPIES]);
+
+	t->communication_us += comm;
+	t->us[FF_TIME_EXPOSED] += exposed;
+	t->us[FF_TIME_COPIES] += copies;
+	t->us[FF_TIME_IDLE] += p->simulation.step_us - length(&l[COMPUTES]) - exposed - copies;
+}
+
+/* Of `n` devices from `first` on. */
+static int add_lanes(const struct ff_plan *p, uint32_t first, uint32_t n, struct ff_arena *a,
+		struct ff_times *t, struct ff_error *err)
+{
+	struct ff_arena_mark mark = ff_arena_mark(a);
+	struct lane *lane;
+	int code = find_lanes(p, first, n, a, &lane, err);
+
+	for (uint32_t d = 0; d < n && code == FF_OK; d++)
+		add_lane(p, &lane[(size_t)LANES * d], t);
+	ff_arena_rewind(a, mark);
+	return code;
+}
+
 int ff_times_find(const struct ff_plan *p, struct ff_arena *a, struct ff_times *ret,
 		struct ff_error *err)
 {
@@ -173,30 +216,20 @@ int ff_times_find(const struct ff_plan *p, struct ff_arena *a, struct ff_times *
 	uint32_t n_devices = s->machine->n_devices;
 	struct ff_times t = {.node_us = ff_arena_array(a, s->graph->n_nodes, sizeof(double))};
 	enum ff_time_class *class = ff_arena_array(a, s->graph->n_nodes, sizeof(*class));
-	struct ff_arena_mark mark = ff_arena_mark(a);
-	struct lane *lane = NULL;
-	int code = t.node_us && class ? find_lanes(p, a, &lane, err) : ff_fail_memory(err);
+	uint32_t at_once = devices_at_once(s);
+	int code = FF_OK;
 
-	if (code < 0)
-		return code;
+	if (!t.node_us || !class)
+		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
 		if (ff_node_is_computed(s->graph, i))
 			class[i] = ff_time_class_of(s->graph, i);
 	add_work(p, class, &t);
-	for (uint32_t d = 0; d < n_devices; d++) {
-		const struct lane *l = &lane[(size_t)LANES * d];
-		double comm = length(&l[COMMUNICATES]);
-		double exposed = comm - common(&l[COMPUTES], &l[COMMUNICATES]);
-		double copies = length(&l[COPIES]) - common(&l[COMPUTES], &l[COPIES]) -
-				common(&l[COMMUNICATES], &l[COPIES]);
-
-		t.communication_us += comm;
-		t.us[FF_TIME_EXPOSED] += exposed;
-		t.us[FF_TIME_COPIES] += copies;
-		t.us[FF_TIME_IDLE] +=
-				p->simulation.step_us - length(&l[COMPUTES]) - exposed - copies;
-	}
-	ff_arena_rewind(a, mark);
+	for (uint32_t d = 0; d < n_devices && code == FF_OK; d += at_once)
+		code = add_lanes(p, d, n_devices - d < at_once ? n_devices - d : at_once, a, &t,
+				err);
+	if (code < 0)
+		return code;
 	t.communication_us /= n_devices;
 	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
 		t.node_us[i] /= n_devices;

@@ -3,8 +3,9 @@
 #include "../check_main.h"
 
 #include "../random_graph.h"
-#include "ff/schedule.h"
+#include "ff/price.h"
 #include "ff/search.h"
+#include "ff/simulate.h"
 #include "ff/zoo.h"
 #include "fixture.h"
 
@@ -17,6 +18,42 @@ static int64_t scratch(void *ctx, const struct ff_work *w)
 	return (int64_t)ff_work_bytes(w) / 3 + 64;
 }
 
+static bool equal_tasks(const struct ff_task *a, const struct ff_task *b)
+{
+	return a->phase == b->phase && a->micro == b->micro && a->node == b->node &&
+	       a->part == b->part && a->device == b->device && a->edge == b->edge &&
+	       a->bucket == b->bucket && a->n_deps == b->n_deps && a->n_lanes == b->n_lanes;
+}
+
+/* Of a schedule without buffers tasks come in the same order, after the same ones, on the same
+ * lanes, and take as long. */
+static void compare_tasks(const struct ff_schedule *whole, const struct ff_schedule *tasks,
+		struct ff_arena *a, const char *what)
+{
+	struct ff_simulation x, y;
+	struct ff_pricer *p;
+	struct ff_error err = {0};
+	uint32_t same = 0;
+
+	ck_assert_msg(whole->n_tasks == tasks->n_tasks, "%s: %u tasks, and %u", what,
+			whole->n_tasks, tasks->n_tasks);
+	ck_assert(!tasks->n_buffers && whole->network_bytes == tasks->network_bytes);
+	CHECK_OK(ff_pricer_create(whole->graph, whole->machine, FF_ESTIMATE_PEAK, NULL, NULL,
+			whole->graph->name, &p, &err));
+	ff_pricer_set_clip(p, whole->clip != FF_NONE);
+	ff_pricer_set_travel(p, &whole->travel);
+	CHECK_OK(ff_simulate(whole, p, a, &x, &err));
+	CHECK_OK(ff_simulate(tasks, p, a, &y, &err));
+	while (same < whole->n_tasks && equal_tasks(&whole->tasks[same], &tasks->tasks[same]) &&
+			x.start[same] == y.start[same] && x.finish[same] == y.finish[same])
+		same++;
+	ck_assert_msg(same == whole->n_tasks,
+			"%s: task %u is another without buffers, or takes "
+			"another time",
+			what, same);
+	ff_pricer_destroy(p);
+}
+
 /* Both schedules; every device's memory is the same, and what is sent.  Returns how many tasks the
  * whole one has for each of the other. */
 static double compare(const struct ff_graph *g, const struct ff_machine *m,
@@ -25,7 +62,7 @@ static double compare(const struct ff_graph *g, const struct ff_machine *m,
 {
 	struct ff_lower_options opt = {
 			.workspace = scratch, .clip = clip, .travel.average_every = average_every};
-	struct ff_schedule whole, sizes;
+	struct ff_schedule whole, sizes, tasks;
 	struct ff_error err = {0};
 
 	ck_assert_msg(ff_lower(g, m, s, &opt, a, &whole, &err) == FF_OK, "%s: %s", what, err.text);
@@ -46,6 +83,9 @@ static double compare(const struct ff_graph *g, const struct ff_machine *m,
 			"%s: %lld and %lld bytes are sent, and %lld and %lld where sizes are asked",
 			what, (long long)whole.network_bytes, (long long)whole.averaged_bytes,
 			(long long)sizes.network_bytes, (long long)sizes.averaged_bytes);
+	opt.what = FF_LOWER_TASKS;
+	ck_assert_msg(ff_lower(g, m, s, &opt, a, &tasks, &err) == FF_OK, "%s: %s", what, err.text);
+	compare_tasks(&whole, &tasks, a, what);
 	return (double)whole.n_tasks / sizes.n_tasks;
 }
 
