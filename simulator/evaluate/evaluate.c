@@ -239,6 +239,8 @@ int ff_trial_account(struct ff_trial *e, struct ff_error *err)
 		code = ff_trial_gather(e, false, &b, err);
 	if (code == FF_OK)
 		ff_dropped_count(e, &b->synced, NULL, 1);
+	if (code == FF_OK && e->order.account.failed)
+		code = ff_fail_memory(err);
 	return code;
 }
 
@@ -443,7 +445,8 @@ static int prepare(struct ff_trial *e, struct ff_most most, struct ff_error *err
 }
 
 /* The proposal, which is in place, is moved in the account. */
-static void account_proposal(struct ff_trial *e, struct ff_most most, struct ff_evaluation *ret)
+static int account_proposal(struct ff_trial *e, struct ff_most most, struct ff_evaluation *ret,
+		struct ff_error *err)
 {
 	ff_place_exchange(e);
 	ff_columns_note(e, true);
@@ -452,7 +455,10 @@ static void account_proposal(struct ff_trial *e, struct ff_most most, struct ff_
 	account_touched(e, 1);
 	ff_columns_note(e, false);
 	e->proposal.accounted = true;
+	if (e->order.account.failed)
+		return ff_fail_memory(err);
 	ff_account_over(e, most.over_bytes, ret);
+	return FF_OK;
 }
 
 /* Whether it lacks more than it may; it is in the account. */
@@ -494,9 +500,9 @@ static int check_memory(struct ff_trial *e, struct ff_most most, bool *lacks,
 		code = ff_updates_find(e, err);
 	if (code < 0)
 		return code;
-	account_proposal(e, most, ret);
-	*lacks = lacks_more(e, most, ret);
-	return FF_OK;
+	code = account_proposal(e, most, ret, err);
+	*lacks = code == FF_OK && lacks_more(e, most, ret);
+	return code;
 }
 
 /* Puts what is proposed in place, as far as it is not rejected, times it and counts its bytes. */
@@ -518,8 +524,8 @@ static int look_at(struct ff_trial *e, struct ff_most most, bool *lacks, struct 
 		return code;
 	code = time_changes(e, most, ret, err);
 	if (code == FF_OK && !ff_is_rejected(e) && !e->proposal.accounted) {
-		account_proposal(e, most, ret);
-		*lacks = lacks_more(e, most, ret);
+		code = account_proposal(e, most, ret, err);
+		*lacks = code == FF_OK && lacks_more(e, most, ret);
 	}
 	return code;
 }

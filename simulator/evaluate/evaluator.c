@@ -17,6 +17,7 @@
 /* Blocks held before memos are emptied, so that long searches stay small; more where the
  * current strategy alone takes as much. */
 #define MEMO_BYTES ((size_t)192 << 20)
+#define KEPT_BYTES ((size_t)64 << 20) /* of what a layout took, for the next one */
 
 int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
 		int64_t memory_limit, int64_t bucket_bytes, struct ff_evaluator **ret,
@@ -231,7 +232,10 @@ static int lay_out(
 	for (uint32_t d = 0; d < h->m->n_devices && code == FF_OK; d++)
 		if (plan.memory_bytes[d] > h->limit[d])
 			over = ff_sat_add(over, plan.memory_bytes[d] - h->limit[d]);
-	ff_arena_rewind(&h->layout, mark);
+	if (h->layout.bytes > KEPT_BYTES) /* which took seconds to fill */
+		ff_arena_finish(&h->layout);
+	else
+		ff_arena_rewind(&h->layout, mark);
 	if (code == FF_OK)
 		*over_bytes = over;
 	return code;

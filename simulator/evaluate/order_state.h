@@ -17,9 +17,11 @@ struct ff_param_use {
  * what changes on a device beyond what changes on the one before it. */
 struct ff_account {
 	struct ff_arena arena;
-	int64_t *change_bytes; /* [devices][rows] */
+	int64_t *change_bytes; /* [columns][rows] */
 	size_t cap;            /* room for so many */
-	bool *is_used;         /* by device: its column is not what was there before */
+	bool failed;           /* there was no room for a column */
+	uint32_t n_columns;    /* in use: most devices have none, */
+	uint32_t *at;          /* by device: behind its column's number; 0: it has none */
 	uint32_t *n_set; /* by device: what is not 0 in its column; 0: it equals the one before */
 	int64_t *sum;    /* scratch: a row each, of so many columns */
 	uint32_t n_summed;

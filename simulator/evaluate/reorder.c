@@ -142,7 +142,7 @@ static int account(struct ff_trial *e, struct ff_error *err)
 	if (p->micro_batches > 1 || p->n != q->n || ff_trial_gathered(e)->synced.n_scattered)
 		return ff_trial_account(e, err);
 	move_account(e);
-	return FF_OK;
+	return e->order.account.failed ? ff_fail_memory(err) : FF_OK;
 }
 
 /* ---- proposals ---- */

@@ -510,6 +510,20 @@ def test_more_tasks_than_memory_are_refused():
         p.returncode, p.stderr)
 
 
+def test_tasks_alone_take_less_memory():
+    """What 600 MiB were once too few for: a plan is held without its buffers, and predicted as with all memory."""
+    if SANITIZED:
+        return
+    zoo("gpt2", "--batch", "8192", "--set", "layers=12", "-o", "many.json")
+    at = ["many.json", "--machine", "a100x256", "--costs", "peak", "--simulate", "megatron:1,64,4,64"]
+    limit = 550 << 20
+    p = subprocess.run([FFSEARCH, *at, "-o", "few.plan"], capture_output=True, text=True, timeout=600,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert p.returncode == 0, p.stderr
+    run(*at, "-o", "whole.plan", "--html", "whole.html")  # whose schedule has all
+    assert read("few.plan") == read("whole.plan")
+
+
 def test_help():
     assert "--budget" in run("--help").stdout
 

@@ -28,42 +28,56 @@ int ff_columns_create(struct ff_trial *e, struct ff_error *err)
 int ff_columns_reset(struct ff_trial *e, struct ff_error *err)
 {
 	struct ff_account *a = &e->order.account;
-	size_t n = (size_t)a->n_rows * e->m->n_devices;
 
-	a->is_used = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->is_used));
+	a->at = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->at));
 	a->n_set = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->n_set));
 	a->sum = ff_arena_array(&a->arena, a->n_rows, sizeof(*a->sum));
 	a->peak = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->peak));
 	a->peak_was = ff_arena_array(&a->arena, e->m->n_devices, sizeof(*a->peak_was));
-	if (!a->is_used || !a->n_set || !a->sum || !a->peak || !a->peak_was)
-		return ff_fail_memory(err);
 	a->unknown = (struct ff_unknown_peaks){0, e->m->n_devices};
-	if (n <= a->cap)
-		return FF_OK;
-	free(a->change_bytes);
-	a->change_bytes = malloc(n * sizeof(*a->change_bytes));
-	a->cap = a->change_bytes ? n : 0;
-	return a->change_bytes ? FF_OK : ff_fail_memory(err);
+	a->n_columns = 0;
+	a->failed = false;
+	return a->at && a->n_set && a->sum && a->peak && a->peak_was ? FF_OK : ff_fail_memory(err);
 }
 
 static int64_t *column(const struct ff_account *a, uint32_t device)
 {
-	return a->change_bytes + (size_t)device * a->n_rows;
+	return a->change_bytes + (size_t)(a->at[device] - 1) * a->n_rows;
 }
 
-/* Most columns are never written to, so none is cleared before. */
-static void begin_column(struct ff_account *a, uint32_t device)
+/* Room for one column more, and a quarter of what there is. */
+static bool make_room(struct ff_account *a)
 {
+	size_t need = ((size_t)a->n_columns + 1) * a->n_rows, more = need + need / 4;
+	int64_t *grown = need > a->cap ? realloc(a->change_bytes, more * sizeof(*grown)) : NULL;
+
+	if (need <= a->cap)
+		return true;
+	if (!grown)
+		return false;
+	a->change_bytes = grown;
+	a->cap = more;
+	return true;
+}
+
+/* Most columns are never written to, so there is room for others alone. */
+static bool begin_column(struct ff_account *a, uint32_t device)
+{
+	a->failed = a->failed || !make_room(a);
+	if (a->failed)
+		return false;
+	a->at[device] = ++a->n_columns;
 	memset(column(a, device), 0, a->n_rows * sizeof(*a->change_bytes));
-	a->is_used[device] = true;
+	return true;
 }
 
 static void change(struct ff_account *a, uint32_t device, uint32_t row, int64_t bytes)
 {
-	int64_t *at = column(a, device) + row, was;
+	int64_t *at, was;
 
-	if (!a->is_used[device])
-		begin_column(a, device);
+	if (!a->at[device] && !begin_column(a, device))
+		return;
+	at = column(a, device) + row;
 	was = *at;
 	*at += bytes;
 	a->n_set[device] = a->n_set[device] + (was == 0) - (*at == 0);
