@@ -30,7 +30,7 @@ struct ff_facts {
 	struct ff_shape shape;
 	struct ff_splits splits;
 	struct ff_critical path;
-	const char *bound; /* "computing", "communication", "waiting" */
+	const char *bound; /* "computing", "communication", "waiting", "unknown" */
 };
 
 /* `g` is of the whole batch, `limit_bytes` 0: devices' own.  All memory from `a`. */

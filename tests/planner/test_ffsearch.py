@@ -504,10 +504,27 @@ def test_more_tasks_than_memory_are_refused():
     zoo("gpt2", "--batch", "32768", "--set", "layers=2", "-o", "lots.json")
     limit = 350 << 20
     p = subprocess.run([FFSEARCH, "lots.json", "--machine", "a100x256", "--costs", "peak", "--simulate",
-                        "megatron:1,64,4,128"], capture_output=True, text=True, timeout=600,
+                        "megatron:1,64,4,512"], capture_output=True, text=True, timeout=600,
                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
     assert p.returncode == 1 and re.fullmatch(r"ffsearch: [^\n]*million tasks[^\n]*GiB of memory[^\n]*\n", p.stderr), (
         p.returncode, p.stderr)
+
+
+def test_no_plan_is_lost_for_want_of_memory():
+    """Where its tasks have no room its time and memory are told, as with all memory."""
+    if SANITIZED:
+        return
+    zoo("gpt2", "--batch", "32768", "--set", "layers=2", "-o", "lots.json")
+    at = ["lots.json", "--machine", "a100x256", "--costs", "peak", "--memory", "1082977525", "--reserve", "0", "--seed",
+          "0", "--proposals", "1"]
+    limit = 400 << 20
+    p = subprocess.run([FFSEARCH, *at, "-o", "told.plan", "--report", "told.json"], capture_output=True, text=True,
+                       timeout=600, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert p.returncode == 0 and "take more memory than there is" in p.stderr, (p.returncode, p.stderr)
+    run(*at, "-o", "all.plan", "--report", "all.json")
+    told, whole = conforms("told.json", "search-report"), conforms("all.json", "search-report")
+    for key in "predicted_us", "memory_bytes", "comm_bytes":
+        assert told[key] == whole[key], key
 
 
 def test_tasks_alone_take_less_memory():
