@@ -66,14 +66,18 @@ void ff_job_close(struct ff_job *j)
 	ff_arena_finish(&j->arena);
 }
 
-/* What asks for an end: Ctrl-C, and what batch systems send before they kill. */
+/* What asks for an end: Ctrl-C, what batch systems send before they kill, and, but under nohup, a
+ * terminal that is gone. */
 static sigset_t interrupts(void)
 {
+	struct sigaction now;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	if (sigaction(SIGHUP, NULL, &now) < 0 || now.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
 	return set;
 }
 

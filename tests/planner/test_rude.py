@@ -5,9 +5,11 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 FFSEARCH, FFZOO = map(os.path.abspath, sys.argv[1:3])
 FOLDER = tempfile.TemporaryDirectory()
@@ -180,6 +182,20 @@ def test_errors_on_a_terminal():
     lines = [line for line in shown(text) if line]
     assert status == 3 and lines[-1].startswith("ffsearch: strategy data-parallel does not fit"), lines
     assert not any(line.startswith("ffsearch: ") for line in lines[:-1])
+
+
+def test_hangup_keeps_the_best():
+    for ignored in False, True:
+        began = time.monotonic()
+        p = subprocess.Popen([*BASE, "--budget", "4s" if ignored else "300s", "-o", "hung.json"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             preexec_fn=lambda: signal.signal(signal.SIGHUP, [signal.SIG_DFL, signal.SIG_IGN][ignored]))
+        time.sleep(1.5)
+        p.send_signal(signal.SIGHUP)
+        out, err = p.communicate(timeout=200)
+        assert p.returncode == 0 and os.path.exists("hung.json"), (ignored, p.returncode, out, err)
+        assert not ignored or time.monotonic() - began > 3, "ended by what it was to ignore"
+        os.unlink("hung.json")
 
 
 def test_data_parallel_says_so():
