@@ -495,7 +495,6 @@ static void begin_summary(struct ff_job *j)
 /* The plan, what is beside it, and what is said of it. */
 static int find_plan(struct ff_job *j, struct ff_error *err)
 {
-	struct ff_summary *s = &j->summary;
 	int code = find_or_simulate(j, err);
 
 	if (code == FF_OK)
