@@ -152,6 +152,6 @@ int ff_torch_limit(const char *path, const struct ff_graph *g, struct ff_arena *
 	l->mesh = mesh;
 	l->pin = (const struct ff_pin **)t.pin;
 	l->no_pipeline = l->no_pipeline || has_statistics(g);
-	l->max_micro = has_statistics(g) ? 1 : l->max_micro;
+	l->max_micro = has_statistics(g) || ff_json_get(map, "whole_batch") ? 1 : l->max_micro;
 	return FF_OK;
 }

@@ -100,6 +100,21 @@ def export(module, inputs, loss=None, targets=None, batch=None, behind="cross_en
     return Exported(made, found, bare)
 
 
+def whole_batch(made, batch=None):
+    """Why the batch cannot go in micro-batches in PyTorch, a sentence; None: it can, but for norms, which the graph
+    tells."""
+    from . import trace
+    from .plans.apply import doubled, program_of
+    from .plans.parts import refuse
+    module, inputs, _ = trace.made(made)
+    inputs = trace.with_batch(inputs, batch)
+    try:
+        refuse(program_of(module, inputs), doubled(module, inputs, 1), "micro-batches do")
+    except Refused as why:
+        return str(why)
+    return None
+
+
 def arguments(words):
     p = argparse.ArgumentParser(prog="python3 -m ffsoap_torch export", description="writes the graph of a PyTorch "
                                 "module in training mode, and its weights")
@@ -140,6 +155,10 @@ def main(words):
     name = args.factory.rpartition(":")[2]
     done = export(*made, batch=args.batch, behind=args.loss, classes_last=args.classes_last, name=name,
                   below=dict(args.below), dtype=args.dtype)
+    why = whole_batch(made, args.batch) if args.map else None
+    if why:
+        done.map = json.dumps(dict(json.loads(done.map), whole_batch=why), indent=1) + "\n"
+        done.notes.append(f"plans in PyTorch have one micro-batch: {why}")
     done.write(args.graph, args.weights, args.map)
     for note in done.notes:
         print(f"ffsoap_torch: {note}", file=sys.stderr)

@@ -601,6 +601,7 @@ def test_command():
         tap.say(names["operators"]["0"] == {"module": "0", "nodes": ["linear"], "cuts": {
             "in_feature": 6, "out_feature": 9, "sample": 32}}, "names", [names["operators"]])
         check_schema(names)
+        check_micro_batches(folder)
         done = command(folder, "export", "mine.py:by_loss", "-o", "-")
         loss = [n for n in json.loads(done.stdout)["nodes"] if n["op"] == "mse"] if not done.returncode else []
         tap.say([n.get("weight") for n in loss] == [2, 0.5], "a loss of one's own", [done.stderr, loss])
@@ -612,6 +613,38 @@ def test_command():
             done = command(folder, *words)
             tap.say(done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr,
                     " ".join(words), [done.returncode, done.stderr])
+
+
+SUMMED = """
+import torch
+from torch.nn import functional as F
+class Apart(torch.nn.Linear):
+    def __init__(self, reduction):
+        super().__init__(6, 6)
+        self.reduction = reduction
+    def forward(self, x, y):
+        return F.mse_loss(super().forward(x), y, reduction=self.reduction)
+def of(reduction):
+    return Apart(reduction), (torch.randn(16, 6), torch.randn(16, 6))
+def summed():
+    return of("sum")
+def mean():
+    return of("mean")
+"""
+
+
+def check_micro_batches(folder):
+    """A sum over samples has no micro-batches in PyTorch: the map says it, and no search proposes them."""
+    (folder / "apart.py").write_text(SUMMED)
+    for name, status in (("summed", 2), ("mean", 0)):
+        done = command(folder, "export", f"apart:{name}", "-o", name, "--map", f"{name}.map")
+        names = json.loads((folder / f"{name}.map").read_text())
+        check_schema(names)
+        tap.say(("whole_batch" in names) == ("sum over samples" in done.stderr) == (name == "summed"), name, [names])
+        done = exported.run(ffsearch, folder / name, "--machine", "cpu4", "--costs", "peak", "--space", "torch",
+                            "--map", folder / f"{name}.map", "--simulate", "megatron:1,4,1,4")
+        tap.say(done.returncode == status and ("4 micro-batches are more than 1" in done.stderr) == (status == 2),
+                f"micro-batches, {name}", [done.returncode, done.stderr])
 
 
 def check_schema(names):
