@@ -242,10 +242,10 @@ def interrupt(after, *args):
                           "cut-report.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          text=True)
     try:
-        # SIGINT shows up in the mask of blocked signals, SIGHUP as well only until the command is there.
+        # SIGINT shows up in the mask of blocked signals, SIGQUIT as well only until the command is there.
         blocked = 0
         until = time.monotonic() + 600
-        while blocked & 3 != 2 and p.poll() is None and time.monotonic() < until:
+        while blocked & 6 != 2 and p.poll() is None and time.monotonic() < until:
             with open("/proc/%d/status" % p.pid) as f:
                 blocked = int(re.search(r"SigBlk:\s*(\w+)", f.read()).group(1), 16)
             time.sleep(0.001)
