@@ -298,12 +298,12 @@ static void draw_near(
 }
 
 /* By the degrees that a strategy has, of any strategy; some take as long, but for a share. */
-static void check_chains(uint64_t seed, block add, bool large, double share, uint32_t rounds)
+static void check_chains(uint64_t seed, block add, bool large, double share, uint32_t of)
 {
 	struct ff_random r = {.seed = seed};
 	uint32_t near = 0, n = 0;
 
-	for (uint32_t round = 0; round < rounds; round++) {
+	for (uint32_t round = 0; ff_test_goes_on(round, of, n > round && near > n / 20); round++) {
 		struct world w;
 		bool ok = open_world(&r, &w, add, large, FF_RECEIVED_DEVICES);
 
@@ -332,27 +332,27 @@ static void check_chains(uint64_t seed, block add, bool large, double share, uin
 		close_world(&w);
 	}
 	printf("# %u strategies; of %u the chain is all but %g of the step\n", n, near, share);
-	ck_assert_uint_gt(n, rounds);
+	ck_assert_uint_gt(n, ff_test_rounds(of));
 	ck_assert_uint_gt(near, n / 20);
 }
 
 START_TEST(chains_hold)
 {
-	check_chains(ff_test_seed(61), residual, false, 0.2, ff_test_rounds(100));
+	check_chains(ff_test_seed(61), residual, false, 0.2, 100);
 }
 END_TEST
 
 START_TEST(chains_through_concatenations_hold)
 {
-	check_chains(ff_test_seed(63), dense, false, 0.5, ff_test_rounds(60));
+	check_chains(ff_test_seed(63), dense, false, 0.5, 60);
 }
 END_TEST
 
 /* On more devices than all vectors of degrees are looked at. */
 START_TEST(chains_by_classes_hold)
 {
-	check_chains(ff_test_seed(64), dense, true, 0.5, ff_test_rounds(30));
-	check_chains(ff_test_seed(65), residual, true, 0.5, ff_test_rounds(30));
+	check_chains(ff_test_seed(64), dense, true, 0.5, 30);
+	check_chains(ff_test_seed(65), residual, true, 0.5, 30);
 }
 END_TEST
 
