@@ -16,6 +16,7 @@ class Builder:
         self.name, self.nodes, self.names, self.dtype = name, [], {}, "float32"
         self.module, self.source, self.hint = "", None, None
         self.made, self.params = {}, {}
+        self.reserved = set()  # names of the module's parameters, which no node may have
         self.sizes, self.lengths = {}, {}  # of a split's parts; of the axes that a reduction sums
         self.pairs, self.tables = {}, {}  # products of samples by samples; constants of each sample its own
         self.alike = set()  # functions of two values of which neither is broadcast
@@ -25,7 +26,7 @@ class Builder:
     def unique(self, name):
         name = re.sub(r"[^A-Za-z0-9_.:/-]", "_", name)[-190:] or "node"
         count, made = 0, name
-        while made in self.names:
+        while made in self.names or made in self.reserved:
             count += 1
             made = f"{name}_{count}"
         return made

@@ -27,6 +27,7 @@ OF_COMPLEX = ("view_as_real", "real", "imag", "conj", "_conj", "conj_physical", 
               "new_zeros", "new_ones", "new_empty", "new_full")
 LARGE = 1 << 24  # elements
 MARK = 1 << 12  # elements of a sample that what only says which samples there are may have
+MOST_LOSSES = 8  # FF_MAX_LOSSES of ff/graph.h
 IDENTITY = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range_for_size")
 
 
@@ -53,6 +54,7 @@ class Translator:
 
     def run(self):
         nodes = {n.name: n for n in self.found.graph.nodes}
+        self.graph.reserved = {self.named(name) for name in self.found.state_dict}
         self.read_inputs(nodes)
         for node in self.found.graph.nodes:
             if node.op == "call_function":
@@ -287,6 +289,8 @@ class Translator:
         weights = {}
         for node, weight in terms:
             weights[node] = weights.get(node, 0.0) + weight
+        if len(weights) > MOST_LOSSES:
+            raise Refused(f"the loss is a sum of {len(weights)} losses, where a graph has at most {MOST_LOSSES}")
         for node, weight in weights.items():
             if weight < 0:
                 self.turn(node)

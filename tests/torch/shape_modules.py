@@ -417,7 +417,21 @@ class Frozen(nn.Module):
         return F.cross_entropy(self.head(x[:, -1]), y)
 
 
+class Namesakes(nn.Module):
+    """Parameters that are called as operators are."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.transpose = nn.Linear(6, 8), nn.Linear(8, 8)
+        self.select, self.mul = nn.Parameter(torch.randn(8)), nn.Parameter(torch.randn(8))
+
+    def forward(self, x, y):
+        h = self.transpose(self.linear(x)).tanh()
+        return F.mse_loss((h * self.mul)[:, 0] + (self.select * h).sum(1), y)
+
+
 MODELS = {
+    "namesakes": lambda: (Namesakes(), (reals(6), torch.randn(BATCH)), {}),
     "capsules": lambda: (Capsules(), (torch.rand(BATCH, 1, 7, 7), ids(below=3)), {}),
     "hypernetwork": lambda: (Hyper(), (reals(5), reals(7, 2), reals(7)), {}),
     "CondConv": lambda: (Conditional(), (reals(3, 6, 6), ids(below=4)), {}),

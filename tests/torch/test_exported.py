@@ -488,6 +488,15 @@ class Twice(nn.Module):
         return self.fc(self.norm(self.norm(x).relu()))
 
 
+class Many(nn.Linear):
+    def __init__(self):
+        super().__init__(6, 9)
+
+    def forward(self, x, y):
+        h = super().forward(x)
+        return sum(F.mse_loss(h[:, i], y) for i in range(9))
+
+
 class Numbers(nn.Linear):
     def __init__(self):
         super().__init__(6, 5)
@@ -561,6 +570,8 @@ def test_refusals():
     tap.say("nothing says below what" in said and "input x" in said, "integers of which nothing is known", [said])
     said = refusal(Twice(), (torch.randn(4, 6),))
     tap.say("a second time" in said and "BatchNorm1d" in said, "statistics that are kept twice", [said])
+    said = refusal(Many(), (torch.randn(4, 6), torch.randn(4)))
+    tap.say("9 losses, where a graph has at most 8" in said, "more losses than a graph has", [said])
     tap.say("at least two" in refusal(nn.Linear(6, 5), (torch.randn(1, 6),)), "one sample")
     said = refusal(Parent(lambda m, x: x * 2 if x[x > 0].numel() else x), (torch.randn(4, 6),))
     tap.say(said == "it was exported", "whether there are any may be asked", [said])
