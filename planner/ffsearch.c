@@ -224,6 +224,14 @@ static void note_first(struct ff_job *j, double begun_s)
 		j->summary.found.first_s = first_s;
 }
 
+/* What follows a search that had no memory left has the memory that it held. */
+static int begin_anew(struct ff_job *j, struct ff_error *err)
+{
+	fprintf(stderr, "%s: warning: the host's memory ended the search after %llu proposals\n",
+			ff_job_command.name, (unsigned long long)j->found.proposals);
+	return ff_job_open_evaluators(j, err);
+}
+
 /* What the search finds, and what is made of it behind it. */
 static int seek(struct ff_job *j, struct ff_error *err)
 {
@@ -233,6 +241,8 @@ static int seek(struct ff_job *j, struct ff_error *err)
 
 	if (code == FF_OK || code == FF_E_NOFIT)
 		note_first(j, begun_s);
+	if (code == FF_OK && found->lacked_memory)
+		code = begin_anew(j, err);
 	if (code == FF_OK)
 		code = ff_buckets_tune(j->tools.evaluator, &found->best,
 				ff_bucket_bytes(&j->in.graph, &j->in.machine), &found->evaluation,

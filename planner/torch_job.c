@@ -55,6 +55,8 @@ int ff_job_search_whole(struct ff_job *j, struct ff_error *err)
 	}
 	if (code == FF_OK)
 		j->summary.found.whole_us = found.evaluation.step_us;
+	if (code == FF_OK && found.lacked_memory)
+		code = ff_job_open_evaluators(j, err);
 	ff_job_release(&old);
 	ff_space_destroy(space);
 	ff_arena_finish(&a);

@@ -152,6 +152,8 @@ static int search_again(struct ff_job *k, struct ff_job *j, const struct ff_stra
 	int code = ff_search_mcmc(k->tools.space, k->tools.evaluator, &k->in.graph, &k->in.machine,
 			&opt, &k->arena, ret, err);
 
+	if (code == FF_OK && ret->lacked_memory)
+		code = ff_fail_memory(err);
 	if (code == FF_OK)
 		code = ff_buckets_tune(k->tools.evaluator, &ret->best,
 				ff_bucket_bytes(&k->in.graph, &k->in.machine), &ret->evaluation,

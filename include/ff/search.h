@@ -129,13 +129,15 @@ struct ff_search_result {
 	uint64_t proposals, accepted;
 	double seconds;
 	double first_s; /* until the first strategy that fits was kept; INFINITY: there is none */
+	bool lacked_memory; /* the host's: that ended the search, and the evaluator is spent */
 };
 
 /* Annealed Metropolis-Hastings over ff_space: a quarter of the budget goes to the
  * starts, in equal shares, the rest to reheating the best found.  Ties go
  * to what was found first.  With a budget in proposals the result depends on
  * the seed and the number of chains alone.  FF_E_INPUT without any budget and progress(),
- * FF_E_NOFIT when nothing that fits was found: *ret is then what lacks least. */
+ * FF_E_NOFIT when nothing that fits was found: *ret is then what lacks least.  Where the host has
+ * no memory left a search ends with what it has found; FF_E_NOMEM: that is nothing that fits. */
 int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
 		const struct ff_machine *m, const struct ff_search_options *opt, struct ff_arena *a,
 		struct ff_search_result *ret, struct ff_error *err);

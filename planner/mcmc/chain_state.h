@@ -117,6 +117,7 @@ struct ff_chain {
 	struct ff_elite elite; /* of runs before this one */
 	struct ff_chain_notes notes;
 	bool stop;
+	bool lacked_memory; /* the host's; the evaluator is spent */
 };
 
 #endif

@@ -218,6 +218,20 @@ static int walk_runs(struct ff_chain *c, struct ff_error *err)
 	return code;
 }
 
+/* Where the host has no memory left the best that was kept is what this chain finds. */
+static int end_without_memory(struct ff_chain *c)
+{
+	const struct ff_elite *others = &c->elite; /* of runs before this one */
+
+	c->best.at = c->best.at_saved;
+	if (others->n && ff_how_much_worse(c->best.at, others->at[0]) < 0) {
+		c->best.at = others->at[0];
+		ff_strategy_copy(&c->best.strategy, &others->best[0]);
+	}
+	c->lacked_memory = true;
+	return c->best.at.fits ? FF_OK : FF_E_NOMEM;
+}
+
 static void *walk(void *chain)
 {
 	struct ff_chain *c = chain;
@@ -227,6 +241,8 @@ static void *walk(void *chain)
 	c->run.next_exchange = EXCHANGE_FROM;
 	if (code == FF_OK)
 		code = walk_runs(c, err);
+	if (code == FF_E_NOMEM)
+		code = end_without_memory(c);
 	c->code = code;
 	if (code < 0)
 		c->pool->stop = true;
@@ -289,6 +305,7 @@ static int collect(const struct ff_chain *chain, uint32_t n, struct ff_arena *a,
 		r.accepted += chain[i].accepted;
 		r.first_s = fmin(r.first_s, chain[i].clock.first_s);
 		add_seeds(&r.seeds, &chain[i].notes.seeds);
+		r.lacked_memory |= chain[i].lacked_memory;
 		for (uint32_t k = 0; k < chain[i].notes.shapes.n; k++)
 			ff_shapes_add(&shapes, &chain[i].notes.shapes.plan[k],
 					chain[i].notes.shapes.step_us[k]);
@@ -300,7 +317,7 @@ static int collect(const struct ff_chain *chain, uint32_t n, struct ff_arena *a,
 	ff_strategy_copy(&r.best, &best->best.strategy);
 	r.evaluation = best->best.at;
 	/* as a file will have it */
-	if (ff_strategy_settle(chain->graph, &r.best))
+	if (ff_strategy_settle(chain->graph, &r.best) && !best->lacked_memory)
 		code = ff_evaluator_set(best->evaluator, &r.best, &r.evaluation, err);
 	if (code < 0)
 		return code;

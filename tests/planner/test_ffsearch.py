@@ -541,6 +541,22 @@ def test_tasks_alone_take_less_memory():
     assert read("few.plan") == read("whole.plan")
 
 
+def test_memory_ends_a_search():
+    """What was found until then is the plan."""
+    if SANITIZED:
+        return
+    limit = 180 << 20
+    p = subprocess.run([FFSEARCH, "inception.json", *LARGE, "--proposals", "20000", "-o", "kept.plan", "--report",
+                        "kept.json"], capture_output=True, text=True, timeout=600,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert p.returncode == 0 and "the host's memory ended the search" in p.stderr, (p.returncode, p.stderr)
+    report = conforms("kept.json", "search-report")
+    assert report["fits"] and report["proposals"] < 20000
+    assert report["predicted_us"] <= report["data_parallel_us"]
+    run("inception.json", *LARGE, "--simulate", "kept.plan", "--report", "again.json")
+    assert read("again.json")["predicted_us"] == report["predicted_us"]
+
+
 def test_help():
     assert "--budget" in run("--help").stdout
 
