@@ -409,4 +409,4 @@ class Unknown(nn.Module):
         self.a = nn.Linear(4, 4)
 
     def forward(self, x):
-        return torch.atan(self.a(torch.tan(self.a(x)))) + torch.atan(x)
+        return torch.tan(self.a(torch.tan(self.a(x)))) + torch.fmod(x, 2)

@@ -231,8 +231,8 @@ def refused(name, data, folder, why=None):
 def damage():
     with tempfile.TemporaryDirectory(prefix="ffonnx") as keep:
         folder = pathlib.Path(keep)
-        refused("unknown operators", exported(Unknown(), torch.randn(3, 4), 13), folder, "Tan (1")
-        refused("unknown operators", exported(Unknown(), torch.randn(3, 4), 13), folder, "Atan (2")
+        refused("unknown operators", exported(Unknown(), torch.randn(3, 4), 13), folder, "Tan (2")
+        refused("unknown operators", exported(Unknown(), torch.randn(3, 4), 13), folder, "Mod (1")
         refused("empty", b"", folder, "not empty")
         refused("text", b"hello, world\n" * 9, folder, "no ONNX model")
         good = exported(Cell(), torch.randint(11, (4, 3)), 13)

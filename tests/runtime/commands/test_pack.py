@@ -165,8 +165,8 @@ with tempfile.TemporaryDirectory() as folder:
             folder / "both", "-o", folder / "out", "--data", "labels")
     for name in ("../../x", "a/b", "/x", "", "a\nb"):
         for option in ("--data", "--labels"):
-            refused(f"{option} {name!r}", f"{option} ", folder / "both", "-o", folder / "out",
-                    option, name)
+            words = f"{option} " if name else f"{option}: expected NAME"
+            refused(f"{option} {name!r}", words, folder / "both", "-o", folder / "out", option, name)
     for name in ("a\nb", "a\rb", "\x1b[31m"):
         (folder / "both" / "train" / name).mkdir()
         png(folder / "both" / "train" / name / "x.png", wide)
