@@ -254,7 +254,7 @@ static struct need of_conv(const struct ff_work *w)
 	if (is_back(w) && groups == 1 && c < BLOCK)
 		n.each = larger(n.each, FEW_CHANNELS_TIMES * ordered);
 	n.each += transposed_images(w);
-	if (is_back(w) && ff_work_type(w) != FF_F32 && taps > 1) /* processors with AMX: a tap's */
+	if (is_back(w) && ff_work_type(w) != FF_F32 && taps > 1) /* with AMX, one tap more */
 		n.once += ordered / taps;
 	windows = ff_region_volume(&w->out[0]) / extent(&w->out[0], 1);
 	if (is_back(w) && windows >= SHARED_WINDOWS)
