@@ -6,7 +6,7 @@
 #include "ff/backward.h"
 #include "ff/work.h"
 
-/* Whether a larger part has a larger region of it. */
+/* Whether a larger part has a larger region of it, also where sums of terms are divided. */
 static bool is_monotone(const struct ff_operand *o)
 {
 	bool ok = !o->lead_only && !o->backward_only;
@@ -14,7 +14,7 @@ static bool is_monotone(const struct ff_operand *o)
 	for (uint32_t a = 0; a < o->rank && ok; a++) {
 		const struct ff_axis_map *m = &o->axis[a];
 
-		ok = !m->over && m->only == FF_ONLY_NONE;
+		ok = m->only == FF_ONLY_NONE;
 		for (uint32_t t = 0; t < m->n_terms; t++)
 			ok = ok && m->term[t].step > 0;
 	}

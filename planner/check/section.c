@@ -21,7 +21,7 @@ static bool reads_some(const struct ff_node *n, const struct ff_operand *o)
 		for (uint32_t t = 0; t < m->n_terms; t++)
 			last += (int64_t)((n->dim[m->term[t].dim].extent - 1) / m->term[t].div) *
 				m->term[t].step;
-		some = some && m->offset + m->window > 0 && last < o->shape[a];
+		some = some && !m->over && m->offset + m->window > 0 && last < o->shape[a];
 	}
 	return some;
 }
@@ -31,7 +31,7 @@ static bool covers(const struct ff_node *n, const struct ff_operand *o, uint32_t
 {
 	const struct ff_axis_map *m = &o->axis[axis];
 	int64_t end = (int64_t)m->offset + m->window;
-	bool all = m->n_terms <= 1 && m->offset <= 0;
+	bool all = m->n_terms <= 1 && m->offset <= 0 && !m->over;
 
 	for (uint32_t t = 0; t < m->n_terms; t++) {
 		end += (int64_t)((n->dim[m->term[t].dim].extent - 1) / m->term[t].div) *
@@ -155,7 +155,7 @@ static uint32_t whole_dims(
 			for (uint32_t t = 0; t < o->axis[a].n_terms; t++)
 				if ((uint32_t)o->axis[a].term[t].dim == d) {
 					moves = true;
-					whole = whole && axes >> a & 1;
+					whole = whole && axes >> a & 1 && !o->axis[a].over;
 				}
 		if (!moves)
 			whole = !sums || n->dim[d].label == FF_DIM_REDUCTION;

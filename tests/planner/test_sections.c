@@ -86,6 +86,32 @@ static uint32_t dense(struct ff_random *r, struct net *n, const char *name, uint
 			both, 2);
 }
 
+/* Elements between others: of a transposed convolution, whose windows meet or not, or of images
+ * that are enlarged. */
+static uint32_t enlarged(struct ff_random *r, struct net *n, const char *name, uint32_t in,
+		int32_t kernel, struct ff_arena *a)
+{
+	union ff_attrs up = ff_attrs_preset(FF_OP_UPSAMPLE);
+	bool between_pixels = ff_random_below(r, 2);
+
+	if (between_pixels) {
+		up.resize.axes = 2;
+		up.resize.mode = ff_random_below(r, 2) ? FF_RESIZE_LINEAR : FF_RESIZE_NEAREST;
+		for (int i = 0; i < 2; i++)
+			up.resize.size[i] = between(r, 3, 9);
+	} else {
+		up = ff_attrs_preset(FF_OP_CONV_TRANSPOSE2D);
+		up.conv.out_channels = between(r, 2, 6);
+		for (int i = 0; i < 2; i++) {
+			up.conv.kernel[i] = between(r, 1, 3);
+			up.conv.stride[i] = between(r, 1, 2);
+		}
+	}
+	in = ff_builder_add(n->b, between_pixels ? FF_OP_UPSAMPLE : FF_OP_CONV_TRANSPOSE2D,
+			ff_arena_printf(a, "%s.up", name), &up, &in, 1);
+	return conv_relu(n, ff_arena_printf(a, "%s.then", name), in, between(r, 2, 6), kernel, a);
+}
+
 /* What is read is added to what is found of it: so are their gradients. */
 static uint32_t forked(struct ff_random *r, struct net *n, const char *name, uint32_t in,
 		int32_t kernel, struct ff_arena *a)
@@ -348,11 +374,18 @@ START_TEST(chains_through_concatenations_hold)
 }
 END_TEST
 
+START_TEST(chains_through_enlarged_images_hold)
+{
+	check_chains(ff_test_seed(67), enlarged, false, 0.3, 60);
+}
+END_TEST
+
 /* On more devices than all vectors of degrees are looked at. */
 START_TEST(chains_by_classes_hold)
 {
 	check_chains(ff_test_seed(64), dense, true, 0.5, 30);
 	check_chains(ff_test_seed(65), residual, true, 0.5, 30);
+	check_chains(ff_test_seed(68), enlarged, true, 0.5, 30);
 }
 END_TEST
 
@@ -435,6 +468,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, chains_hold);
 	tcase_add_test(t, chains_through_concatenations_hold);
+	tcase_add_test(t, chains_through_enlarged_images_hold);
 	tcase_add_test(t, chains_by_classes_hold);
 	tcase_add_test(t, what_is_added_counts);
 	tcase_add_test(t, no_search_is_faster);
