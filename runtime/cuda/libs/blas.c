@@ -532,15 +532,14 @@ bool ff_product_gives_sums(const struct ff_product *p)
 	return p->gives_sums;
 }
 
-/* The bias in every row of C. */
+/* The bias in every row of C, or of those that lie beside each other. */
 static int fill_bias(const struct ff_kernel *k, const struct ff_product *p, const void *bias,
 		void *c, cudaStream_t queue, struct ff_error *err)
 {
 	const struct ff_product_shape *s = &p->choice.shape;
-	const struct ff_strided rows = {.rank = 2,
-			.n = {s->rows, s->columns},
-			.source = {0, 1},
-			.sink = {s->columns, 1}};
+	const int64_t columns = s->c_beside ? s->batch * s->columns : s->columns;
+	const struct ff_strided rows = {
+			.rank = 2, .n = {s->rows, columns}, .source = {0, 1}, .sink = {columns, 1}};
 
 	return ff_kernel_launched(ff_cuda_strided(&rows, s->sink, bias, c, queue), k, err);
 }
