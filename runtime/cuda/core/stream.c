@@ -399,7 +399,9 @@ static cudaError_t query(const struct ff_stream *s, const struct ff_event *ev)
 	return ev ? cudaEventQuery(ev->event) : cudaStreamQuery(s->queue);
 }
 
-/* As NCCL's manual has it: what hangs or fails there is noticed. */
+/* As NCCL's manual has it: what hangs or fails there is noticed.  A stream that waits for another
+ * one, which was posted to, knows the watcher by the device; until the first of these is drained.
+ */
 static int wait_watched(struct ff_stream *s, const struct ff_event *ev, const struct ff_watcher *w,
 		struct ff_error *err)
 {
@@ -428,8 +430,8 @@ static int wait_until_done(struct ff_stream *s, const struct ff_event *ev, struc
 {
 	if (s->dev->lost)
 		return ff_fail(err, FF_E_RUN, "CUDA device %d is lost", s->dev->ordinal);
-	if (s->dev->watcher)
-		return wait_watched(s, ev, s->dev->watcher, err);
+	if (s->watcher || s->dev->watcher)
+		return wait_watched(s, ev, s->watcher ? s->watcher : s->dev->watcher, err);
 	return ff_cuda_check(ev ? cudaEventSynchronize(ev->event) : cudaStreamSynchronize(s->queue),
 			s->dev, "finish its work", err);
 }

@@ -77,8 +77,8 @@ static int reduce_here(const struct ff_nccl_post *p, struct ff_error *err)
 
 static int post_wide(struct ff_nccl_post *p, struct ff_error *err)
 {
-	size_t bytes = (size_t)(p->x->n_devices * share_of(p->x, p->g->own) * p->size);
-	int code = bytes ? ff_nccl_scratch(p->m, bytes, &p->scratch, err) : FF_OK;
+	int64_t bytes = p->x->n_devices * share_of(p->x, p->g->own) * p->size;
+	int code = bytes ? ff_nccl_scratch(p, bytes, err) : FF_OK;
 
 	if (code == FF_OK)
 		code = ff_nccl_together(p, collect, err);

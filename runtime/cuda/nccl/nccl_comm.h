@@ -18,11 +18,12 @@ struct ff_nccl_group {
 	uint16_t device[];
 };
 
-/* Device memory.  Streams run in order, so all that is posted may pass through the same. */
+/* Device memory.  A stream runs in order, so all that is posted on one may pass through the same.
+ */
 struct ff_nccl_scratch {
 	struct ff_nccl_scratch *next; /* smaller and older */
 	void *memory;
-	size_t bytes;
+	int64_t bytes;
 };
 
 struct ff_nccl {
@@ -32,8 +33,9 @@ struct ff_nccl {
 	struct ff_nccl_group *groups;
 	const struct ff_nccl_group *last; /* posted to; NULL: none yet */
 	struct ff_watcher watcher;
-	uint32_t *node_of;               /* by device, where collectives go by nodes; else NULL */
-	struct ff_nccl_scratch *scratch; /* the newest serves, the others may be under way */
+	uint32_t *node_of; /* by device, where collectives go by nodes; else NULL */
+	/* of collectives, of messages: the newest serves, the others may be under way */
+	struct ff_nccl_scratch *scratch[2];
 	bool failed;
 };
 
@@ -86,7 +88,8 @@ ncclResult_t ff_nccl_call(const struct ff_nccl_post *p);
 /* What `call` calls goes to NCCL as one; errors name p->g. */
 int ff_nccl_together(struct ff_nccl_post *p, ncclResult_t (*call)(const struct ff_nccl_post *p),
 		struct ff_error *err);
-int ff_nccl_scratch(struct ff_nccl *m, size_t bytes, char **ret, struct ff_error *err);
+/* Scratch memory of the post's stream, at p->scratch. */
+int ff_nccl_scratch(struct ff_nccl_post *p, int64_t bytes, struct ff_error *err);
 void ff_nccl_scratch_close(struct ff_nccl *m);
 
 /* nccl_collective.c */

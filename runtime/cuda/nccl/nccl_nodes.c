@@ -48,7 +48,7 @@ int ff_nccl_post_by_nodes(struct ff_nccl_post *p, struct ff_spread spread, struc
 
 	p->stages = &s;
 	if (code == FF_OK && s.sums)
-		code = ff_nccl_scratch(p->m, (size_t)(s.sums * p->size), &p->scratch, err);
+		code = ff_nccl_scratch(p, s.sums * p->size, err);
 	if (code == FF_OK)
 		code = post_stages(p, err);
 	ff_stages_finish(&s);

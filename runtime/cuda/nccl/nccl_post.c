@@ -77,38 +77,39 @@ int ff_nccl_together(struct ff_nccl_post *p, ncclResult_t (*call)(const struct f
 	return ff_nccl_check(p->m, p->g, status != ncclSuccess ? status : ended, err);
 }
 
-int ff_nccl_scratch(struct ff_nccl *m, size_t bytes, char **ret, struct ff_error *err)
+int ff_nccl_scratch(struct ff_nccl_post *p, int64_t bytes, struct ff_error *err)
 {
-	struct ff_nccl_scratch *s = m->scratch;
+	struct ff_nccl_scratch **newest = &p->m->scratch[p->messages], *s = *newest;
 	int code;
 
 	if (!s || s->bytes < bytes) {
-		size_t room = s && 2 * s->bytes > bytes ? 2 * s->bytes : bytes;
+		int64_t room = s && 2 * s->bytes > bytes ? 2 * s->bytes : bytes;
 
 		s = calloc(1, sizeof(*s));
 		if (!s)
 			return ff_fail_memory(err);
-		code = ff_cuda_alloc(m->dev, room, &s->memory, err);
+		code = ff_cuda_alloc(p->m->dev, (size_t)room, &s->memory, err);
 		if (code < 0) {
 			free(s);
 			return code;
 		}
 		s->bytes = room;
-		s->next = m->scratch;
-		m->scratch = s;
+		s->next = *newest;
+		*newest = s;
 	}
-	*ret = s->memory;
+	p->scratch = s->memory;
 	return FF_OK;
 }
 
 void ff_nccl_scratch_close(struct ff_nccl *m)
 {
-	while (m->scratch) {
-		struct ff_nccl_scratch *s = m->scratch;
+	for (int i = 0; i < 2; i++)
+		while (m->scratch[i]) {
+			struct ff_nccl_scratch *s = m->scratch[i];
 
-		m->scratch = s->next;
-		if (!m->failed) /* it may still be in use, and would be waited for */
-			ff_cuda_free(m->dev, s->memory);
-		free(s);
-	}
+			m->scratch[i] = s->next;
+			if (!m->failed) /* it may still be in use, and would be waited for */
+				ff_cuda_free(m->dev, s->memory);
+			free(s);
+		}
 }
