@@ -1,6 +1,7 @@
 /* What plans have to be like, what a search goes on from, how much memory it leaves, and how
  * regular its plan is.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,8 +90,9 @@ int ff_job_load_plans(struct ff_job *j, struct ff_error *err)
 		struct ff_resumed told;
 		char text[256];
 
-		code = ff_resume_load(j->init_path[i], j->tools.space, &j->in.graph, &j->arena,
-				&j->init[i], &told, err);
+		/* of measured kernels there are those that a search needs */
+		code = ff_resume_load(j->init_path[i], j->tools.space, &j->in.graph, !j->in.costs,
+				&j->arena, &j->init[i], &told, err);
 		if (code < 0)
 			break;
 		ff_resumed_tell(&told, sizeof(text), text);
@@ -122,20 +124,38 @@ int ff_job_reserve(struct ff_job *j, struct ff_error *err)
 	return FF_OK;
 }
 
+/* The fastest plan that was given; *us stays where none fits. */
+static int price_given(struct ff_job *j, double *us, struct ff_error *err)
+{
+	struct ff_evaluation at;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < j->n_init && code == FF_OK; i++) {
+		code = ff_evaluator_set(j->tools.evaluator, &j->init[i], &at, err);
+		if (code == FF_OK && at.fits)
+			*us = *us > 0 ? fmin(*us, at.step_us) : at.step_us;
+	}
+	return code;
+}
+
 int ff_job_regularise(struct ff_job *j, bool (*stop)(void *ctx), struct ff_error *err)
 {
+	double given_us = 0; /* none is made slower than what the search went on from */
+	int code = stop(j) ? FF_OK : price_given(j, &given_us, err);
 	const struct ff_alike regular = {.evaluator = j->tools.evaluator,
 			.space = j->tools.space,
 			.graph = &j->in.graph,
 			.machine = &j->in.machine,
 			.percent = j->opt.choice.regular,
+			.most_us = given_us,
 			.most = j->opt.proposals ? 64 + j->opt.proposals / REGULAR_EVERY : 0,
 			.stop = stop,
 			.ctx = j};
 	struct ff_search_result *found = &j->found;
 	double ragged_us = found->evaluation.step_us;
-	int code = ff_alike_make(&regular, &j->arena, &found->best, &found->evaluation, err);
 
+	if (code == FF_OK)
+		code = ff_alike_make(&regular, &j->arena, &found->best, &found->evaluation, err);
 	if (code == FF_OK && found->evaluation.step_us > ragged_us)
 		j->summary.found.ragged_us = ragged_us;
 	return code == FF_OK ? ff_alike_count(&j->in.graph, &found->best, &j->arena,

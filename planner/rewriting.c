@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ff/bucketing.h"
+#include "ff/json.h"
 #include "ff/rewrite.h"
 #include "job.h"
 
@@ -109,6 +110,27 @@ static int say_how(const struct ff_job *j, int code, struct ff_error *err)
 			inner.text);
 }
 
+/* As the first plan of --init that was made for a rewritten graph has it: what it says of merged
+ * operators would be lost.  A plan for another network may name what is not here. */
+static int rewrite_as_planned(struct ff_job *j, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < j->n_init && !j->in.graph.rewritten && code == FF_OK; i++) {
+		struct ff_graph made = j->in.graph;
+		const struct ff_json *root;
+		struct ff_arena tree;
+		struct ff_error why;
+
+		ff_arena_init(&tree);
+		code = ff_json_load(j->init_path[i], &tree, &root, err);
+		if (code == FF_OK && ff_strategy_rewrite(root, &j->arena, &made, &why) == FF_OK)
+			j->in.graph = made;
+		ff_arena_finish(&tree);
+	}
+	return code;
+}
+
 int ff_job_rewrite(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_texts *words = &j->opt.rewrite;
@@ -120,7 +142,9 @@ int ff_job_rewrite(struct ff_job *j, struct ff_error *err)
 	int code;
 
 	s->rewriting = (struct ff_rewriting_gain){NAN, NAN};
-	if (!words->n || (words->n == 1 && !strcmp(words->text[0], "none")))
+	if (!words->n)
+		return j->opt.limits.torch ? FF_OK : rewrite_as_planned(j, err);
+	if (words->n == 1 && !strcmp(words->text[0], "none"))
 		return FF_OK;
 	code = price(j, &j->in.graph, &before_us, automatic ? err : &inner);
 	if (automatic && code == FF_OK) {

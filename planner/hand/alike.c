@@ -476,11 +476,13 @@ static int open_regular(struct regular *r, const struct ff_strategy *s, struct f
 int ff_alike_make(const struct ff_alike *on, struct ff_arena *a, struct ff_strategy *s,
 		struct ff_evaluation *at, struct ff_error *err)
 {
+	double percent_us = at->step_us * (1 + on->percent / 100);
+	double most_us = on->most_us > 0 ? on->most_us : INFINITY;
 	struct regular r = {.on = on,
 			.a = a,
 			.g = on->graph,
 			.at = *at,
-			.limit_us = at->step_us * (1 + on->percent / 100)};
+			.limit_us = fmin(percent_us, most_us)};
 	int code = open_regular(&r, s, err);
 
 	if (code == FF_OK)

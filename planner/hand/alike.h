@@ -9,7 +9,8 @@ struct ff_alike {
 	const struct ff_space *space;   /* whose limits hold */
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	double percent;          /* that a step may take longer, all changes together */
+	double percent;          /* that a step may take longer, all changes together, */
+	double most_us;          /* and what it may take; 0: anything */
 	uint64_t most;           /* strategies that are tried, at most; 0: any number */
 	bool (*stop)(void *ctx); /* asked between two that are tried; NULL: never */
 	void *ctx;

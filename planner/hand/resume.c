@@ -20,15 +20,15 @@ struct carry {
 /* ---- what the file says ---- */
 
 /* A number of `v` from `min` to `max`; else `preset`. */
-static uint32_t number(const struct ff_json *v, const char *key, uint32_t min, uint32_t max,
-		uint32_t preset)
+static int64_t number(
+		const struct ff_json *v, const char *key, int64_t min, int64_t max, int64_t preset)
 {
 	struct ff_error why;
 	int64_t n;
 
 	if (!ff_json_get(v, key) || ff_json_int(v, key, min, max, &n, &why) < 0)
 		return preset;
-	return (uint32_t)n;
+	return n;
 }
 
 /* Split by sample, where its input is or, without one, everywhere. */
@@ -80,6 +80,7 @@ static void carry_operator(struct carry *x, const struct ff_json *op)
 		return;
 	}
 	x->s.stage[node] = (uint16_t)number(op, "stage", 0, FF_MAX_DEVICES - 1, 0);
+	x->s.priority[node] = (int32_t)number(op, "priority", INT32_MIN, INT32_MAX, 0);
 	x->s.recompute[node] =
 			recomputed && recomputed->type == FF_JSON_BOOL && recomputed->number > 0;
 	if (ff_node_is_parameter(x->g, node)) {
@@ -130,13 +131,13 @@ static void read_header(struct carry *x, const struct ff_json *root)
 	struct ff_resumed *t = &x->told;
 	struct ff_error why;
 
-	t->micro[0] = number(root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, 1);
+	t->micro[0] = (uint32_t)number(root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, 1);
 	x->s.micro_batches = t->micro[1];
 	if (rule && rule->type == FF_JSON_STRING)
 		ff_order_find(rule->text, &x->s.rule);
 	if (x->s.rule == FF_ORDER_INTERLEAVED)
-		x->s.chunks = number(root, "chunks", 2, FF_MOST_CHUNKS, 2);
-	x->s.bucket_bytes = number(root, "bucket_bytes", 1, UINT32_MAX, 0);
+		x->s.chunks = (uint32_t)number(root, "chunks", 2, FF_MOST_CHUNKS, 2);
+	x->s.bucket_bytes = number(root, "bucket_bytes", 1, FF_MOST_BUCKET_BYTES, 0);
 	x->s.scatter = ff_json_get(root, "gradients") != NULL;
 	x->s.shards = (uint32_t)number(root, "shards", 2, FF_MAX_DEVICES, 0);
 	if (ff_strategy_read_ticks(root, &x->s, &why) < 0)
@@ -171,26 +172,35 @@ static int carry(struct carry *x, const struct ff_json *root, const struct ff_gr
 	return ff_strategy_check(&micro, &x->s, x->told.devices[1], err);
 }
 
+/* Whether a plan may be in so many micro-batches, though the search proposes no such number. */
+static bool may_begin_in(const struct ff_space *s, uint32_t micro, bool any_micro)
+{
+	return any_micro && s->n_micro > 1 &&
+	       (!s->limits.max_micro || micro <= s->limits.max_micro);
+}
+
 /* In as many micro-batches as there, or fewer. */
 static int carry_best(struct carry *x, const struct ff_json *root, const struct ff_space *s,
-		const struct ff_graph *g, struct ff_error *err)
+		const struct ff_graph *g, bool any_micro, struct ff_error *err)
 {
 	struct carry best = {0};
 	uint32_t fewest = UINT32_MAX; /* whose splits do not fit as they are */
-	uint32_t most = number(root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, 1);
+	uint32_t most = (uint32_t)number(root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, 1);
 	int code = FF_OK;
 
-	for (uint32_t i = s->n_micro; i-- > 0 && code == FF_OK && fewest;) {
+	for (uint32_t i = s->n_micro + 1; i-- > 0 && code == FF_OK && fewest;) {
 		struct carry now = {.a = x->a, .told.devices[1] = s->n_devices};
 
-		if (s->micro[i] > most)
+		now.told.micro[1] = i == s->n_micro ? most : s->micro[i];
+		if (i == s->n_micro ? !may_begin_in(s, most, any_micro) : s->micro[i] > most)
 			continue;
-		now.told.micro[1] = s->micro[i];
 		code = carry(&now, root, g, err);
 		if (code == FF_OK && now.told.unfit + now.told.less < fewest) {
 			best = now;
 			fewest = now.told.unfit + now.told.less;
 		}
+		if (code == FF_E_INPUT && i) /* this batch is not cut in so many */
+			code = FF_OK;
 	}
 	if (code < 0)
 		return code;
@@ -203,8 +213,8 @@ static int carry_best(struct carry *x, const struct ff_json *root, const struct 
 }
 
 int ff_resume_load(const char *path, const struct ff_space *s, const struct ff_graph *g,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_resumed *told,
-		struct ff_error *err)
+		bool any_micro, struct ff_arena *a, struct ff_strategy *ret,
+		struct ff_resumed *told, struct ff_error *err)
 {
 	struct carry x = {.a = a};
 	const struct ff_json *root;
@@ -214,7 +224,7 @@ int ff_resume_load(const char *path, const struct ff_space *s, const struct ff_g
 	ff_arena_init(&tree);
 	code = ff_json_load(path, &tree, &root, err);
 	if (code == FF_OK)
-		code = carry_best(&x, root, s, g, err);
+		code = carry_best(&x, root, s, g, any_micro, err);
 	if (code == FF_OK)
 		code = ff_space_fit_strategy(s, &x.s, false, path, err);
 	ff_arena_finish(&tree);

@@ -17,11 +17,12 @@ struct ff_resumed {
 };
 
 /* Makes a strategy for `g` on the machine of `s` from the plan in `path`, by names of operators and
- * of their dims (space/carry_config.h).  Micro-batches are as many, or of those that there
- * may be the most below with which most splits fit.  All else is as it was.  Memory from `a`. */
+ * of their dims (space/carry_config.h).  Micro-batches are as many, which with `any_micro` need
+ * be no number that the space has, or of those that it has the most below with which most splits
+ * fit.  All else is as it was.  Memory from `a`. */
 int ff_resume_load(const char *path, const struct ff_space *s, const struct ff_graph *g,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_resumed *told,
-		struct ff_error *err);
+		bool any_micro, struct ff_arena *a, struct ff_strategy *ret,
+		struct ff_resumed *told, struct ff_error *err);
 /* What could not be carried over, in words; "" where that is nothing. */
 void ff_resumed_tell(const struct ff_resumed *c, size_t size, char *text);
 

@@ -23,6 +23,33 @@ def test_plans_are_gone_on_from():
     refuse(2, "format", "alexnet.json", *BASE, "--proposals", "1", "--init", "alexnet.json", "-o", "x.json")
 
 
+def test_plans_keep_their_order_and_rewrites():
+    """The same graph and machine: nothing of a plan is lost, and however regular the plan is to be, it is no slower."""
+    zoo("branchnet", "--batch", "64", "-o", "branches.json")
+    for graph, search, holds in (
+            ("branches.json", ["--proposals", "8000", "--regular", "0"],
+             lambda plan: any("priority" in operator for operator in plan["operators"])),
+            ("branches.json", ["--proposals", "1500", "--rewrite", "all"], lambda plan: plan["rewrites"])):
+        run(graph, *BASE, *search, "-o", "there.json")
+        there = json.loads(read("there.json"))
+        assert holds(there), "the plan shows nothing"
+        for regular in "0", "50":
+            run(graph, *BASE, "--proposals", "1", "--regular", regular, "--init", "there.json", "-o", "here.json")
+            here = json.loads(read("here.json"))
+            assert here["predicted_us"] <= there["predicted_us"], (search, regular)
+            assert here.get("rewrites") == there.get("rewrites"), (search, regular)
+
+
+def test_plans_keep_their_micro_batches():
+    """Of a batch of 48 searches propose 2, 4, 8, 16 and 48; a plan by hand may have 12."""
+    zoo("gpt2", "--batch", "48", "--set", "layers=4", "--set", "sequence=128", "-o", "net.json")
+    run("net.json", *BASE, "--simulate", "megatron:1,4,4,12", "-o", "there.json")
+    p = run("net.json", *BASE, "--proposals", "1", "--regular", "0", "--init", "there.json", "-o", "here.json")
+    there, here = json.loads(read("there.json")), json.loads(read("here.json"))
+    assert there["micro_batches"] == 12 and here["predicted_us"] <= there["predicted_us"]
+    assert not p.stderr, p.stderr  # 12 would be 8
+
+
 @of_plans
 def test_one_node_is_looked_at():
     """Over a network of 1 Gbit/s nothing is as fast as one node by itself, and no walk leads there in so few steps."""
