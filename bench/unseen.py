@@ -92,6 +92,11 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
                             llama-1B/*/log_metrics.csv: 8 to 64 H100 by data, tensor and pipeline parallelism, ZeRO-1,
                             the median of steps behind the third; sizes are those whose FLOPs its formula makes of what
                             it logs; eager PyTorch with fused attention (src/nanotron/models/llama.py @ 03b83fc)
+  paddle-perf-*             PaddlePaddle/Perf, README.md of Bert @ 0777b23 (67,584 samples a step) and @ bd0d1dd (none
+                            added up), of ResNet50V1.5 @ 018d1b7: PaddlePaddle 2 and NVIDIA's containers on 1 to 32 V100
+  flagperf-*, second part   the same, READMEs and scripts of llama3_70B, llama2_70B (@ 0171aca), llama2_7b (@ 63c6814,
+                            0f139fc), aquila2_7b_finetune (@ 2604a55), bert_hf, resnet50-tensorflow2, gpt2 (of
+                            Megatron-LM in float32, priced as eager PyTorch's)
   fms-fsdp-h100             fms-fsdp's README.md of 2024, 96 H100, of four sizes those whose recomputation is told
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
@@ -99,13 +104,15 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
 What is left out, and why: PaddlePaddle/PLSC's and DeiT's ViT, which seem to wait for images (predicted 23 to 57 %
 fast), as the network between their nodes is not told; steps on several DGX-1; BERT's pre-training of 2021 in PyTorch,
 and of 512 words in PaddlePaddle, on bins of shorter sequences (of 2020 it tells all words, modeling.py @ 1d4211f);
-AlexNet of MxNet, which is another; 16 bits of lambda's RTX 3080 and 3090, slower than their TF32; DLPerf's first runs
-of MxNet, which it ran again, and of PaddlePaddle's ResNet-50 in 16 bits on several GPUs, which waits for images;
-bigscience's on V100, of which one run took 129 and 217 s (experiments/gpt2.md); U-Net on 8 GPUs, which waits for images
-from the host (4.7 times one GPU); steps in float8 or by context parallelism; GPTs from 76 billion parameters on 1,024
-A100 on, which take minutes to price. Megatron-LM's table of 2021 names no micro-batches: they have four samples.
-Batches of BERT that are put together from more than 16 micro-batches are cut to 16, as an update is hardly a part of
-them. BERT of TensorFlow on several DGX-2 is of DGX-2H, of 450 W. Tables of DLRM have a million rows at most.
+FlagPerf's ViT, whose steps on 8 GPUs take 1.7 times those on one, and llama2_70B in float32, whose script says
+bfloat16; NeMo's GPT of 5 billion, whose micro-batches and splits are not told; AlexNet of MxNet, which is another; 16
+bits of lambda's RTX 3080 and 3090, slower than their TF32; DLPerf's first runs of MxNet, which it ran again, and of
+PaddlePaddle's ResNet-50 in 16 bits on several GPUs, which waits for images; bigscience's on V100, of which one run took
+129 and 217 s (experiments/gpt2.md); U-Net on 8 GPUs, which waits for images from the host (4.7 times one GPU); steps in
+float8 or by context parallelism; GPTs from 76 billion parameters on 1,024 A100 on, which take minutes to price.
+Megatron-LM's table of 2021 names no micro-batches: they have four samples. Batches of BERT that are put together from
+more than 16 micro-batches are cut to 16, as an update is hardly a part of them. BERT of TensorFlow on several DGX-2 is
+of DGX-2H, of 450 W. Tables of DLRM have a million rows at most.
 
 Printed are, by source, machine, type, network and number of devices, the mean absolute and signed errors of steps as
 their frameworks execute them (ffsearch --framework), by the numbers that were fitted to other tables.  OUT/unseen.json
