@@ -40,6 +40,9 @@ struct ff_framework {
 		bool calls; /* they issue a pass kernel by kernel, not operator by operator */
 		bool waits; /* they wait until messages between stages have arrived */
 		bool times_passes; /* they wait for their devices between passes of micro-batches */
+		/* So many calls more has a message between stages, forward and backward: what tells
+		 * the shape of what follows it is read from the device, number by number. */
+		double shapes[2];
 	} hosts;
 	double times;   /* what kernels are told to take, for all that is in a step beside them */
 	bool alike;     /* devices of a kind are as fast as one another; no row has it */
@@ -78,7 +81,7 @@ struct ff_framework {
  * FF_E_INPUT: there is none. */
 int ff_framework_find(const char *text, struct ff_framework *ret, struct ff_error *err);
 /* "pytorch (...), megatron (...) or ..." */
-#define FF_FRAMEWORK_TEXT 640
+#define FF_FRAMEWORK_TEXT 800
 void ff_framework_list(char buf[FF_FRAMEWORK_TEXT]);
 
 /* The kernels of `w` there. */

@@ -479,6 +479,13 @@ bool ff_framework_awaits(
 	       is_message(s, t);
 }
 
+static double message_calls(const struct ff_framework *f, const struct ff_task *t)
+{
+	if (t->move->kind != FF_MOVE_POINT_TO_POINT)
+		return 1;
+	return 1 + f->hosts.shapes[ff_task_pass(t) == FF_BACKWARD];
+}
+
 /* As how many operators a framework has a pass of one of ours: none where it launches nothing. */
 static uint32_t operators(const struct ff_framework *f, const struct ff_work *w)
 {
@@ -498,7 +505,7 @@ double ff_framework_issue_us(
 	struct ff_work work;
 
 	if (ff_task_moves_edge(t))
-		return is_message(s, t) ? f->hosts.operator_us : 0;
+		return is_message(s, t) ? message_calls(f, t) * f->hosts.operator_us : 0;
 	if (!ff_task_computes_part(t))
 		return f->hosts.operator_us;
 	ff_task_work(s, t, &work);

@@ -73,6 +73,18 @@ static const double flash[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 2.9, 0, 0}
  * code fuses the loss, norms with sums and what is dropped, and biases' gradients with products
  * (Dao-AILab/flash-attention @ 0b037c2, training/README.md); its kernel of attention is of Ampere's
  * instructions, as Triton's.
+ *
+ * Without --tp-comm-overlap Megatron-LM's gathers go by themselves, as in FlagOpen/FlagPerf @
+ * adb02a5, training/benchmarks/llama3_70B/megatron/pretrain_llama3.sh.  With --use-flash-attn and
+ * its own layers, its norms by the root mean square are PyTorch's (megatron/model/rms_norm.py @
+ * 782633c), and gradients are summed in float32.
+ *
+ * Nanotron's norms and rotations are kernels of Triton, attention is FlashAttention-2's, the loss
+ * Megatron-LM's (huggingface/nanotron @ 03b83fc, src/nanotron/models/llama.py).  Before each tensor
+ * that a stage sends go two messages with its dimensions, strides and type; the host reads each
+ * number by itself, and waits for the device; who sends them copies them from pageable memory, and
+ * waits, too (parallel/pipeline_parallel/p2p.py @ 3024b46: _recv_meta, _send_meta and
+ * create_empty_storage, 22 calls and reads for a tensor).  Forward a mask goes with each value.
  */
 static const struct ff_framework rows[] = {
 		{.name = "pytorch",
@@ -136,6 +148,16 @@ static const struct ff_framework rows[] = {
 				.written.loss = {18, 22},
 				.written.rms_norm = {36, 80},
 				.written.rope = {20, 20}},
+		{.name = "nanotron",
+				.summary = "nanotron",
+				.hosts = {.operator_us = 130,
+						.calls = true,
+						.waits = true,
+						.times_passes = true,
+						.shapes = {44, 22}},
+				.hands_on = true,
+				.attention = flash,
+				.written.loss = {38, 14}},
 		{.name = "megatron",
 				.summary = "Megatron-DeepSpeed",
 				.hosts.operator_us = 73,
@@ -159,6 +181,24 @@ static const struct ff_framework rows[] = {
 				.beside = true,
 				.drops = true,
 				.written.loss = {38, 14}},
+		{.name = "megatron-te",
+				.summary = "its gathers by themselves",
+				.hosts.operator_us = 73, /* as they are Megatron-DeepSpeed's */
+				.narrow = true,
+				.hands_on = true,
+				.adds = true,
+				.drops = true,
+				.written.loss = {38, 14}},
+		{.name = "megatron-flash",
+				.summary = "with FlashAttention instead",
+				.hosts.operator_us = 73, /* as they are Megatron-DeepSpeed's */
+				.hands_on = true,
+				.adds = true,
+				.drops = true,
+				.attention = flash,
+				.written.loss = {38, 14},
+				.written.rms_norm = {36, 80},
+				.written.rope = {20, 20}},
 		{.name = "oneflow",
 				.summary = "OneFlow",
 				.whole = true,

@@ -87,6 +87,39 @@ def test_waits():
     assert apart[0] > 1.02 * apart[1], apart
 
 
+def test_shapes():
+    """Hosts of nanotron read the shape of each value that a stage receives: 44 calls more forward, 22 backward."""
+    make("llama.json", "llama", "--batch", "8", *(a for s in ("layers=4", "width=256", "heads=4", "key_heads=4",
+         "hidden=512", "sequence=128", "vocabulary=512", "dtype=bfloat16") for a in ("--set", s)))
+    calls = {}
+    for framework in ("fsdp", "nanotron"):
+        late = [step("llama.json", f"megatron:1,1,2,{micro}", f"{framework}:10000", 2) for micro in (4, 8)]
+        calls[framework] = (late[1] - late[0]) / 4 / 10000
+    assert 60 < calls["nanotron"] - calls["fsdp"] < 90, calls
+    alone = [step("llama.json", "megatron:1,1,1,4", f"{framework}:10000") for framework in ("fsdp", "nanotron")]
+    assert 0.95 < alone[1] / alone[0] < 1.05, alone
+
+
+def test_gathers_by_themselves():
+    """Without --tp-comm-overlap gathers and scatters of tensor ranks hide behind no product; FlashAttention's row has
+    norms of several kernels."""
+    make("llama.json", "llama", "--batch", "8", *(a for s in ("layers=4", "width=4096", "heads=32", "key_heads=8",
+         "hidden=14336", "sequence=2048", "vocabulary=32000", "dtype=bfloat16") for a in ("--set", s)))
+    steps = {(name, how): step("llama.json", f"megatron:8,1,1,8{how}", f"{name}:0", 8)
+             for name in ("megatron-core", "megatron-te") for how in ("", ",sequence")}
+    assert steps["megatron-te", ",sequence"] > 1.05 * steps["megatron-core", ",sequence"], steps
+    assert steps["megatron-te", ""] == steps["megatron-core", ""], steps
+    norms = [tasks_us(simulate("llama.json", "single", name)[0], "rms_norm")
+             for name in ("megatron-te:0", "megatron-flash:0")]
+    assert norms[1] > 2 * norms[0], norms
+
+
+def test_help_has_all():
+    """The list of frameworks is whole."""
+    text = " ".join(search("--help").stdout.split())
+    assert "examples-xla (by XLA), instead of our runtime" in text, text
+
+
 def test_times_passes():
     """Megatron's hosts time each pass of a micro-batch: they issue no backward before the loss is there, so that no
     host hides what that takes."""
