@@ -229,7 +229,7 @@ static struct ff_strategy carry(const char *name, const struct ff_graph *g,
 	ff_strategy_write(g, &s, &info, &o);
 	CHECK_OK(ff_out_save(&o, path, &err));
 	ff_out_finish(&o);
-	CHECK_OK(ff_resume_load(path, space, to, &arena, &ret, told, &err));
+	CHECK_OK(ff_resume_load(path, space, to, false, &arena, &ret, told, &err));
 	unlink(path);
 	ff_space_destroy(space);
 	return ret;
