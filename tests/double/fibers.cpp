@@ -34,6 +34,7 @@ static const void *home_stack;
 static size_t home_size;
 
 static uint32_t next_thread, n_threads, n_finished, n_waiting;
+static uint32_t first_thread, is_down; /* the order in which they begin */
 static const std::function<void(uint32_t)> *turn_into;
 static const std::function<void()> *work;
 
@@ -55,10 +56,17 @@ UNMARKED static void yield(Fiber *f)
 	FF_STACK_ENTER(running->fake, &home_stack, &home_size);
 }
 
+/* From a drawn one on, upwards or downwards: who reads what another thread writes, and does not
+ * wait for it, comes before it in some order. */
+static uint32_t beginner(uint32_t k)
+{
+	return (first_thread + (is_down ? n_threads - k : k)) % n_threads;
+}
+
 __attribute__((noinline)) static void take_threads(Fiber *f)
 {
 	while (next_thread < n_threads) {
-		f->thread = next_thread++;
+		f->thread = beginner(next_thread++);
 		(*turn_into)(f->thread);
 		(*work)();
 		n_finished++;
@@ -154,6 +162,8 @@ bool fibers_run(uint32_t n, const std::function<void(uint32_t)> &become,
 {
 	next_thread = n_finished = n_waiting = 0;
 	n_threads = n;
+	first_thread = draw(n);
+	is_down = draw(2);
 	turn_into = &become;
 	work = &body;
 	for (size_t i = 0; next_thread < n; i++)

@@ -128,6 +128,15 @@ FF_KERNEL void careless(float *out)
 	out[threadIdx.x] = mail[(threadIdx.x + 1) % blockDim.x];
 }
 
+/* Likewise, of what the thread before it has. */
+FF_KERNEL void careless_back(float *out)
+{
+	FF_SHARED float mail[256];
+
+	mail[threadIdx.x] = float(threadIdx.x);
+	out[threadIdx.x] = mail[threadIdx.x ? threadIdx.x - 1 : 0];
+}
+
 FF_KERNEL void divided(float *out)
 {
 	if (threadIdx.x < 7)
@@ -362,22 +371,29 @@ START_TEST(host_touches_device_memory)
 }
 END_TEST
 
+static bool is_caught(void (*kernel)(float *), uint64_t seed, int (*whose)(int))
+{
+	Scene s(seed);
+	bool wrong = false;
+
+	OK(ff_launch(kernel, dim3(1), dim3(256), s.stream[0], s.device[0]));
+	OK(s.down(0, 0));
+	OK(cudaStreamSynchronize(s.stream[0]));
+	for (int i = 0; i < 256; i++)
+		wrong |= !(s.pinned[i] == float(whose(i)));
+	return wrong;
+}
+
 START_TEST(missing_barrier)
 {
-	uint32_t caught = 0;
+	uint32_t caught = 0, caught_back = 0;
 
 	for (uint64_t seed = 1; seed < 20; seed++) {
-		Scene s(seed);
-		bool wrong = false;
-
-		OK(ff_launch(careless, dim3(1), dim3(256), s.stream[0], s.device[0]));
-		OK(s.down(0, 0));
-		OK(cudaStreamSynchronize(s.stream[0]));
-		for (int i = 0; i < 256; i++)
-			wrong |= !(s.pinned[i] == float((i + 1) % 256));
-		caught += wrong;
+		caught += is_caught(careless, seed, [](int i) { return (i + 1) % 256; });
+		caught_back += is_caught(careless_back, seed, [](int i) { return i ? i - 1 : 0; });
 	}
 	ck_assert_uint_eq(caught, 19);
+	ck_assert_uint_ge(caught_back, 15);
 }
 END_TEST
 
