@@ -9,36 +9,44 @@ struct norm {
 	bool need[3], adds[3];
 };
 
+static struct ff_norm_values values_of(const struct norm *e, const struct ff_kernel_io *io)
+{
+	return (struct ff_norm_values){.x = io->in[0],
+			.weight = io->in[1],
+			.bias = io->in[2],
+			.dy = io->dout[0],
+			.y = io->out[0],
+			.dx = io->din[0],
+			.saved = io->out[1],
+			.dweight = io->din[1],
+			.dbias = io->din[2],
+			.adds_x = e->adds[0],
+			.adds_weight = e->adds[1],
+			.adds_bias = e->adds[2]};
+}
+
 static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct norm *e = k->state;
+	const struct ff_norm_values v = values_of(e, io);
 
-	return ff_kernel_launched(ff_launch_norm(e->type, &e->n, io->in[0], io->in[1], io->in[2],
-						  io->out[0], io->out[1], ff_stream_queue(s)),
-			k, err);
+	return ff_kernel_launched(ff_launch_norm(e->type, &e->n, &v, ff_stream_queue(s)), k, err);
 }
 
 static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct norm *e = k->state;
-	int code = FF_OK;
+	const struct ff_norm_values v = values_of(e, io);
+	cudaError_t code = cudaSuccess;
 
 	if (e->need[0])
-		code = ff_kernel_launched(
-				ff_launch_norm_gradient(e->type, &e->n, io->in[0], io->dout[0],
-						io->in[1], io->out[1], io->din[0], e->adds[0],
-						ff_stream_queue(s)),
-				k, err);
-	if (code < 0 || (!e->need[1] && !e->need[2]))
-		return code;
-	return ff_kernel_launched(ff_launch_norm_weights(e->type, &e->n, io->in[0], io->dout[0],
-						  io->out[1], io->din[1], io->din[2],
-						  (struct ff_norm_adds){e->adds[1], e->adds[2]},
-						  ff_kernel_scratch(k, io), ff_stream_tickets(s),
-						  ff_stream_queue(s)),
-			k, err);
+		code = ff_launch_norm_gradient(e->type, &e->n, &v, ff_stream_queue(s));
+	if (code == cudaSuccess && (e->need[1] || e->need[2]))
+		code = ff_launch_norm_weights(e->type, &e->n, &v, ff_kernel_scratch(k, io),
+				ff_stream_tickets(s), ff_stream_queue(s));
+	return ff_kernel_launched(code, k, err);
 }
 
 static int add(struct ff_kernel *k, uint32_t input, bool *ret, struct ff_error *err)

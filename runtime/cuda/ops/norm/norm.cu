@@ -31,12 +31,14 @@ FF_DEVICE struct sums add_up(struct sums *shared, float a, float b)
 }
 
 template <class T>
-FF_KERNEL void forward(struct ff_norm n, struct places feature, const T *x, const T *weight,
-		const T *bias, T *y, float *saved)
+FF_KERNEL void forward(struct ff_norm n, struct places feature, struct ff_norm_values values)
 {
 	FF_SHARED struct sums shared[BLOCK];
-	int64_t x0, p0, at, p;
+	const T *x = (const T *)values.x, *weight = (const T *)values.weight;
+	const T *bias = (const T *)values.bias;
 	float sum = 0, mean = 0, rate;
+	T *y = (T *)values.y;
+	int64_t x0, p0, at, p;
 
 	loops_at(n.row, blockIdx.x, &p0, &x0);
 	p0 += n.first;
@@ -67,16 +69,17 @@ FF_KERNEL void forward(struct ff_norm n, struct places feature, const T *x, cons
 	}
 	if (threadIdx.x > 0)
 		return;
-	saved[2 * blockIdx.x] = mean;
-	saved[2 * blockIdx.x + 1] = rate;
+	values.saved[2 * blockIdx.x] = mean;
+	values.saved[2 * blockIdx.x + 1] = rate;
 }
 
 template <class T>
-FF_KERNEL void gradient(struct ff_norm n, struct places feature, const T *x, const T *dy,
-		const T *weight, const float *saved, T *dx, bool adds)
+FF_KERNEL void gradient(struct ff_norm n, struct places feature, struct ff_norm_values v)
 {
 	FF_SHARED struct sums shared[BLOCK];
-	float mean = saved[2 * blockIdx.x], rate = saved[2 * blockIdx.x + 1], g = 0, gx = 0;
+	const T *x = (const T *)v.x, *dy = (const T *)v.dy, *weight = (const T *)v.weight;
+	float mean = v.saved[2 * blockIdx.x], rate = v.saved[2 * blockIdx.x + 1], g = 0, gx = 0;
+	T *dx = (T *)v.dx;
 	struct sums all;
 	int64_t x0, p0, at, p;
 
@@ -99,7 +102,7 @@ FF_KERNEL void gradient(struct ff_norm n, struct places feature, const T *x, con
 		places_at(feature, i, &p, &at);
 		d = real_get(dy[x0 + at]) * (n.weight ? real_get(weight[p0 + p]) : 1);
 		d = rate * (d - g - (real_get(x[x0 + at]) - mean) * rate * gx);
-		real_put(&dx[x0 + at], adds ? d + real_get(dx[x0 + at]) : d);
+		real_put(&dx[x0 + at], v.adds_x ? d + real_get(dx[x0 + at]) : d);
 	}
 }
 
@@ -199,15 +202,13 @@ FF_DEVICE float find_rate(
 	return 1 / sqrtf(add_team(shared, sum).a / (float)n.features + n.epsilon);
 }
 
-template <class T>
-FF_KERNEL void forward_held(
-		struct ff_norm n, const T *in, const T *weight, const T *bias, T *y, float *saved)
+template <class T> FF_KERNEL void forward_held(struct ff_norm n, struct ff_norm_values v)
 {
 	FF_SHARED struct sums shared[BLOCK / 32];
 	pack<T> x[HELD];
 	float mean = 0, rate;
 
-	hold(n, in, x);
+	hold(n, (const T *)v.x, x);
 	if (n.centred)
 		mean = find_mean(n, shared, x);
 	rate = find_rate(n, shared, x, mean);
@@ -222,22 +223,22 @@ FF_KERNEL void forward_held(
 		for (int i = 0; i < pack<T>::n; i++)
 			one[i] = (one[i] - mean) * rate;
 		if (n.weight) {
-			get_pack(parameters(weight, at), of);
+			get_pack(parameters((const T *)v.weight, at), of);
 			for (int i = 0; i < pack<T>::n; i++)
 				one[i] *= of[i];
 		}
 		if (n.bias) {
-			get_pack(parameters(bias, at), of);
+			get_pack(parameters((const T *)v.bias, at), of);
 			for (int i = 0; i < pack<T>::n; i++)
 				one[i] += of[i];
 		}
 		put_pack(&x[k], one);
-		write_pack(y + row_of() * n.features + at, x[k]);
+		write_pack((T *)v.y + row_of() * n.features + at, x[k]);
 	}
 	if (threadIdx.x > 0 || row_of() >= n.rows)
 		return;
-	saved[2 * row_of()] = mean;
-	saved[2 * row_of() + 1] = rate;
+	v.saved[2 * row_of()] = mean;
+	v.saved[2 * row_of() + 1] = rate;
 }
 
 /* The numbers of a pack of a row's gradient, by their weights. */
@@ -255,21 +256,20 @@ FF_DEVICE void weigh(const struct ff_norm &n, const T *weight, const pack<T> &dy
 		ret[i] *= w[i];
 }
 
-template <class T>
-FF_KERNEL void gradient_held(struct ff_norm n, const T *in, const T *dy, const T *weight,
-		const float *saved, T *dx, bool adds)
+template <class T> FF_KERNEL void gradient_held(struct ff_norm n, struct ff_norm_values v)
 {
+	const T *weight = (const T *)v.weight;
 	FF_SHARED struct sums shared[BLOCK / 32];
 	pack<T> x[HELD], g[HELD];
 	struct sums sum = {0, 0};
 	float mean = 0, rate = 0;
 
 	if (row_of() < n.rows) {
-		mean = saved[2 * row_of()];
-		rate = saved[2 * row_of() + 1];
+		mean = v.saved[2 * row_of()];
+		rate = v.saved[2 * row_of() + 1];
 	}
-	hold(n, in, x);
-	hold(n, dy, g);
+	hold(n, (const T *)v.x, x);
+	hold(n, (const T *)v.dy, g);
 	FF_UNROLL_ALL
 	for (int k = 0; k < HELD; k++) {
 		float one[pack<T>::n], d[pack<T>::n];
@@ -287,7 +287,7 @@ FF_KERNEL void gradient_held(struct ff_norm n, const T *in, const T *dy, const T
 	FF_UNROLL_ALL
 	for (int k = 0; k < HELD; k++) {
 		float one[pack<T>::n], d[pack<T>::n];
-		T *to = dx + row_of() * n.features + held_at<T>(k);
+		T *to = (T *)v.dx + row_of() * n.features + held_at<T>(k);
 
 		if (!is_held<T>(n, k))
 			break;
@@ -295,7 +295,7 @@ FF_KERNEL void gradient_held(struct ff_norm n, const T *in, const T *dy, const T
 		weigh(n, weight, g[k], k, d);
 		for (int i = 0; i < pack<T>::n; i++)
 			d[i] = rate * (d[i] - sum.a - (one[i] - mean) * rate * sum.b);
-		if (adds) {
+		if (v.adds_x) {
 			read_pack(to, &x[k]);
 			get_pack(x[k], one);
 			for (int i = 0; i < pack<T>::n; i++)
@@ -308,10 +308,11 @@ FF_KERNEL void gradient_held(struct ff_norm n, const T *in, const T *dy, const T
 
 /* What a share of rows has of the gradients of V weights and biases from `param` on, which lie side
  * by side where they are several. */
-template <int V, class T>
+template <class T, int V>
 FF_DEVICE struct sums add_share(const struct ff_norm &n, const struct places &rests, int64_t param,
-		int64_t share, const T *x, const T *dy, const float *saved)
+		int64_t share, const struct ff_norm_values &values)
 {
+	const T *x = (const T *)values.x, *dy = (const T *)values.dy;
 	int64_t first = blockIdx.y * share, end = first + share < n.rests ? first + share : n.rests;
 	bool own = param >= n.first && param < n.first + n.own;
 	struct sums sum[V] = {};
@@ -333,7 +334,7 @@ FF_DEVICE struct sums add_share(const struct ff_norm &n, const struct places &re
 				places_at(rests, rest, &row, &at);
 			read_pack(x + x0 + at, &p[k]);
 			read_pack(dy + x0 + at, &d[k]);
-			pair[k] = *(const pack<float, 2> *)(saved + 2 * (row0 + row));
+			pair[k] = *(const pack<float, 2> *)(values.saved + 2 * (row0 + row));
 		}
 		FF_UNROLL_ALL
 		for (int k = 0; k < AT_ONCE; k++) {
@@ -353,14 +354,13 @@ FF_DEVICE struct sums add_share(const struct ff_norm &n, const struct places &re
 /* A block adds up one share of a strip of weights and biases, and the last block of these all
  * shares. */
 template <class T, int V>
-FF_KERNEL void weights(struct ff_norm n, struct places rests, int64_t share, const T *x,
-		const T *dy, const float *saved, struct sums *all, float *dweight, float *dbias,
-		struct ff_norm_adds adds, uint32_t *tickets)
+FF_KERNEL void weights(struct ff_norm n, struct places rests, int64_t share,
+		struct ff_norm_values v, struct sums *all, uint32_t *tickets)
 {
 	int64_t strip_at = (int64_t)blockIdx.x * strip<V>::columns, param = strip_at + threadIdx.x;
 	int64_t column = strip_at + strip<V>::column();
 	bool has = threadIdx.x < strip<V>::columns && param < n.params;
-	struct sums sum = add_share<V>(n, rests, column, share, x, dy, saved);
+	struct sums sum = add_share<T, V>(n, rests, column, share, v);
 
 	if (gridDim.y > 1) {
 		if (has)
@@ -371,10 +371,10 @@ FF_KERNEL void weights(struct ff_norm n, struct places rests, int64_t share, con
 	}
 	if (!has)
 		return;
-	if (dweight)
-		dweight[param] = adds.weight ? sum.a + dweight[param] : sum.a;
-	if (dbias)
-		dbias[param] = adds.bias ? sum.b + dbias[param] : sum.b;
+	if (v.dweight)
+		v.dweight[param] = v.adds_weight ? sum.a + v.dweight[param] : sum.a;
+	if (v.dbias)
+		v.dbias[param] = v.adds_bias ? sum.b + v.dbias[param] : sum.b;
 }
 
 /* Whether rows lie one behind another, and parameters as their features do. */
@@ -453,66 +453,55 @@ static dim3 grid_of(const struct ff_norm *n, dim3 block)
 }
 
 template <class T>
-static cudaError_t launch_norm(const struct ff_norm *n, const void *x, const void *weight,
-		const void *bias, void *y, float *saved, cudaStream_t s)
+static cudaError_t launch_norm(
+		const struct ff_norm *n, const struct ff_norm_values *v, cudaStream_t s)
 {
 	dim3 team = team_of<T>(n), block = block_of(n);
 
-	if (can_hold<T>(n) && can_pack(x) && can_pack(y))
-		return ff_launch(forward_held<T>, grid_of(n, team), team, s, *n, (const T *)x,
-				(const T *)weight, (const T *)bias, (T *)y, saved);
-	return ff_launch(forward<T>, grid_of(n, block), block, s, *n, places_of(&n->feature),
-			(const T *)x, (const T *)weight, (const T *)bias, (T *)y, saved);
+	if (can_hold<T>(n) && can_pack(v->x) && can_pack(v->y))
+		return ff_launch(forward_held<T>, grid_of(n, team), team, s, *n, *v);
+	return ff_launch(forward<T>, grid_of(n, block), block, s, *n, places_of(&n->feature), *v);
 }
 
-cudaError_t ff_launch_norm(enum ff_dtype type, const struct ff_norm *n, const void *x,
-		const void *weight, const void *bias, void *y, float *saved, cudaStream_t s)
+cudaError_t ff_launch_norm(enum ff_dtype type, const struct ff_norm *n,
+		const struct ff_norm_values *v, cudaStream_t s)
 {
-	return type == FF_BF16 ? launch_norm<uint16_t>(n, x, weight, bias, y, saved, s)
-			       : launch_norm<float>(n, x, weight, bias, y, saved, s);
+	return type == FF_BF16 ? launch_norm<uint16_t>(n, v, s) : launch_norm<float>(n, v, s);
 }
 
 template <class T>
-static cudaError_t launch_gradient(const struct ff_norm *n, const void *x, const void *dy,
-		const void *weight, const float *saved, void *dx, bool adds, cudaStream_t s)
+static cudaError_t launch_gradient(
+		const struct ff_norm *n, const struct ff_norm_values *v, cudaStream_t s)
 {
 	dim3 team = team_of<T>(n), block = block_of(n);
 
-	if (can_hold<T>(n) && can_pack(x) && can_pack(dy) && can_pack(dx))
-		return ff_launch(gradient_held<T>, grid_of(n, team), team, s, *n, (const T *)x,
-				(const T *)dy, (const T *)weight, saved, (T *)dx, adds);
-	return ff_launch(gradient<T>, grid_of(n, block), block, s, *n, places_of(&n->feature),
-			(const T *)x, (const T *)dy, (const T *)weight, saved, (T *)dx, adds);
+	if (can_hold<T>(n) && can_pack(v->x) && can_pack(v->dy) && can_pack(v->dx))
+		return ff_launch(gradient_held<T>, grid_of(n, team), team, s, *n, *v);
+	return ff_launch(gradient<T>, grid_of(n, block), block, s, *n, places_of(&n->feature), *v);
 }
 
-cudaError_t ff_launch_norm_gradient(enum ff_dtype type, const struct ff_norm *n, const void *x,
-		const void *dy, const void *weight, const float *saved, void *dx, bool adds,
-		cudaStream_t s)
+cudaError_t ff_launch_norm_gradient(enum ff_dtype type, const struct ff_norm *n,
+		const struct ff_norm_values *v, cudaStream_t s)
 {
-	return type == FF_BF16 ? launch_gradient<uint16_t>(n, x, dy, weight, saved, dx, adds, s)
-			       : launch_gradient<float>(n, x, dy, weight, saved, dx, adds, s);
+	return type == FF_BF16 ? launch_gradient<uint16_t>(n, v, s)
+			       : launch_gradient<float>(n, v, s);
 }
 
 template <class T>
-static cudaError_t launch_weights(const struct ff_norm *n, const void *x, const void *dy,
-		const float *saved, float *dweight, float *dbias, struct ff_norm_adds adds,
+static cudaError_t launch_weights(const struct ff_norm *n, const struct ff_norm_values *v,
 		float *scratch, uint32_t *tickets, cudaStream_t s)
 {
-	bool packs = has_packs<T>(n) && can_pack(x) && can_pack(dy);
+	bool packs = has_packs<T>(n) && can_pack(v->x) && can_pack(v->dy);
 	int64_t across = packs ? strip<pack<T>::n>::count(n->params) : strip<1>::count(n->params);
 	dim3 grid((unsigned)across, (unsigned)shares_of<T>(n));
 
 	return ff_launch(packs ? weights<T, pack<T>::n> : weights<T, 1>, grid, dim3(BLOCK), s, *n,
-			places_of(&n->rest), share_of<T>(n), (const T *)x, (const T *)dy, saved,
-			(struct sums *)scratch, dweight, dbias, adds, tickets);
+			places_of(&n->rest), share_of<T>(n), *v, (struct sums *)scratch, tickets);
 }
 
-cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n, const void *x,
-		const void *dy, const float *saved, float *dweight, float *dbias,
-		struct ff_norm_adds adds, float *scratch, uint32_t *tickets, cudaStream_t s)
+cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n,
+		const struct ff_norm_values *v, float *scratch, uint32_t *tickets, cudaStream_t s)
 {
-	if (type == FF_BF16)
-		return launch_weights<uint16_t>(
-				n, x, dy, saved, dweight, dbias, adds, scratch, tickets, s);
-	return launch_weights<float>(n, x, dy, saved, dweight, dbias, adds, scratch, tickets, s);
+	return type == FF_BF16 ? launch_weights<uint16_t>(n, v, scratch, tickets, s)
+			       : launch_weights<float>(n, v, scratch, tickets, s);
 }

@@ -11,22 +11,26 @@
 extern "C" {
 #endif
 
-/* Which gradients are added to what is there. */
-struct ff_norm_adds {
-	int32_t weight, bias;
+/* `weight`, `bias` and the gradients of either may be NULL. */
+struct ff_norm_values {
+	const void *x, *weight, *bias, *dy;
+	void *y, *dx;
+	float *saved; /* a pair a row: forward writes it */
+	float *dweight, *dbias;
+	/* which gradients are added to what is there */
+	int32_t adds_x, adds_weight, adds_bias, unused;
 };
 
-/* `saved`: a pair a row.  `weight`, `bias` and the gradients of either may be NULL; those are
- * summed in an order that depends on shapes alone, by way of `scratch`. */
-cudaError_t ff_launch_norm(enum ff_dtype type, const struct ff_norm *n, const void *x,
-		const void *weight, const void *bias, void *y, float *saved, cudaStream_t s);
-cudaError_t ff_launch_norm_gradient(enum ff_dtype type, const struct ff_norm *n, const void *x,
-		const void *dy, const void *weight, const float *saved, void *dx, bool adds,
-		cudaStream_t s);
+cudaError_t ff_launch_norm(enum ff_dtype type, const struct ff_norm *n,
+		const struct ff_norm_values *v, cudaStream_t s);
+/* dx. */
+cudaError_t ff_launch_norm_gradient(enum ff_dtype type, const struct ff_norm *n,
+		const struct ff_norm_values *v, cudaStream_t s);
+/* Those of weight and bias, summed in an order that depends on shapes alone, by way of `scratch`.
+ */
 int64_t ff_norm_scratch(enum ff_dtype type, const struct ff_norm *n);
-cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n, const void *x,
-		const void *dy, const float *saved, float *dweight, float *dbias,
-		struct ff_norm_adds adds, float *scratch, uint32_t *tickets, cudaStream_t s);
+cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n,
+		const struct ff_norm_values *v, float *scratch, uint32_t *tickets, cudaStream_t s);
 
 #ifdef __cplusplus
 }
