@@ -4,17 +4,25 @@
 #include "cuda/core/real.cuh"
 #include "softmax.h"
 
-/* The same for all threads of a column, whatever each of them has found. */
+FF_DEVICE float joined(float x, float other, bool largest)
+{
+	return largest ? ff_larger(x, other) : x + other;
+}
+
+/* The same for all threads of a column, whatever each of them has found.  Where a block has one
+ * column, warps join theirs first. */
 FF_DEVICE float join_column(float *part, float x, bool largest)
 {
-	part[threadIdx.y * blockDim.x + threadIdx.x] = x;
+	const unsigned lanes = blockDim.x == 1 ? 32 : 1;
+
+	for (unsigned apart = lanes / 2; apart > 0; apart /= 2)
+		x = joined(x, __shfl_xor_sync(0xffffffff, x, (int)apart), largest);
+	if (threadIdx.y % lanes == 0)
+		part[threadIdx.y / lanes * blockDim.x + threadIdx.x] = x;
 	__syncthreads();
 	x = part[threadIdx.x];
-	for (unsigned k = 1; k < blockDim.y; k++) {
-		float other = part[k * blockDim.x + threadIdx.x];
-
-		x = largest ? ff_larger(x, other) : x + other;
-	}
+	for (unsigned k = 1; k < blockDim.y / lanes; k++)
+		x = joined(x, part[k * blockDim.x + threadIdx.x], largest);
 	__syncthreads();
 	return x;
 }
