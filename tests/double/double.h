@@ -10,8 +10,8 @@
  *   as late as events allow, and with it, in an order drawn from a seed, more or less of what else
  *   could.
  * - launch.cpp: blocks in a drawn order, one after another, or all at once where they meet; threads
- *   begin from a drawn one on, upwards or downwards; those that wait for each other are fibers, those
- *   that do not are a loop.
+ *   begin from a drawn one on, upwards or downwards; those that wait for each other are fibers,
+ * those that do not are a loop.
  * - cublaslt.cpp, supported.cpp, product.cpp; cudnn.cpp, descriptor.cpp, finalize.cpp,
  *   operations.cpp, engines.cpp, convolution.cpp, attention.cpp: plain loops in float32, behind
  *   checks of every descriptor, of promised alignments, of workspaces (which are scribbled on).

@@ -8,8 +8,8 @@
 namespace twin
 {
 
-/* Runs `body` for n threads, which it is told by `become` and which begin in a drawn order; false when
- * they wait for each other for ever. */
+/* Runs `body` for n threads, which it is told by `become` and which begin in a drawn order; false
+ * when they wait for each other for ever. */
 bool fibers_run(uint32_t n, const std::function<void(uint32_t)> &become,
 		const std::function<void()> &body);
 /* From within `body`: others run until `done` says that this thread may go on. */
