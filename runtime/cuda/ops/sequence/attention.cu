@@ -88,6 +88,21 @@ FF_DEVICE float factor_of(
 	return philox_uniform(n.seed, n.stream, (uint64_t)number) < a.dropped ? 0 : a.kept;
 }
 
+/* A block's tile, of one head of one sample.  Blocks begin in their order; under a causal mask
+ * those that have most to go through come first, of all heads, so that at the end few are left to
+ * wait for (Graham, "Bounds on Multiprocessing Timing Anomalies", 1969). */
+struct task {
+	int64_t item, first; /* its first row */
+};
+
+FF_DEVICE struct task task_of(int64_t rows, bool last_first)
+{
+	int64_t tiles = (rows + TILE - 1) / TILE, items = gridDim.x / tiles;
+	int64_t turn = blockIdx.x / items;
+
+	return {blockIdx.x - turn * items, (last_first ? tiles - 1 - turn : turn) * TILE};
+}
+
 /* Up to which key the tile's queries look. */
 FF_DEVICE int64_t keys_before(const struct ff_attention &a, int64_t q0)
 {
@@ -162,9 +177,9 @@ FF_KERNEL_BESIDE(2)
 void forward(struct ff_attention a, struct ff_attention_values values, T *out)
 {
 	FF_SHARED quad stage[TILE * QUADS], weights[TILE * QUADS];
-	int64_t tiles = (a.queries + TILE - 1) / TILE, item = blockIdx.x / tiles;
+	struct task task = task_of(a.queries, true);
+	int64_t item = task.item, q0 = task.first, end = keys_before(a, q0);
 	int64_t sample = item / a.heads, head = item % a.heads, from = blockIdx.y * WIDTH;
-	int64_t q0 = blockIdx.x % tiles * TILE, end = keys_before(a, q0);
 	struct rows_of<T> q = queries_at(a, (const T *)values.query, sample, head);
 	struct rows_of<T> k = keys_at(a, (const T *)values.key, sample, key_head(a, head));
 	struct rows_of<T> v = keys_at(a, (const T *)values.value, sample, key_head(a, head));
@@ -293,9 +308,9 @@ FF_DEVICE void gather_gradients(const struct ff_attention &a,
 		const struct ff_attention_values &values, const T *dout, T *dkey, T *dvalue)
 {
 	FF_SHARED quad stage[TILE * QUADS], weights[TILE * QUADS], slopes[TILE * QUADS];
-	int64_t tiles = (a.keys + TILE - 1) / TILE, item = blockIdx.x / tiles;
-	int64_t sample = item / a.key_heads, from = item % a.key_heads, at;
-	int64_t k0 = blockIdx.x % tiles * TILE, col = EACH * SIDE < WIDTH ? 0 : blockIdx.y * WIDTH;
+	struct task task = task_of(a.keys, false);
+	int64_t sample = task.item / a.key_heads, from = task.item % a.key_heads, at;
+	int64_t k0 = task.first, col = EACH * SIDE < WIDTH ? 0 : blockIdx.y * WIDTH;
 	float of_key[OWN][EACH] = {}, of_value[OWN][EACH] = {};
 
 	for (int64_t head = 0; head < a.heads; head++) {
@@ -346,9 +361,9 @@ void query_gradients(
 		struct ff_attention a, struct ff_attention_values values, const T *dout, T *dquery)
 {
 	FF_SHARED quad stage[TILE * QUADS], slopes[TILE * QUADS];
-	int64_t tiles = (a.queries + TILE - 1) / TILE, item = blockIdx.x / tiles;
-	int64_t sample = item / a.heads, head = item % a.heads, col = blockIdx.y * WIDTH;
-	int64_t q0 = blockIdx.x % tiles * TILE, end = keys_before(a, q0);
+	struct task task = task_of(a.queries, true);
+	int64_t sample = task.item / a.heads, head = task.item % a.heads;
+	int64_t q0 = task.first, end = keys_before(a, q0), col = blockIdx.y * WIDTH;
 	int64_t at = (sample * a.queries * a.heads + head) * a.size + col;
 	struct head_of<T> h = head_at(a, values, dout, sample, head);
 	float sum[OWN][EACH] = {};
