@@ -48,8 +48,8 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
                             lays images channels last (tensorflow/tensorflow #55761)
   dlperf-*-bert             of MxNet (gluon-nlp, whose trainer sums gradients behind backward: fp16_utils.py),
                             PaddlePaddle 1.8 and OneFlow 0.2, the same: of all words a few are told
-  dlperf-oneflow-*          DLPerf, OneFlow: reports of October 2020 (0.2), whose BERT is priced as NVIDIA's examples, and
-                            of GPT of May 2021, all recomputed; where models are parallel gradients go at once, as in
+  dlperf-oneflow-*          DLPerf, OneFlow: reports of October 2020 (0.2), whose BERT is priced as NVIDIA's examples,
+                            and of GPT of May 2021, all recomputed; where models are parallel gradients go at once, as in
                             libai-*
   internlm-7b               InternLM/InternLM @ 20fe5ac, doc/en/train_performance.md, configs/7B_sft.py: 8 to 1,024
                             A100, states of the optimizer over all of them or those of a node (Apache-2.0)
