@@ -30,6 +30,8 @@ struct due {
 	bool fits;   /* else what it is a neighbour of does */
 };
 
+enum known { UNKNOWN, DUE, TAKEN };
+
 /* What fits by the account of memory, and is laid out when the walk is over, if it is the best; or
  * lacks some, and fits if blocks are recomputed. */
 struct waiting {
@@ -52,8 +54,8 @@ struct walk {
 	struct ff_strategy best;
 	struct ff_evaluation at_best; /* step_us INFINITY: nothing fits yet */
 	char name[FF_GRID_NAME];
-	uint32_t tried;
-	bool *seen;      /* by number of a place: it is due, or was */
+	uint32_t tried, laid_out;
+	uint8_t *known;  /* by number of a place: enum known */
 	struct due *due; /* room for one a place */
 	uint32_t n_due;
 	struct list waiting; /* likewise, and for what recomputes some blocks */
@@ -92,6 +94,11 @@ static bool waits(const struct walk *x, const struct ff_evaluation *at)
 	return needs_layout(x, at) && !x->grid->visit && isfinite(limit_us(x));
 }
 
+static bool has_time_to_lay_out(const struct walk *x, const struct ff_strategy *s)
+{
+	return !x->grid->may_lay_out || x->grid->may_lay_out(x->grid->ctx, s);
+}
+
 /* How the start called `name` does, if it is there; a better one than the best that fits becomes
  * that, unless it may wait (*late).
  * at->fits: it is there and fits, with a layout if it is faster and does not wait. */
@@ -114,12 +121,14 @@ static int try_here(struct walk *x, const char *name, bool may_wait, struct ff_e
 	}
 	if (code == FF_E_INPUT)
 		return FF_OK; /* not for this network, or nobody has measured it */
-	*late = code == FF_OK && may_wait && waits(x, at);
-	if (*late)
+	if (code == FF_OK && may_wait && waits(x, at)) {
+		*late = has_time_to_lay_out(x, &s); /* later there is none either */
 		return FF_OK;
+	}
 	lays_out = code == FF_OK && needs_layout(x, at);
-	if (lays_out && on->may_lay_out && !on->may_lay_out(on->ctx, &s))
+	if (lays_out && !has_time_to_lay_out(x, &s))
 		lays_out = at->fits = false;
+	x->laid_out += lays_out;
 	if (lays_out)
 		code = ff_evaluator_lays_out(on->evaluator, &at->fits, &why);
 	if (code < 0) {
@@ -159,22 +168,37 @@ static int try_now(struct walk *x, const char *name, struct ff_error *err)
 
 /* ---- what is due ---- */
 
+/* Where it is due already, or NULL. */
+static struct due *due_at(struct walk *x, const struct ff_place *p)
+{
+	for (uint32_t i = 0; i < x->n_due; i++)
+		if (!memcmp(&x->due[i].place, p, sizeof(*p)))
+			return &x->due[i];
+	return NULL;
+}
+
+/* Of what it is next to, that counts which promises most. */
 static void make_due(
 		struct walk *x, const struct ff_place *p, struct due as, struct ff_guess_off off)
 {
-	uint32_t number = ff_place_number(&x->places, p);
+	uint8_t *known = &x->known[ff_place_number(&x->places, p)];
+	struct due *was;
 
-	if (x->seen[number] || !ff_place_is_there(&x->places, p))
+	if (*known == TAKEN || !ff_place_is_there(&x->places, p))
 		return;
-	x->seen[number] = true;
 	as.place = *p;
 	as.key = ff_guess_key(&x->guesser, p, off);
-	x->due[x->n_due++] = as;
+	was = *known == DUE ? due_at(x, p) : NULL;
+	if (!was)
+		x->due[x->n_due++] = as;
+	else if (as.key < was->key)
+		*was = as;
+	*known = DUE;
 }
 
 static void make_begin(struct walk *x, const struct ff_place *p)
 {
-	make_due(x, p, (struct due){.begins = true}, (struct ff_guess_off){1, 1});
+	make_due(x, p, (struct due){.begins = true}, (struct ff_guess_off){1, 1, 0});
 }
 
 /* The same before all that was made so, in the order of the calls. */
@@ -358,6 +382,7 @@ static struct ff_place take_due(struct walk *x)
 	for (uint32_t k = 0; k < KINDS && at == FF_NONE; k++)
 		at = least[(x->tried + k) % KINDS];
 	place = x->due[at].place;
+	x->known[ff_place_number(&x->places, &place)] = TAKEN;
 	x->n_due--;
 	memmove(&x->due[at], &x->due[at + 1], (x->n_due - at) * sizeof(*x->due));
 	return place;
@@ -427,21 +452,23 @@ static int try_place(struct walk *x, const struct ff_place *p, struct ff_error *
 static int try_waiting(struct walk *x, struct ff_error *err)
 {
 	int64_t least_bytes = 0;
-	uint32_t n_tried = 0;
+	uint32_t before = x->laid_out;
 	struct waiting next;
 	int code = FF_OK;
 
 	while (code == FF_OK && take_fastest(&x->waiting, &next)) {
+		uint32_t n = x->laid_out;
 		char name[FF_GRID_NAME];
 
-		if (next.key >= limit_us(x) || (n_tried >= LEAST_LAYOUTS && time_is_up(x, 1)))
+		if (next.key >= limit_us(x) || (n - before >= LEAST_LAYOUTS && time_is_up(x, 1)))
 			break;
 		if (next.spare_bytes < least_bytes && time_is_up(x, 1))
 			continue;
 		name_waiting(x, &next, name);
 		code = try_now(x, name, err);
-		n_tried++;
-		least_bytes = next.spare_bytes + (int64_t)(MORE_SPARE * x->guesser.memory_bytes);
+		if (x->laid_out > n)
+			least_bytes = next.spare_bytes +
+				      (int64_t)(MORE_SPARE * x->guesser.memory_bytes);
 	}
 	x->promised_us = INFINITY;
 	return code;
@@ -553,14 +580,14 @@ static int create(struct walk *x, struct ff_error *err)
 	ff_guesser_init(&x->places, &repeats, on->evaluator, &x->guesser);
 	n = ff_places_count(&x->places);
 	x->at_best = (struct ff_evaluation){.step_us = INFINITY};
-	x->seen = ff_arena_array(x->a, n, sizeof(*x->seen));
+	x->known = ff_arena_array(x->a, n, sizeof(*x->known));
 	x->due = ff_arena_array(x->a, n, sizeof(*x->due));
 	x->promised_us = INFINITY;
 	x->waiting.at = ff_arena_array(x->a, n + MOST_FEWER * MOST_TRIES, sizeof(*x->waiting.at));
 	x->lacking.at = ff_arena_array(x->a, n, sizeof(*x->lacking.at));
-	if (!x->seen || !x->due || !x->waiting.at || !x->lacking.at)
+	if (!x->known || !x->due || !x->waiting.at || !x->lacking.at)
 		return ff_fail_memory(err);
-	memset(x->seen, 0, n * sizeof(*x->seen));
+	memset(x->known, UNKNOWN, n * sizeof(*x->known));
 	return ff_strategy_create(on->graph, x->a, &x->best, err);
 }
 

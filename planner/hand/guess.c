@@ -167,7 +167,7 @@ struct ff_guess_off ff_guess_off(const struct ff_guesser *x, const struct ff_pla
 	double over = (double)at->over_bytes / x->places->machine->n_devices;
 	double bytes = x->memory_bytes + (at->fits ? -(double)at->spare_bytes : over);
 
-	return (struct ff_guess_off){at->step_us / g.step_us, bytes / g.bytes};
+	return (struct ff_guess_off){at->step_us / g.step_us, bytes / g.bytes, bytes - g.bytes};
 }
 
 /* A step of so long, if a device lacks so many bytes: blocks are recomputed until it does not, or
@@ -185,8 +185,9 @@ static double with_lack(
 double ff_guess_key(const struct ff_guesser *x, const struct ff_place *p, struct ff_guess_off off)
 {
 	struct ff_guess g = ff_guess(x, p);
+	double bytes = fmin(off.bytes * g.bytes, g.bytes + off.more_bytes);
 
-	return with_lack(x, off.step * g.step_us, off.bytes * g.bytes - x->memory_bytes, &g);
+	return with_lack(x, off.step * g.step_us, bytes - x->memory_bytes, &g);
 }
 
 double ff_guess_filled(const struct ff_guesser *x, const struct ff_place *p,

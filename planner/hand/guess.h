@@ -32,9 +32,10 @@ void ff_guesser_init(const struct ff_places *places, const struct ff_repeats *r,
 		const struct ff_evaluator *e, struct ff_guesser *ret);
 struct ff_guess ff_guess(const struct ff_guesser *x, const struct ff_place *p);
 
-/* What a place came to, as a share of what was guessed: its neighbours are guessed as much off. */
+/* What a place came to, as a share of what was guessed: its neighbours are guessed as much off.
+ * Bytes may also be off by as many: what is there beside a guess of few grows no more than that. */
 struct ff_guess_off {
-	double step, bytes;
+	double step, bytes, more_bytes;
 };
 struct ff_guess_off ff_guess_off(const struct ff_guesser *x, const struct ff_place *p,
 		const struct ff_evaluation *at);

@@ -1,5 +1,6 @@
 /* The grid of strategies by hand.  SPDX-License-Identifier: Apache-2.0 */
 #include "../../planner/hand/grid.h"
+#include "../../planner/hand/guess.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -443,10 +444,14 @@ START_TEST(test_lays_out_late)
 }
 END_TEST
 
-/* How often it was asked whether the time is up, also before anything was laid out; and what was.
- */
+#define MOST_WAITING 256
+
+/* How often it was asked whether the time is up, also before anything was laid out; and what was
+ * or waits for it. */
 struct asked {
 	uint32_t n, before, layouts, most;
+	uint64_t waiting[MOST_WAITING];
+	uint32_t n_waiting;
 };
 
 static bool asks(void *ctx, double share)
@@ -457,13 +462,35 @@ static bool asks(void *ctx, double share)
 	return ++a->n > a->most;
 }
 
+/* Strategies that differ have different ones, mostly. */
+static uint64_t sum_of(const struct ff_strategy *s)
+{
+	uint64_t sum = s->micro_batches + 64 * s->scatter + 128 * s->rule + 1024 * s->chunks;
+
+	for (uint32_t i = 0; i < s->n_nodes; i++) {
+		const struct ff_config *c = &s->config[i];
+
+		sum = sum * 31 + s->recompute[i] + 2 * s->stage[i] + 32 * c->flat + c->start;
+		for (uint32_t d = 0; d < FF_MAX_DIMS && c->n_parts; d++)
+			sum = sum * 31 + c->degree[d];
+	}
+	return sum;
+}
+
+/* It is asked of what is to wait, and again of what is laid out. */
 static bool lays_out(void *ctx, const struct ff_strategy *s)
 {
 	struct asked *a = ctx;
+	uint64_t sum = sum_of(s);
 
-	(void)s;
-	if (!a->layouts++)
-		a->before = a->n;
+	for (uint32_t i = 0; i < a->n_waiting; i++)
+		if (a->waiting[i] == sum) {
+			if (!a->layouts++)
+				a->before = a->n;
+			return true;
+		}
+	ck_assert_uint_lt(a->n_waiting, MOST_WAITING);
+	a->waiting[a->n_waiting++] = sum;
 	return true;
 }
 
@@ -513,6 +540,77 @@ START_TEST(test_lays_out_another)
 }
 END_TEST
 
+/* There was time when they were to wait, and is none for the first three of them any more. */
+static bool lays_out_fourth(void *ctx, const struct ff_strategy *s)
+{
+	struct asked *a = ctx;
+	uint32_t before = a->layouts;
+
+	return lays_out(ctx, s) && (a->layouts == before || a->layouts > 3);
+}
+
+/* Where the time is up when all was tried, what there is no time to lay out is passed over. */
+START_TEST(test_passes_over_what_takes_long)
+{
+	static const char *const sets[] = {
+			"layers=8", "width=64", "heads=4", "sequence=64", "vocabulary=101"};
+	struct ff_machine m = fixture_devices(2, &arena);
+	struct asked asked = {.most = UINT32_MAX};
+	struct ff_grid grid = {.fill = true,
+			.whole = true,
+			.known_us = 1e12,
+			.stop = asks,
+			.may_lay_out = lays_out_fourth,
+			.ctx = &asked};
+	struct ff_error err = {0};
+	struct looking l;
+	struct ff_graph g;
+	int64_t memory;
+
+	CHECK_OK(ff_zoo_build("gpt2", 4, sets, 5, &arena, &g, &err));
+	memory = least_bytes(&g, &m, "megatron:1,2,1,1,zero-1,recompute");
+	l = open_looking(&g, &m, memory + memory / 10);
+	look(&l, grid);
+	asked = (struct asked){.most = asked.before};
+	ck_assert(look(&l, grid).found);
+	close_looking(&l);
+}
+END_TEST
+
+/* What memory holds beside a guess of little is not as many times more beside one of much. */
+START_TEST(test_guesses_what_grows)
+{
+	struct ff_graph g = three_layers();
+	struct ff_machine m = fixture_devices(2, &arena);
+	struct looking l = open_looking(&g, &m, 0);
+	struct ff_places x = {.graph = &g, .machine = &m, .space = l.space, .n_blocks = 3};
+	struct ff_place whole = {.at = {[FF_PLACE_AGAIN] = FF_PLACE_WHOLE,
+						 [FF_PLACE_ORDER] = FF_PLACE_1F1B}};
+	struct ff_place none = {.at = {[FF_PLACE_ORDER] = FF_PLACE_1F1B}};
+	struct ff_evaluation at = {.fits = true};
+	struct ff_error err = {0};
+	struct ff_guesser guesser;
+	struct ff_repeats r;
+	struct ff_guess less, more;
+
+	CHECK_OK(ff_repeats_find(&g, NULL, 1, &arena, &r, &err));
+	ff_places_init(&x);
+	ff_guesser_init(&x, &r, l.evaluator, &guesser);
+	less = ff_guess(&guesser, &whole);
+	more = ff_guess(&guesser, &none);
+	ck_assert(more.bytes > 1.2 * less.bytes);
+	guesser.memory_bytes = 2.2 * more.bytes; /* it needs as much more than it is guessed, */
+	at.step_us = 2 * less.step_us;
+	at.spare_bytes = (int64_t)(guesser.memory_bytes - less.bytes - 1.1 * more.bytes);
+	ck_assert_double_eq_tol(ff_guess_key(&guesser, &none, ff_guess_off(&guesser, &whole, &at)),
+			2 * more.step_us, 1e-6 * more.step_us);
+	at.spare_bytes -= (int64_t)(0.2 * more.bytes); /* or so much that it lacks some */
+	ck_assert(ff_guess_key(&guesser, &none, ff_guess_off(&guesser, &whole, &at)) >
+			2.01 * more.step_us);
+	close_looking(&l);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("grid");
@@ -531,6 +629,8 @@ static Suite *suite(void)
 	tcase_add_test(c, test_in_a_hurry);
 	tcase_add_test(c, test_lays_out_late);
 	tcase_add_test(c, test_lays_out_another);
+	tcase_add_test(c, test_passes_over_what_takes_long);
+	tcase_add_test(c, test_guesses_what_grows);
 	suite_add_tcase(s, c);
 	return s;
 }
