@@ -3,23 +3,23 @@
 fits, and the lower bound.
 
 usage: bench/plans.py [--build build] [--networks gpt2_xl,llama,...] [--devices 8,64,256,1024]
-                      [--machines A100,H100] [--budget 60s | --proposals N] [--seeds 3] [--hand 600]
-                      [--json FILE] [--svg FOLDER]
+                      [--machines A100,H100] [--budget 60s | --proposals N] [--processor-time] [--seeds 3]
+                      [--hand 600] [--priced 0] [--json FILE] [--svg FOLDER]
 
 One line for each network, number of devices and kind of GPU, in Markdown: the step of the search's plan, least and
 most of the seeds, and by how much these differ; the best of the grid by hand (ffsearch --simulate megatron), and
-which it is, where that is found in --hand seconds (0: it is not sought); data parallelism with its best buckets, or
-what it comes to where that does not fit; the bound, and the gap between it and the plan; the longest until a search
+which it is, where that is found in --hand seconds (0: it is not sought), or else of at most --priced strategies as
+bench/unseen_plans.py prices them; data parallelism with its best buckets, or what it comes to where that does not fit; the bound, and the gap between it and the plan; the longest until a search
 had a plan that fits; the most processor time and memory that one took. A search that is slower than the best by hand
 is marked with "!", one that finds nothing says so. With --proposals budgets are that many: plans are then the same
-whatever else runs.
+whatever else runs. With --processor-time budgets and --hand are of that, not by the clock.  --json FILE is written
+after every cell; cells that are there already are not measured again.
 Networks are ffzoo's, with as many samples a device as their row below says, bfloat16 and AdamW where that is
 usual. Costs are by models of devices, collectives in stages.  A search may use 4 GiB.
 
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
-import json
 import os
 import resource
 import subprocess
@@ -28,7 +28,8 @@ import tempfile
 import time
 
 import figures
-from commands import load, run
+import unseen_plans
+from commands import load, run, save
 
 MOST_BYTES = 4 << 30
 TRANSFORMER = ["--set", "dtype=bfloat16"], "adamw"
@@ -53,10 +54,15 @@ def limit_memory():
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
 
 
-def search(command, report):
+def clock(args):
+    """The environment of what reads the clock."""
+    return dict(os.environ, LD_PRELOAD=f"{args.build}/bench/libbench-processor-time.so") if args.processor_time else None
+
+
+def search(args, command, report):
     """Report, the sentence of an error, and what it used."""
     with tempfile.TemporaryFile("w+") as said:
-        with subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=said,
+        with subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=said, env=clock(args),
                               preexec_fn=limit_memory) as child:
             _, status, used = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
@@ -66,20 +72,35 @@ def search(command, report):
     return found, error, used
 
 
-def by_hand(base, folder, seconds):
+def by_hand(args, base, folder, size):
     """Step in us and name of the best of the grid; None where there is none, or no time to find it."""
-    if not seconds:
+    if not args.hand:
         return None, "not sought"
     report = f"{folder}/hand.json"
+    limit = ["sh", "-c", 'ulimit -S -t "$0" && exec "$@"', str(args.hand)] if args.processor_time else []
     try:
-        done = subprocess.run([*base, "--simulate", "megatron", "--report", report], capture_output=True, text=True,
-                              timeout=seconds, check=False)
+        done = subprocess.run([*limit, *base, "--simulate", "megatron", "--report", report], capture_output=True,
+                              text=True, timeout=None if limit else args.hand, check=False)
     except subprocess.TimeoutExpired:
-        return None, f"not found in {seconds} s"
+        return of_priced(args, base, size)
+    if done.returncode < 0:
+        return of_priced(args, base, size)
     if done.returncode:
         return None, "none fits"
     found = load(report)
     return found["predicted_us"], found["strategy"]
+
+
+def of_priced(args, base, size):
+    """The same of what another program prices, which shares the evaluator alone with a search."""
+    if not args.priced:
+        return None, f"not found in {args.hand} s"
+    words = [word for word in base[1:] if word not in ("--costs", "analytic")]
+    hand = unseen_plans.Hand([f"{args.build}/bench/bench-by-hand", *words])
+    hand.size = size
+    found = unseen_plans.best_of(hand, args.priced)
+    hand.close()
+    return found["hand_us"], found["hand"]
 
 
 def measure(args, folder, network, devices, kind):
@@ -93,8 +114,8 @@ def measure(args, folder, network, devices, kind):
            "bytes": 0}
     for seed in range(args.seeds):
         report = f"{folder}/report.json"
-        found, error, used = search([*base, *budget, "--seed", seed, "-o", f"{folder}/plan.json", "--report", report],
-                                    report)
+        found, error, used = search(args, [*base, *budget, "--seed", seed, "-o", f"{folder}/plan.json", "--report",
+                                           report], report)
         row["bytes"] = max(row["bytes"], used.ru_maxrss * 1024)
         row["cpu_s"] = max(row["cpu_s"], used.ru_utime + used.ru_stime)
         if not found:
@@ -105,7 +126,7 @@ def measure(args, folder, network, devices, kind):
         row.update(baseline=found["baseline"], baseline_us=found["data_parallel_us"], bound_us=found["lower_bound_us"],
                    baseline_fits=found["data_parallel_fits"] or found["baseline"] != "data-parallel",
                    proposals_per_s=found["proposals_per_s"])
-    row["hand_us"], row["hand"] = by_hand(base, folder, args.hand)
+    row["hand_us"], row["hand"] = by_hand(args, base, folder, (devices, samples * devices))
     return row
 
 
@@ -151,15 +172,18 @@ def main():
     parser.add_argument("--machines", default="A100,H100")
     parser.add_argument("--budget", default="60s")
     parser.add_argument("--proposals", type=int, help="of a search, instead of a time")
+    parser.add_argument("--processor-time", action="store_true", help="budgets are of that")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--hand", type=float, default=600)
+    parser.add_argument("--hand", type=int, default=600)
+    parser.add_argument("--priced", type=int, default=0, help="strategies, where the grid takes longer than --hand")
     parser.add_argument("--json")
     parser.add_argument("--svg", metavar="FOLDER", help="write curves over devices there, a figure a network and GPU")
     args = parser.parse_args()
     unknown = set(args.networks.split(",")) - set(NETWORKS) | set(args.machines.split(",")) - set(MACHINES)
     if unknown:
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join([*NETWORKS, *MACHINES])}")
-    rows = []
+    rows = load(args.json) if args.json and os.path.exists(args.json) else []
+    known = [(row["network"], row["devices"], row["machine"]) for row in rows]
     print("| network | devices | plan, ms | spread, % | best by hand, ms | data parallelism, ms | bound, ms | gap, % | "
           "first, s | processor, s | GiB |")
     print("|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
@@ -168,15 +192,16 @@ def main():
         for network in args.networks.split(","):
             for devices in map(int, args.devices.split(",")):
                 for kind in args.machines.split(","):
+                    if (network, devices, kind) in known:
+                        continue
                     rows.append(measure(args, folder, network, devices, kind))
                     show(rows[-1])
+                    if args.json:
+                        save(args.json, rows)
     print(f"{len(rows)} cells in {(time.monotonic() - from_s) / 60:.0f} minutes", file=sys.stderr)
     if args.svg:
         os.makedirs(args.svg, exist_ok=True)
         draw(rows, args.svg)
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as f:
-            json.dump(rows, f, indent=1)
 
 
 if __name__ == "__main__":

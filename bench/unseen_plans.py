@@ -187,7 +187,8 @@ def best_of(hand, most):
         return len(hand.known) > known
 
     for place in first_look(*hand.size):
-        look(place)
+        if len(hand.known) < most:
+            look(place)
     varied, n = set(), len(hand.known)
     while n < most:
         left = sorted((us, place) for place, us in fitting.items() if place not in varied)[:1]
