@@ -182,6 +182,8 @@ def main():
     unknown = set(args.networks.split(",")) - set(NETWORKS) | set(args.machines.split(",")) - set(MACHINES)
     if unknown:
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join([*NETWORKS, *MACHINES])}")
+    if args.processor_time and not os.path.exists(clock(args)["LD_PRELOAD"]):
+        sys.exit(f"{clock(args)['LD_PRELOAD']} is missing")
     rows = load(args.json) if args.json and os.path.exists(args.json) else []
     known = [(row["network"], row["devices"], row["machine"]) for row in rows]
     print("| network | devices | plan, ms | spread, % | best by hand, ms | data parallelism, ms | bound, ms | gap, % | "
