@@ -173,22 +173,6 @@ static int fail_unfit(const struct ff_job *j, const struct ff_plan *p, const cha
 			(double)ff_job_memory(j, device) / (1 << 20));
 }
 
-/* Nothing fits: how far is what comes closest? */
-static int fail_closest(
-		struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
-{
-	char what[160];
-	int code = ff_job_predict(j, &found->best, &j->arena, &j->summary.plan, err);
-
-	if (code < 0)
-		return code;
-	snprintf(what, sizeof(what),
-			"none of the strategies that %llu proposals led to fits in memory; of the "
-			"closest",
-			(unsigned long long)found->proposals);
-	return fail_unfit(j, &j->summary.plan, what, err);
-}
-
 /* Lowers what was found; it must come to what the search took it for. */
 static int confirm(struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
 {
@@ -277,8 +261,6 @@ static int find(struct ff_job *j, struct ff_error *err)
 	found = code == FF_OK;
 	if (code == FF_E_NOFIT && takes_baseline(j))
 		code = ff_job_take(j, j->summary.baseline, err);
-	if (code == FF_E_NOFIT)
-		return fail_closest(j, &j->found, err);
 	/* on large machines blocks that the search has seen take gigabytes, and so do the bound and
 	 * the schedule: they are let go of before */
 	if (code == FF_OK && found)

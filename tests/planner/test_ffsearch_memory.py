@@ -169,6 +169,17 @@ def test_sizes_of_buckets_that_are_no_better_do_not_end_the_tuning():
     assert 1.01 * json.loads(read("r.json"))["predicted_us"] > tuned["predicted_us"], tuned["predicted_us"]
 
 
+def test_tells_what_lacks():
+    """Where nothing fits what comes closest is not lowered, which may take longer than the search: bytes are told."""
+    run("alexnet.json", *BASE, "--simulate", "frugal", "--report", "r.json")
+    frugal = sum(conforms("r.json", "search-report")["memory_bytes"]) / 2**20
+    for memory in "40M", "30M":
+        p = refuse(3, "no strategy that fits in memory was found in 64 proposals", "alexnet.json", *BASE, "--memory",
+                   memory, "--proposals", "64", "--init", "frugal", "--init", "zero-3", "-o", "x.json")
+        lacks = float(re.search(r"the closest lacks ([0-9.]+) MiB, on all devices together", p.stderr).group(1))
+        assert 0 < lacks < frugal, p.stderr
+
+
 def test_baseline_fits():
     """Where data parallelism lacks memory the plan is compared with what people do then, and is no slower."""
     zoo("gpt2", "--batch", "32", "--set", "layers=4", "--set", "width=256", "--set", "heads=4", "--set", "sequence=128",
