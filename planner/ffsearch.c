@@ -1,5 +1,6 @@
 /* ffsearch: finds a fast strategy for a graph on a machine, or predicts one.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -513,7 +514,10 @@ static int tell(struct ff_job *j, FILE *table, struct ff_error *err)
 		ff_summary_print(&j->summary, table);
 	if (code == FF_OK)
 		code = answer(j, table, err);
-	fflush(table); /* what may go wrong from here on is said behind it, not in it */
+	/* what may go wrong from here on is said behind it, not in it; who has read enough of it
+	 * needs no sentence about that */
+	if (fflush(table) != 0 && errno == EPIPE)
+		clearerr(table);
 	return code;
 }
 
@@ -549,11 +553,11 @@ int main(int argc, char **argv)
 	int code;
 
 	ff_process_begin(ff_job_command.name);
-	signal(SIGPIPE, SIG_IGN); /* who has read enough of the summary does not cost the plan */
 	ff_arena_init(&j.arena);
 	ff_arena_init(&j.compared);
 	ff_arena_init(&j.lowered);
 	code = ff_job_parse(argc, argv, &j.opt, &done, &err);
+	signal(SIGPIPE, SIG_IGN); /* who has read enough of the summary does not cost the plan */
 	if (code == FF_OK && !done)
 		code = run(&j, &err);
 	ff_costs_destroy(j.in.costs);

@@ -176,6 +176,18 @@ static void print(const struct check *c, double us)
 			(us / p->us - 1) * 100);
 }
 
+static int verify(struct check *c, struct ff_error *err)
+{
+	struct ff_error why;
+	int code = ff_certificate_verify(&c->certificate, &c->graph, &c->machine, c->pricer, &why);
+
+	if (code == FF_E_RUN)
+		return ff_fail(err, code, "%s: %s", c->certificate_path, why.text);
+	if (code < 0)
+		*err = why;
+	return code;
+}
+
 static int run(struct check *c, struct ff_error *err)
 {
 	double us;
@@ -186,8 +198,7 @@ static int run(struct check *c, struct ff_error *err)
 	if (code == FF_OK)
 		code = open_pricer(c, err);
 	if (code == FF_OK)
-		code = ff_certificate_verify(
-				&c->certificate, &c->graph, &c->machine, c->pricer, err);
+		code = verify(c, err);
 	if (code == FF_OK)
 		code = price_plan(c, &us, err);
 	if (code == FF_OK)

@@ -44,11 +44,13 @@ struct rebase {
 static int read_optimizer(struct rebase *x, struct ff_error *err)
 {
 	const struct ff_json *root = x->sheet.root, *clip = ff_json_get(root, "clip");
+	struct ff_error why;
 	int code = FF_OK;
 
 	x->info.optimizer = ff_optimizer_preset();
-	if (x->sheet.optimizer)
-		code = ff_optimizer_find(x->sheet.optimizer, &x->info.optimizer, err);
+	if (x->sheet.optimizer &&
+			ff_optimizer_find(x->sheet.optimizer, &x->info.optimizer, &why) < 0)
+		code = ff_json_fail(ff_json_get(root, "optimizer"), err, "%s", why.text);
 	if (code == FF_OK)
 		code = ff_travel_read(root, &x->info.travel, err);
 	x->info.clip = clip && clip->type == FF_JSON_BOOL && clip->number > 0;

@@ -39,7 +39,9 @@ def certify(name, batch, *sets, machine="p100x16", devices="4", more=()):
 
 def check(certificate, status=0, plan="p.json", machine="p100x16", costs="analytic"):
     pathlib.Path("changed.json").write_text(json.dumps(certificate), encoding="utf-8")
-    return run(FFCHECK, "g.json", machine, costs, plan, "changed.json", status=status)
+    said = run(FFCHECK, "g.json", machine, costs, plan, "changed.json", status=status)
+    assert not status or re.match("ffcheck: (changed.json|%s)[: ]" % re.escape(plan), said), "no file: " + said
+    return said
 
 
 def test_verified():

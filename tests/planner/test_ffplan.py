@@ -402,7 +402,16 @@ def test_damaged():
         edit("dp.json", "damaged.json", change)
         for args in (("show", "damaged.json"), ("diff", "damaged.json", "dp.json")):
             text = plan(*args, status=2)
-            assert re.fullmatch(r"ffplan: [^\n]+\n", text) and words in text, text
+            assert re.fullmatch(r"ffplan: damaged.json: [^\n]+\n", text) and words in text, text
+    for words, change in (("did you mean adam", lambda _, whole: whole.update(optimizer="adm")),
+                          ("a whole number", lambda _, whole: whole.update(bucket_bytes="x")),
+                          ("a whole number", lambda _, whole: whole.update(shards="x")),
+                          ("compress", lambda _, whole: whole.update(compress="bfloat1")),
+                          ("recompute", lambda op, _: op["logits"].update(recompute=3))):
+        edit("dp.json", "damaged.json", change)
+        text = plan("rebase", "damaged.json", "--graph", "g.json", "-o", "rebased.json", status=2)
+        assert re.fullmatch(r"ffplan: damaged.json: [^\n]+\n", text) and words in text, text
+        assert not os.path.exists("rebased.json")
 
 
 def test_memory():

@@ -489,12 +489,17 @@ def test_regular():
 
 
 def test_a_reader_that_leaves():
-    """ffsearch ... | head loses no plan."""
-    p = subprocess.Popen([FFSEARCH, "alexnet.json", *BASE, "--proposals", "50", "-o", "left.json"],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    """ffsearch ... | head loses no plan, and says nothing of it."""
+    for more in [], ["--explain"]:
+        p = subprocess.Popen([FFSEARCH, "alexnet.json", *BASE, "--proposals", "50", "-o", "left.json", *more],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        p.stdout.close()
+        said = p.stderr.read()
+        assert (p.wait(), said) == (0, "") and json.loads(read("left.json"))["operators"], said
+        os.unlink("left.json")
+    p = subprocess.Popen([FFSEARCH, "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     p.stdout.close()
-    p.stderr.read()
-    assert p.wait() >= 0 and json.loads(read("left.json"))["operators"]
+    assert (p.stderr.read(), p.wait()) == ("", -signal.SIGPIPE)
 
 
 def test_more_tasks_than_memory_are_refused():
