@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a command on emulated hosts: namespaces on this machine, joined by shaped links.
 # usage: cluster.sh TOOLS N BANDWIDTH LATENCY -- COMMAND...
-#   TOOLS      folder with the built programs cable and probe
+#   TOOLS      folder with the built programs cable and probe; -: says only what is wrong with the rest
 #   N          hosts, 2 to 4, called node0 and so on; COMMAND runs on node0
 #   BANDWIDTH  of each host's card, each way: 1gbit, 100mbit
 #   LATENCY    of a message of one byte, one way: 50us, 2ms; 0: as short as it gets
@@ -37,7 +37,7 @@ in_units() {
 	}'
 }
 
-# check: what is asked, and whether this machine can
+# check: what is asked
 check() {
 	if [ $# -lt 5 ] || [ "$4" != -- ]; then
 		fail 2 "expected N BANDWIDTH LATENCY -- COMMAND..."
@@ -50,6 +50,10 @@ check() {
 	[ "${bits_per_s:-0}" -gt 0 ] || fail 2 "bandwidth $2: expected a number of kbit, mbit or gbit"
 	latency_us=$(in_units "$3" us 1 ms 1000)
 	[ -n "$latency_us" ] || fail 2 "latency $3: expected a number of us or ms, or 0"
+}
+
+# check_machine: whether it can
+check_machine() {
 	for tool in ip tc unshare nsenter setpriv taskset mpirun; do
 		command -v $tool >/dev/null ||
 			fail 77 "hosts cannot be emulated here: $tool is missing (./run deps installs it)"
@@ -271,6 +275,8 @@ hub | inside)
 	;;
 *)
 	check "$@"
+	[ "$tools" != - ] || exit 0
+	check_machine
 	n=$1
 	shift 4
 	tools=$(realpath "$tools")

@@ -123,8 +123,12 @@ def test_hosts():
     # a tenth of it where nobody asked; the longer, the busier the machine
     check("which is what was asked for, or more", us > 500, r.stderr)
     for bad in (["5", "1gbit", "0"], ["2", "fast", "0"], ["2", "1gbit", "-1"], ["2", "1gbit"]):
-        r = run(CLUSTER, TOOLS, *bad, "--", "true")
-        check(f"{' '.join(bad)}: refused", r.returncode == 2 and r.stderr.count("\n") == 1, r.stderr)
+        for command in [CLUSTER, TOOLS], [os.path.join(os.path.dirname(CLUSTER), "../../run"), "cluster"]:
+            r = run(*command, *bad, "--", "true")  # the latter before it builds
+            check(f"{' '.join(bad)}: refused", r.returncode == 2 and r.stderr.count("\n") == 1 and not r.stdout,
+                  r.stdout + r.stderr)
+    r = run(CLUSTER, "-", "2", "1gbit", "50us", "--", "false")
+    check("arguments alone are checked", (r.returncode, r.stderr) == (0, ""), r.stderr)
 
 
 def test_saved_up():
