@@ -18,10 +18,11 @@ struct size {
 };
 
 /* What all vectors of a class have, at least, and of `most` at most. */
-struct sizes {
+struct ff_class_sizes {
 	struct size places, channels;
-	bool copied; /* several parts have each element */
-	bool known;  /* there is such a vector */
+	double add_us; /* adding all that the smallest part has */
+	bool copied;   /* several parts have each element */
+	bool known;    /* there is such a vector */
 };
 
 /* One operand. */
@@ -31,7 +32,7 @@ struct operand {
 	bool out;
 	const struct ff_operand *o;
 	uint32_t channels;              /* the axes that are such */
-	struct size *size[FF_MAX_RANK]; /* of an axis, by the degree of its dim */
+	struct size *size[FF_MAX_RANK]; /* of an axis, by the degree of its dim; scratch */
 };
 
 /* Which dim an axis has; FF_NONE: none. */
@@ -49,7 +50,7 @@ static bool is_plain(const struct ff_operand *o)
 	return plain;
 }
 
-bool ff_classes_may_hand(const struct ff_graph *g, uint32_t edge)
+bool ff_class_pairs_may(const struct ff_graph *g, uint32_t edge)
 {
 	const struct ff_edge *e = &g->edges[edge];
 	const struct ff_value *v = &g->values[e->value];
@@ -139,10 +140,10 @@ static int measure(struct ff_kinds *k, struct operand *p, struct ff_arena *a, st
 }
 
 /* Those of one degree vector. */
-static struct sizes sizes_of(const struct operand *p, const struct ff_config *c)
+static struct ff_class_sizes sizes_of(const struct operand *p, const struct ff_config *c)
 {
 	const struct size one = {1, 1, 1};
-	struct sizes s = {one, one, false, true};
+	struct ff_class_sizes s = {.places = one, .channels = one, .known = true};
 
 	for (uint32_t a = 0; a < p->o->rank; a++) {
 		struct size *to = p->channels >> a & 1 ? &s.channels : &s.places;
@@ -165,19 +166,18 @@ static void widen(struct size *s, const struct size *with)
 	s->most = fmax(s->most, with->most);
 }
 
-static int find_sizes(struct ff_kinds *k, struct operand *p, struct ff_arena *a, struct sizes **ret,
-		struct ff_error *err)
+static int find_sizes(struct ff_kinds *k, struct operand *p, double element_bytes,
+		struct ff_class_sizes *s, struct ff_arena *scratch, struct ff_error *err)
 {
 	uint32_t n = ff_class_count(k->n_devices);
-	struct sizes *s = ff_arena_array(a, n, sizeof(*s));
 	struct ff_config c = {.n_parts = 0};
-	int code = s ? measure(k, p, a, err) : ff_fail_memory(err);
+	int code = measure(k, p, scratch, err);
 
-	for (uint32_t i = 0; i < n && s; i++)
+	for (uint32_t i = 0; i < n; i++)
 		s[i].known = false;
 	while (code == FF_OK && !ff_kinds_look(k) &&
 			ff_config_next_degrees(p->n, k->n_devices, &c)) {
-		struct sizes here = sizes_of(p, &c), *to = &s[ff_class_of(p->leader, &c)];
+		struct ff_class_sizes here = sizes_of(p, &c), *to = &s[ff_class_of(p->leader, &c)];
 
 		if (!to->known) {
 			*to = here;
@@ -187,7 +187,10 @@ static int find_sizes(struct ff_kinds *k, struct operand *p, struct ff_arena *a,
 		widen(&to->channels, &here.channels);
 		to->copied = to->copied && here.copied;
 	}
-	*ret = s;
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		if (s[i].known)
+			s[i].add_us = ff_kinds_add_us(
+					k, element_bytes * s[i].places.least * s[i].channels.least);
 	return code;
 }
 
@@ -195,7 +198,7 @@ static int find_sizes(struct ff_kinds *k, struct operand *p, struct ff_arena *a,
 
 /* Elements that a part has to receive: of `places` by `channels`, which `from`'s parts have
  * together, all that none of them has by itself. */
-static double missing(double places, double channels, const struct sizes *from)
+static double missing(double places, double channels, const struct ff_class_sizes *from)
 {
 	double own = from->copied ? 0
 				  : fmin(places, from->places.most) *
@@ -204,33 +207,41 @@ static double missing(double places, double channels, const struct sizes *from)
 	return fmax(places * channels - own, 0);
 }
 
-static void hand(const struct ff_kinds *k, const struct sizes *to, const struct sizes *from,
-		double size, double *first, double *least)
+/* That in bytes, with what stands for the base of their move. */
+static double moved(const struct ff_class_pairs *p, double elements)
 {
-	double of_first = size * missing(to->places.first, to->channels.first, from);
-	double of_any = size * missing(to->places.least, to->channels.least, from);
-
-	*first = ff_kinds_moved_bytes(k, of_first);
-	*least = ff_kinds_moved_bytes(k, of_any);
+	return elements > 0 ? elements * p->element_bytes + p->base_bytes : 0;
 }
 
-/* What is added is at least all that the smallest part has, of the one or the other. */
-static double added_us(
-		const struct ff_kinds *k, const struct sizes *x, const struct sizes *y, double size)
+static void hand(const struct ff_class_pairs *p, const struct ff_class_sizes *to,
+		const struct ff_class_sizes *from, double *first, double *least)
 {
-	double has = x->places.least * x->channels.least;
-
-	return ff_kinds_add_us(k, size * fmin(has, y->places.least * y->channels.least));
+	*first = moved(p, missing(to->places.first, to->channels.first, from));
+	*least = moved(p, missing(to->places.least, to->channels.least, from));
 }
 
-int ff_classes_hand(struct ff_kinds *k, uint32_t edge, bool adds, struct ff_arena *scratch,
-		struct ff_handed *ret, struct ff_error *err)
+struct ff_handed ff_class_pairs_handed(const struct ff_class_pairs *p, uint32_t from, uint32_t to)
+{
+	const struct ff_class_sizes *x = &p->from[from], *y = &p->to[to];
+	struct ff_handed h = {.all = 0};
+
+	if (!x->known || !y->known)
+		return h;
+	hand(p, y, x, &h.first, &h.least);
+	if (p->back)
+		hand(p, x, y, &h.back_first, &h.back_least);
+	if (p->adds)
+		h.added_us = fmin(x->add_us, y->add_us);
+	return h;
+}
+
+int ff_class_pairs_find(struct ff_kinds *k, uint32_t edge, bool adds, struct ff_arena *scratch,
+		struct ff_arena *a, struct ff_class_pairs *ret, struct ff_error *err)
 {
 	const struct ff_graph *g = k->graph;
 	const struct ff_edge *e = &g->edges[edge];
 	const struct ff_value *v = &g->values[e->value];
 	const struct ff_node *from = &g->nodes[v->producer], *to = &g->nodes[e->node];
-	double size = (double)ff_dtype_bytes(v->dtype);
 	struct operand source = {.n = from,
 			.leader = from,
 			.node = v->producer,
@@ -241,27 +252,23 @@ int ff_classes_hand(struct ff_kinds *k, uint32_t edge, bool adds, struct ff_aren
 			.node = e->node,
 			.slot = e->slot,
 			.o = &to->in_map[e->slot]};
-	bool back = ff_edge_needs_grad(g, edge) && ff_reads_all(to, sink.o);
 	uint32_t n = ff_class_count(k->n_devices);
-	struct sizes *a, *b;
+	struct ff_class_sizes *at_source = ff_arena_array(a, n, sizeof(*at_source));
+	struct ff_class_sizes *at_sink = ff_arena_array(a, n, sizeof(*at_sink));
 	int code;
 
+	if (!at_source || !at_sink)
+		return ff_fail_memory(err);
+	*ret = (struct ff_class_pairs){.from = at_source,
+			.to = at_sink,
+			.element_bytes = (double)ff_dtype_bytes(v->dtype),
+			.base_bytes = k->moves.base_bytes,
+			.back = ff_edge_needs_grad(g, edge) && ff_reads_all(to, sink.o),
+			.adds = adds};
 	source.channels = v->rank > 1 ? 1u << ff_channel_axis(v->rank) : 0;
 	sink.channels = source.channels;
-	code = find_sizes(k, &source, scratch, &a, err);
+	code = find_sizes(k, &source, ret->element_bytes, at_source, scratch, err);
 	if (code == FF_OK)
-		code = find_sizes(k, &sink, scratch, &b, err);
-	for (uint32_t i = 0; i < n * n && code == FF_OK; i++) {
-		const struct sizes *x = &a[i / n], *y = &b[i % n];
-
-		ret[i] = (struct ff_handed){.all = 0};
-		if (!x->known || !y->known)
-			continue;
-		hand(k, y, x, size, &ret[i].first, &ret[i].least);
-		if (back)
-			hand(k, x, y, size, &ret[i].back_first, &ret[i].back_least);
-		if (adds)
-			ret[i].added_us = added_us(k, x, y, size);
-	}
+		code = find_sizes(k, &sink, ret->element_bytes, at_sink, scratch, err);
 	return code;
 }

@@ -13,12 +13,24 @@ struct ff_handed {
 	double added_us; /* until gradients of several readers are added up, at least */
 };
 
-/* Whether ff_classes_hand knows this edge, over which a chain may pass. */
-bool ff_classes_may_hand(const struct ff_graph *g, uint32_t edge);
-/* What parts receive at least of what is handed over `edge`, of any vectors of two classes: [that
- * of its source][that of its reader]; `all` says nothing.  `adds`: gradients of others, too, are
- * brought to its source. */
-int ff_classes_hand(struct ff_kinds *k, uint32_t edge, bool adds, struct ff_arena *scratch,
-		struct ff_handed *ret, struct ff_error *err);
+/* What of one value parts have, places by channels, of all vectors of a class. */
+struct ff_class_sizes;
+
+/* The classes at both ends of an edge; pairs of them are worked out when they are asked for, as
+ * there are many. */
+struct ff_class_pairs {
+	const struct ff_class_sizes *from, *to; /* by class */
+	double element_bytes, base_bytes;       /* that any move takes beside its own */
+	bool back, adds;
+};
+
+/* Whether ff_class_pairs_find knows this edge, over which a chain may pass. */
+bool ff_class_pairs_may(const struct ff_graph *g, uint32_t edge);
+/* Memory from `a`.  `adds`: gradients of others, too, are brought to the edge's source. */
+int ff_class_pairs_find(struct ff_kinds *k, uint32_t edge, bool adds, struct ff_arena *scratch,
+		struct ff_arena *a, struct ff_class_pairs *ret, struct ff_error *err);
+/* What parts receive at least of what is handed over, of any vectors of two classes; `all` says
+ * nothing. */
+struct ff_handed ff_class_pairs_handed(const struct ff_class_pairs *p, uint32_t from, uint32_t to);
 
 #endif

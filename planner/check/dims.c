@@ -43,16 +43,18 @@ uint32_t ff_place_dims(const struct ff_node *n)
 	return ((1u << n->n_dims) - 1) & ~others;
 }
 
-static uint32_t log2_of(uint32_t n)
+/* 1, 2, 3, 4, 5 to 7, 8, 9 to 15, 16 and so on, counted from 0.  Two of them are together no more
+ * than that of the product. */
+static uint32_t bin_of(uint32_t n)
 {
 	uint32_t k = 0;
 
 	while (n >> (k + 1))
 		k++;
-	return k;
+	return 2 * k + (n > 1u << k) - (k > 0); /* none between 1 and 2 */
 }
 
-/* Pairs of exponents whose sum is below `end`. */
+/* Pairs of bins whose sum is below `end`. */
 static uint32_t pairs_below(uint32_t end)
 {
 	return end * (end + 1) / 2;
@@ -60,7 +62,7 @@ static uint32_t pairs_below(uint32_t end)
 
 uint32_t ff_class_count(uint32_t n_devices)
 {
-	return 2 * pairs_below(log2_of(n_devices) + 1);
+	return 2 * pairs_below(bin_of(n_devices) + 1);
 }
 
 uint32_t ff_axes_of(const struct ff_operand *o, uint32_t dim)
@@ -82,8 +84,8 @@ uint32_t ff_class_of(const struct ff_node *n, const struct ff_config *c)
 
 		*(!writes ? &copies : in >> d & 1 ? &channels : &places) *= c->degree[d];
 	}
-	places = log2_of(places);
-	channels = log2_of(channels);
+	places = bin_of(places);
+	channels = bin_of(channels);
 	return 2 * (pairs_below(places + channels) + channels) + (copies > 1);
 }
 

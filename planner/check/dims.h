@@ -1,6 +1,7 @@
 /* Which dims of an operator are channels and which are places, and classes of its degree vectors:
- * by how finely the places, and how finely the channels, of what it writes are cut, both to powers
- * of two, and by whether several parts add up to it.  SPDX-License-Identifier: Apache-2.0 */
+ * by how finely the places, and how finely the channels, of what it writes are cut, into a power of
+ * two or how many between two of them, and by whether several parts add up to it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CHECK_DIMS_H
 #define FF_CHECK_DIMS_H
 

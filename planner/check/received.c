@@ -205,17 +205,18 @@ static int find_class_pairs(
 		struct finder *f, uint32_t edge, struct ff_received *r, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&f->scratch);
-	uint32_t n = ff_class_count(f->kinds->n_devices);
-	struct ff_handed *handed = ff_arena_array(f->a, (size_t)n * n, sizeof(*handed));
-	int code = handed ? FF_OK : ff_fail_memory(err);
+	int code = ff_class_pairs_find(
+			f->kinds, edge, adds_up(f->g, edge), &f->scratch, f->a, &r->pairs, err);
 
-	r->n_from = n;
-	r->handed = handed;
-	if (code == FF_OK)
-		code = ff_classes_hand(
-				f->kinds, edge, adds_up(f->g, edge), &f->scratch, handed, err);
+	r->n_from = ff_class_count(f->kinds->n_devices);
 	ff_arena_rewind(&f->scratch, mark);
 	return code;
+}
+
+struct ff_handed ff_received_handed(const struct ff_received *r, uint32_t from, uint32_t own)
+{
+	return r->handed ? r->handed[(size_t)from * r->n + own]
+			 : ff_class_pairs_handed(&r->pairs, from, own);
 }
 
 static int find_pairs(struct finder *f, uint32_t edge, struct ff_received *r, struct ff_error *err)
@@ -258,6 +259,7 @@ static int share_pairs(struct finder *f, uint32_t edge, struct ff_received *r, s
 	if (known != FF_NONE) {
 		r->n_from = f->of[known].n_from;
 		r->handed = f->of[known].handed;
+		r->pairs = f->of[known].pairs;
 		return FF_OK;
 	}
 	code = f->kinds->kept.every ? find_pairs(f, edge, r, err)
@@ -346,7 +348,7 @@ static bool may_count(const struct finder *f, uint32_t node, uint32_t edge)
 	return ff_chain_may_pass(g, edge) && !f->taken[g->edges[edge].value] &&
 	       !ff_node_is_prelude(g, from) && from < node &&
 	       is_split_as(&g->nodes[node], &g->nodes[reader]) &&
-	       (f->kinds->kept.every || ff_classes_may_hand(g, edge));
+	       (f->kinds->kept.every || ff_class_pairs_may(g, edge));
 }
 
 /* The edge of `reader` over which most goes that may count, or `best` if that is more. */

@@ -3,9 +3,15 @@
 #include "weighted.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "section.h"
+
+/* A number of a node's splits, and what it costs with all behind it. */
+struct ff_ranked {
+	double us;
+	uint32_t number;
+};
 
 static int allocate(struct ff_weighted *w, struct ff_arena *a, struct ff_error *err)
 {
@@ -33,7 +39,7 @@ static uint32_t count_numbers(const struct ff_weighted *w, uint32_t node)
 static int find_received(
 		struct ff_weighted *w, struct ff_kinds *k, struct ff_arena *a, struct ff_error *err)
 {
-	uint32_t n = w->graph->n_nodes;
+	uint32_t n = w->graph->n_nodes, most = 0;
 	struct ff_received *r;
 	int code = ff_received_find(k, a, &r, err);
 
@@ -50,14 +56,16 @@ static int find_received(
 		uint32_t before = r[i].from == FF_NONE ? 0 : r[i].n_from;
 
 		w->n_class[i] = count_numbers(w, i);
+		most = w->n_class[i] > most ? w->n_class[i] : most;
 		w->cost[i] = ff_arena_array(a, w->n_class[i], sizeof(double));
 		w->split_of[i] = ff_arena_array(a, w->n_class[i], sizeof(uint32_t));
 		w->best[i] = ff_arena_array(a, before, sizeof(uint32_t));
 		if (!w->cost[i] || !w->split_of[i] || !w->best[i])
 			return ff_fail_memory(err);
 	}
+	w->ranked = ff_arena_array(a, most, sizeof(*w->ranked));
 	w->received = r;
-	return FF_OK;
+	return w->ranked ? FF_OK : ff_fail_memory(err);
 }
 
 int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_batches,
@@ -232,23 +240,42 @@ static double handing(const struct ff_handed *h, const struct ff_handed *by)
 	       h->added_us * by->added_us;
 }
 
-/* The number of the node's split that is least with all behind it, and what it is handed (NULL:
- * nothing counts). */
-static uint32_t least_of(const struct ff_weighted *w, uint32_t node, const struct ff_handed *handed,
-		double *ret)
+static int ascending(const void *a, const void *b)
 {
-	const struct ff_handed *by = &w->handed_by[node];
+	const struct ff_ranked *x = a, *y = b;
+
+	return x->us != y->us ? (x->us > y->us) - (x->us < y->us)
+			      : (x->number > y->number) - (x->number < y->number);
+}
+
+/* Those that there are, the least first. */
+static uint32_t rank(const struct ff_weighted *w, uint32_t node)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < w->n_class[node]; k++)
+		if (!isinf(w->cost[node][k]))
+			w->ranked[n++] = (struct ff_ranked){w->cost[node][k], k};
+	qsort(w->ranked, n, sizeof(*w->ranked), ascending);
+	return n;
+}
+
+/* The number of the node's split that is least with all behind it, and what it is handed by number
+ * `from` of the node that it reads; nothing makes it cost less. */
+static uint32_t least_of(
+		const struct ff_weighted *w, uint32_t node, uint32_t n, uint32_t from, double *ret)
+{
 	uint32_t best = 0;
 
 	*ret = INFINITY;
-	for (uint32_t k = 0; k < w->n_class[node]; k++) {
-		double here = w->cost[node][k];
+	for (uint32_t i = 0; i < n && w->ranked[i].us < *ret; i++) {
+		uint32_t number = w->ranked[i].number;
+		struct ff_handed h = ff_received_handed(&w->received[node], from, number);
+		double here = w->ranked[i].us + handing(&h, &w->handed_by[node]);
 
-		if (here < *ret && handed)
-			here += handing(&handed[k], by);
 		if (here < *ret) {
 			*ret = here;
-			best = k;
+			best = number;
 		}
 	}
 	return best;
@@ -285,17 +312,17 @@ static double choose_together(struct ff_weighted *w, const struct ff_weights *by
 	for (uint32_t i = 0; i < n; i++)
 		choose_splits(w, by, i);
 	for (uint32_t i = n; i-- > 0;) {
-		const struct ff_received *r = &w->received[i];
+		uint32_t from = w->received[i].from, ranked = rank(w, i);
 
-		if (r->from == FF_NONE && w->n_split[i]) {
-			w->chosen[i] = least_of(w, i, NULL, &least);
-			us += least;
+		if (from == FF_NONE && w->n_split[i]) {
+			w->chosen[i] = w->ranked[0].number;
+			us += w->ranked[0].us;
 		}
-		for (uint32_t k = 0; r->from != FF_NONE && k < w->n_class[r->from]; k++) {
-			if (isinf(w->cost[r->from][k]))
+		for (uint32_t k = 0; from != FF_NONE && k < w->n_class[from]; k++) {
+			if (isinf(w->cost[from][k]))
 				continue;
-			w->best[i][k] = least_of(w, i, r->handed + (size_t)k * r->n, &least);
-			w->cost[r->from][k] += least;
+			w->best[i][k] = least_of(w, i, ranked, k, &least);
+			w->cost[from][k] += least;
 		}
 	}
 	for (uint32_t i = 0; i < n; i++) { /* numbers become splits */
@@ -311,26 +338,25 @@ static double choose_together(struct ff_weighted *w, const struct ff_weights *by
 
 /* ---- by what is chosen ---- */
 
-static const struct ff_handed *handed(const struct ff_weighted *w, uint32_t node)
+static struct ff_handed handed(const struct ff_weighted *w, uint32_t node)
 {
 	const struct ff_received *r = &w->received[node];
 
-	return &r->handed[(size_t)number_of(w, r->from) * r->n + number_of(w, node)];
+	return ff_received_handed(r, number_of(w, r->from), number_of(w, node));
 }
 
 double ff_weighted_wait_us(const struct ff_weighted *w, const struct ff_chain *c, uint32_t i)
 {
 	uint32_t node = handed_to(w, c, i), at = c->node[i];
 	double us = sums_at(w, c, i) * w->split[at][w->chosen[at]].sum_us;
-	const struct ff_handed *h;
+	struct ff_handed h;
 
 	if (node == FF_NONE)
 		return us;
 	h = handed(w, node);
-	return us + h->added_us +
-	       w->received_us * ((is_first(c, i) ? h->first : h->least) +
-						(is_first(c, i - 1) ? h->back_first
-								    : h->back_least));
+	return us + h.added_us +
+	       w->received_us * ((is_first(c, i) ? h.first : h.least) +
+						(is_first(c, i - 1) ? h.back_first : h.back_least));
 }
 
 /* What the operator at place `i` of a chain takes, but for sections' members. */
@@ -389,7 +415,7 @@ static double communication_us(const struct ff_weighted *w)
 		if (r->params)
 			bytes += r->params[number_of(w, i)];
 		if (r->from != FF_NONE)
-			bytes += w->micro_batches * handed(w, i)->all;
+			bytes += w->micro_batches * handed(w, i).all;
 	}
 	return bytes * w->received_us / w->n_devices / w->lanes;
 }

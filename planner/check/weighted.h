@@ -33,9 +33,10 @@ struct ff_weighted {
 	uint32_t *n_class;           /* by node: numbers that splits may have */
 	double **cost;               /* by node, and number; scratch */
 	uint32_t **split_of;         /* likewise: the split that is least */
-	uint32_t **best;  /* by node, and number of the node that it reads: its own; scratch */
-	uint32_t *chosen; /* by node: the split that is least, by the weights asked last */
-	struct ff_split_us *by; /* by node: weights of all figures; scratch */
+	uint32_t **best; /* by node, and number of the node that it reads: its own; scratch */
+	struct ff_ranked *ranked; /* numbers of one node; scratch */
+	uint32_t *chosen;         /* by node: the split that is least, by the weights asked last */
+	struct ff_split_us *by;   /* by node: weights of all figures; scratch */
 	/* By what is least, by the weights asked last: means, and each chain. */
 	double compute_us, communication_us, chain_us[FF_MOST_CHAINS];
 };

@@ -460,6 +460,53 @@ START_TEST(what_is_added_counts)
 }
 END_TEST
 
+static uint32_t product(const struct ff_config *c, uint32_t dims)
+{
+	uint32_t n = 1;
+
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		n *= dims >> d & 1 ? c->degree[d] : 1;
+	return n;
+}
+
+static bool is_power(uint32_t n)
+{
+	return !(n & (n - 1));
+}
+
+/* Of each class, on any number of devices, either all vectors cut places into a power of two, and
+ * into the same, or none does; likewise channels. */
+START_TEST(classes_tell_powers_of_two_apart)
+{
+	struct ff_random r = {.seed = ff_test_seed(69)};
+	const struct ff_node *n;
+	struct world w;
+
+	open_world(&r, &w, residual, false, FF_RECEIVED_DEVICES);
+	n = &w.g.nodes[ff_graph_find(&w.g, "b0.relu")];
+	for (uint32_t devices = 1; devices < 70; devices++) {
+		uint32_t dims[2] = {ff_place_dims(n), ff_channel_dims(n)};
+
+		ck_assert_uint_le(ff_class_count(devices), 200);
+		for (int axis = 0; axis < 2; axis++) {
+			struct ff_config c = {.n_parts = 0};
+			uint32_t known[200] = {0};
+
+			while (ff_config_next_degrees(n, devices, &c)) {
+				uint32_t k = ff_class_of(n, &c), cut = product(&c, dims[axis]);
+
+				ck_assert_uint_lt(k, ff_class_count(devices));
+				if (known[k])
+					ck_assert(cut == known[k] ||
+							(!is_power(cut) && !is_power(known[k])));
+				known[k] = cut;
+			}
+		}
+	}
+	close_world(&w);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("sections");
@@ -470,6 +517,7 @@ static Suite *suite(void)
 	tcase_add_test(t, chains_through_concatenations_hold);
 	tcase_add_test(t, chains_through_enlarged_images_hold);
 	tcase_add_test(t, chains_by_classes_hold);
+	tcase_add_test(t, classes_tell_powers_of_two_apart);
 	tcase_add_test(t, what_is_added_counts);
 	tcase_add_test(t, no_search_is_faster);
 	suite_add_tcase(s, t);
