@@ -27,6 +27,7 @@ struct seen {
 	uint32_t done;
 	uint32_t equal, equal_but_in_bytes, joined; /* edges where all devices of some do alike */
 	uint32_t stretches, too_long; /* passes with some; where sums would not be exact */
+	uint32_t scattered_alike;     /* the same bytes, on other devices than the bucket before */
 };
 
 /* Whether what task `t` moves is what is read at `edge`, too. */
@@ -59,6 +60,11 @@ static inline void look_at_sharing(struct seen *seen, const struct ff_schedule *
 	}
 }
 
+static inline bool is_scattered_alike(const struct ff_bucket *a, const struct ff_bucket *b)
+{
+	return a->scattered && b->scattered && a->bytes == b->bytes && a->device[0] != b->device[0];
+}
+
 static inline void look(struct seen *seen, const struct ff_schedule *plan)
 {
 	const struct ff_graph *g = plan->graph;
@@ -67,6 +73,8 @@ static inline void look(struct seen *seen, const struct ff_schedule *plan)
 		seen->syncs += plan->buckets[i].synced && plan->buckets[i].n_devices > 1;
 		seen->owned += !plan->buckets[i].synced;
 		seen->flat += plan->buckets[i].flat;
+		seen->scattered_alike +=
+				i && is_scattered_alike(&plan->buckets[i - 1], &plan->buckets[i]);
 		seen->grouped += plan->buckets[i].flat && ff_bucket_groups(&plan->buckets[i]) > 1;
 		seen->buckets_scattered += plan->buckets[i].scattered && !plan->buckets[i].dropped;
 		seen->buckets_dropped += plan->buckets[i].dropped;

@@ -7,62 +7,82 @@
 
 #include "columns.h"
 
-/* Neighbours that have the bucket. */
-struct row {
-	uint32_t first, n;
+/* Buckets `first` to `end`, which come and go in the same steps. */
+struct group {
+	const struct ff_bucketing *of;
+	uint32_t first, end;
 };
 
-/* Of one micro-batch. */
-static void count_micro(struct ff_trial *e, const struct ff_bucket_build *b, struct row on,
-		uint32_t micro, int64_t sign)
+/* Some bytes on all of their devices.  What neighbours have of several buckets is one row. */
+static void put(struct ff_trial *e, const struct group *g, int64_t bytes)
 {
+	for (uint32_t i = g->first; i < g->end; i++)
+		for (uint32_t d = 0; d < g->of->bucket[i].n_devices; d++)
+			ff_columns_put(e, g->of->bucket[i].device[d], bytes);
+}
+
+/* Of one micro-batch. */
+static void count_micro(struct ff_trial *e, const struct group *g, uint32_t micro, int64_t sign)
+{
+	const struct ff_bucket_build *b = &g->of->bucket[g->first];
 	const struct ff_program *p = &e->order.program;
 	int64_t weights = b->bytes / FF_F32_BYTES * ff_dtype_bytes(e->g->dtype);
 
 	for (int later = 0; later < 2 && b->way.dropped; later++)
-		if (b->opens[later] != FF_NONE)
-			ff_columns_add_row(e, on.first, on.n, sign * ff_align64(weights),
-					ff_program_gathers(p, later, micro, b->opens[later]),
+		if (b->opens[later] != FF_NONE) {
+			put(e, g, sign * ff_align64(weights));
+			ff_columns_add(e, ff_program_gathers(p, later, micro, b->opens[later]),
 					ff_program_reads(p, later, micro, b->closes[later]));
-	ff_columns_add_row(e, on.first, on.n, sign * b->bytes,
-			ff_program_writes(p, micro, b->writes),
+		}
+	put(e, g, sign * b->bytes);
+	ff_columns_add(e, ff_program_writes(p, micro, b->writes),
 			b->way.stage ? ff_program_syncs(p, micro, b->close)
 				     : p->sync_once[b->close]);
 }
 
-static void count_bucket(struct ff_trial *e, const struct ff_bucket_build *b, int64_t sign)
+static void count_group(struct ff_trial *e, const struct group *g, int64_t sign)
 {
-	struct row on;
+	for (uint32_t micro = 0; micro < e->order.program.micro_batches; micro++)
+		if (e->order.account.counted[micro])
+			count_micro(e, g, micro, sign);
+}
 
-	for (uint32_t i = 0; i < b->n_devices; i += on.n) {
-		on = (struct row){b->device[i], 1};
-		while (i + on.n < b->n_devices && b->device[i + on.n] == on.first + on.n)
-			on.n++;
-		for (uint32_t micro = 0; micro < e->order.program.micro_batches; micro++)
-			if (e->order.account.counted[micro])
-				count_micro(e, b, on, micro, sign);
-	}
+/* Whether both take as much in the same steps. */
+static bool are_counted_alike(const struct ff_bucket_build *a, const struct ff_bucket_build *b)
+{
+	return a->way.stage == b->way.stage && a->way.scattered == b->way.scattered &&
+	       a->way.dropped == b->way.dropped && a->bytes == b->bytes && a->close == b->close &&
+	       a->writes == b->writes &&
+	       (!a->way.dropped ||
+			       (!memcmp(a->opens, b->opens, sizeof(a->opens)) &&
+					       !memcmp(a->closes, b->closes, sizeof(a->closes))));
 }
 
 static bool are_alike(const struct ff_bucket_build *a, const struct ff_bucket_build *b)
 {
-	return a->way.stage == b->way.stage && a->way.scattered == b->way.scattered &&
-	       a->way.dropped == b->way.dropped && a->bytes == b->bytes && a->close == b->close &&
-	       a->n_devices == b->n_devices && a->writes == b->writes &&
-	       (!a->way.dropped ||
-			       (!memcmp(a->opens, b->opens, sizeof(a->opens)) &&
-					       !memcmp(a->closes, b->closes, sizeof(a->closes)))) &&
+	return are_counted_alike(a, b) && a->n_devices == b->n_devices &&
 	       !memcmp(a->device, b->device, a->n_devices * sizeof(*a->device));
+}
+
+/* Bucket `i` is counted: it is scattered, and not one of `other` as well. */
+static bool is_counted(const struct ff_bucketing *b, const struct ff_bucketing *other, uint32_t i)
+{
+	return b->bucket[i].way.scattered &&
+	       !(other && i < other->n_buckets && are_alike(&b->bucket[i], &other->bucket[i]));
 }
 
 void ff_dropped_count(struct ff_trial *e, const struct ff_bucketing *b,
 		const struct ff_bucketing *other, int64_t sign)
 {
-	for (uint32_t i = 0; i < b->n_buckets && b->n_scattered; i++) {
-		const struct ff_bucket_build *k = &b->bucket[i];
-		bool same = other && i < other->n_buckets && are_alike(k, &other->bucket[i]);
+	struct group g = {b, 0, 0};
 
-		if (k->way.scattered && !same)
-			count_bucket(e, k, sign);
+	for (; g.first < b->n_buckets && b->n_scattered; g.first = g.end) {
+		g.end = g.first + 1;
+		if (!is_counted(b, other, g.first))
+			continue;
+		while (g.end < b->n_buckets && is_counted(b, other, g.end) &&
+				are_counted_alike(&b->bucket[g.first], &b->bucket[g.end]))
+			g.end++;
+		count_group(e, &g, sign);
 	}
 }
