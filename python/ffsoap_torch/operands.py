@@ -273,6 +273,9 @@ def joined(t, a, b):
             continue
         a, b = for_all(a, b, i), for_all(b, a, i)
         names = unify(a.dims[i], b.dims[i])
+        if names is None and size_of(a.dims[i]) == size_of(b.dims[i]):
+            a, b = broadcast_as(a, b, i), broadcast_as(b, a, i)
+            names = unify(a.dims[i], b.dims[i])
         if names is None:
             if any(x.samples for x in a.dims[i] + b.dims[i]):
                 raise Refused("mixes the axis of samples with another")
@@ -280,6 +283,11 @@ def joined(t, a, b):
             names = unify(a.dims[i], b.dims[i])
         a, b = a.renamed(names[0]), b.renamed(names[1])
     return a, b, [p or q for p, q in zip(a.dims, b.dims)]
+
+
+def broadcast_as(a, b, i):
+    """An axis along which nothing of a differs is made of the same parts as b's."""
+    return a if set(a.dims[i]) & a.has() else a.like(dims=[b.dims[i] if k == i else d for k, d in enumerate(a.dims)])
 
 
 def for_all(a, b, i):

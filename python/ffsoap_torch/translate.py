@@ -13,18 +13,19 @@ from .layout import Atom, Value, fresh, size_of
 from .rows import ROWS, RANDOM, losses, taken, waves
 from .rows.pointwise import of_samples
 from .rows.taken import OF_PLACES
-from .values import Choice, Complex, Each, Loss, Param, Places, TENSORS
+from .values import Choice, Complex, Each, Loss, Param, Places, Stopped, TENSORS
 
 CONTAINERS = ("torch.nn.modules.container", "torch.nn.modules.transformer", "torch.nn.modules.activation.Multi")
 OF_LOSSES = ("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "true_divide", "mean", "sum", "clone",
              "alias", "detach", "neg")
 OF_CHOICES = ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "permute", "transpose", "t", "movedim",
-              "unsqueeze", "squeeze", "expand", "repeat_interleave", "select", "slice", "split", "chunk", "unbind",
+              "unsqueeze", "squeeze", "expand", "repeat", "repeat_interleave", "select", "slice", "split", "chunk", "unbind",
               "clone", "alias", "contiguous", "detach", "_to_copy", "to", "eq", "ne", "lt", "le", "gt", "ge", "one_hot",
               "index", "index_select", "gather", "scatter", "scatter_add", "embedding")
 OF_COMPLEX = ("view_as_real", "real", "imag", "conj", "_conj", "conj_physical", "_conj_physical", "resolve_conj",
               "abs", "angle", "_fft_c2c", "_fft_c2r", "zeros_like", "ones_like", "full_like", "empty_like",
               "new_zeros", "new_ones", "new_empty", "new_full")
+OF_STOPPED = ("clone", "alias", "detach", "_to_copy")  # which leave it to be printed
 LARGE = 1 << 24  # elements
 MARK = 1 << 12  # elements of a sample that what only says which samples there are may have
 MOST_LOSSES = 8  # FF_MAX_LOSSES of ff/graph.h
@@ -126,7 +127,9 @@ class Translator:
         if op is not operator.getitem and not isinstance(op, torch._ops.OpOverload) and not any(
                 isinstance(self.values[n], TENSORS) for n in node.all_input_nodes):
             return self.taken.number(node)
-        args, kwargs = (torch.fx.node.map_arg(x, lambda n: self.values[n]) for x in (node.args, node.kwargs))
+        if getattr(op, "_opname", "") in OF_STOPPED and isinstance(self.values[node.args[0]], Stopped):
+            return self.values[node.args[0]]
+        args, kwargs = (torch.fx.node.map_arg(x, self.operand) for x in (node.args, node.kwargs))
         if op is operator.getitem:
             return args[0][args[1]]
         if not isinstance(op, torch._ops.OpOverload):
@@ -139,8 +142,6 @@ class Translator:
             return int(args[0].shape[args[1]])
         self.taken.settle(node, args)
         missing = [n for n in node.all_input_nodes if self.values[n] is None]
-        if any(getattr(n.target, "_opname", "") == "detach" for n in missing):
-            raise Refused("computes with a loss that was detached, which reduces along the axis of samples")
         if missing:
             raise Refused("reads places or other results that a graph does not have")
         parts = [x for x in tensors_of(args) + tensors_of(kwargs.values())]
@@ -181,6 +182,16 @@ class Translator:
         check_shape(made, node.meta.get("val"))
         return made
 
+    def operand(self, node):
+        found = self.values[node]
+        if isinstance(found, Stopped):
+            if found.number is None:
+                self.graph.hint = "detach"
+                x = losses.number_of(self, found.loss)
+                found.number = x.like(self.graph.add("detach", [x.node]))
+            return found.number
+        return found
+
     def shape(self):
         """Of what the current node makes."""
         return [int(n) for n in self.node.meta["val"].shape]
@@ -212,6 +223,11 @@ class Translator:
         """What an input of integers is below."""
         known = self.inputs[ids.node].classes
         self.inputs[ids.node].classes = max(known or 0, int(classes))
+
+    def at_most(self, ids, bound):
+        """What an input of integers must be below, whatever else is read by it."""
+        known = self.inputs[ids.node].bound
+        self.inputs[ids.node].bound = min(known or bound, int(bound))
 
     def part_of_input(self, x, dim, indices):
         """Some columns of an input of integers are an input of their own."""
@@ -275,7 +291,8 @@ class Translator:
             if spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION):
                 self.check_mutation(spec, self.values.get(node))
             elif spec.kind == OutputKind.USER_OUTPUT and node is not None:
-                self.outputs.append(self.values[node])
+                found = self.values[node]
+                self.outputs.append(None if isinstance(found, Stopped) else found)
         self.outputs = [losses.general(self, of_samples(self, x)).mean() if isinstance(x, Value) and not x.whole and
                         not x.shape and not any(isinstance(y, Loss) for y in self.outputs) else x
                         for x in self.outputs]
@@ -425,12 +442,12 @@ class Input:
 
     def __init__(self, name, axes, whole, source, parts, truth=False, sums=None):
         self.name, self.axes, self.whole, self.source, self.parts = name, axes, whole, source, parts
-        self.truth, self.classes, self.sums = truth, 2 if truth else None, sums
+        self.truth, self.classes, self.bound, self.sums = truth, 2 if truth else None, None, sums
 
     def node(self):
         node = {"name": self.name, "op": "input", "shape": [size_of(g) for g in self.axes]}
         if self.whole:
-            node.update(dtype="int32", classes=self.classes)
+            node.update(dtype="int32", classes=min(self.classes, self.bound or self.classes))
         return node
 
 

@@ -66,7 +66,7 @@ class Choice(Value):
 
 
 class Shifted(Value):
-    """Integers of an input and known ones, added up; as numbers the value itself."""
+    """Integers of an input and known ones, or a number for all, added up; as numbers the value itself."""
 
     def __init__(self, value, ids, by):
         super().__init__(value.node, value.axes, value.dims)
@@ -158,6 +158,13 @@ class Each(Loss):
 
     def sum(self):
         return self.mean().times(self.count)
+
+
+class Stopped:
+    """A loss that was detached: a number, once somebody computes with it."""
+
+    def __init__(self, loss):
+        self.loss, self.number = loss, None
 
 
 TENSORS = (torch.Tensor, Value, Param, Noise, Loss, Complex, Rows, Places)

@@ -21,6 +21,16 @@ def run(*command, timeout=900):
                           stdin=subprocess.DEVNULL, timeout=timeout)
 
 
+def in_type(module, dtype):
+    """A copy in another type; of complex buffers to() would drop what is imaginary."""
+    made = copy.deepcopy(module).to(dtype)
+    for own, copied in zip(module.modules(), made.modules()):
+        for name, x in own.named_buffers(recurse=False):
+            if x.is_complex():
+                setattr(copied, name, x.to(torch.complex128 if dtype == torch.float64 else torch.complex64))
+    return made
+
+
 class Step:
     """`why`: a sentence where it did not come so far."""
 
@@ -82,7 +92,7 @@ class Step:
     # ---- PyTorch's step, in the graph's names ----
 
     def pytorchs(self, dtype):
-        module = copy.deepcopy(self.module).to(dtype)
+        module = in_type(self.module, dtype)
         module.train()
         loss = self.loss(module, dtype)
         loss.backward()

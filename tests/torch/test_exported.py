@@ -7,6 +7,7 @@ import resource
 import sys
 
 import exported_steps  # noqa: I001  says SKIP and ends without PyTorch 2.11
+import agent_modules
 import exported_command
 import exported_operators
 import exported_refusals
@@ -14,12 +15,14 @@ import family_modules
 import field_modules
 import ffsoap_torch
 import hand_modules
+import image_modules
 import learning_modules
 import modules
 import more_modules
 import newest_modules
 import reference
 import shape_modules
+import text_modules
 import today_modules
 import wide_modules
 import wide_pictures
@@ -173,6 +176,23 @@ def test_pictures():
     test_refused(wide_pictures.REFUSED, {"SegNet": "places", "RAFT": "the axis of samples", "YOLOv8's head": "integers"})
 
 
+def test_texts():
+    test_today(text_modules.MODELS, ["MegaByte", "Jamba"])
+    test_refused(text_modules.REFUSED, {"FastSpeech 2": "divides integers"})
+
+
+def test_images():
+    test_today(image_modules.MODELS, ["RT-DETR", "SwAV"])
+
+
+def test_agents():
+    test_today(agent_modules.MODELS, ["TD3+BC", "QMIX"])
+    test_refused(agent_modules.REFUSED, {
+        "DreamerV3": "places that are computed", "SAINT": "the axis of samples", "TabM, expanded": "by a tensor",
+        "BST": "an input of integers", "LightGCN": "cannot export", "Graphormer": "cannot export",
+        "PaiNN": "a condition"})
+
+
 def test_refused(models, words):
     for name, make in models.items():
         module, inputs, options = make()
@@ -272,7 +292,7 @@ def test_draws():
 PARTS = {
     "models": test_models, "more": test_more, "hand": test_hand, "language": test_language, "others": test_others,
     "newest": test_newest, "fields": test_fields, "learning": test_learning, "shapes": test_shapes, "wide": test_wide,
-    "pictures": test_pictures, "draws": test_draws,
+    "pictures": test_pictures, "texts": test_texts, "images": test_images, "agents": test_agents, "draws": test_draws,
     "operators": exported_operators.test_operators, "losses": exported_operators.test_losses,
     "refusals": exported_refusals.test_refusals, "command": exported_command.test_command}
 PARTS[sys.argv[1]]()

@@ -9,7 +9,7 @@ from . import row
 from .. import Refused
 from ..layout import Value
 from ..operands import LEAST, constant, is_number, moved, number
-from ..values import Choice, Mask, Param
+from ..values import Choice, Mask, Param, Shifted
 from .pointwise import reduced, scale, two
 
 MAX_CHOICES = 1 << 20
@@ -100,6 +100,10 @@ def ones_at(t, ids, rows):
 def by_ids(t, table, ids):
     """Rows of numbers that are known by an input of integers: products with ones where an integer is a row's."""
     from .products import matmul
+    if isinstance(ids, Shifted):
+        by, ids = int(ids.by), ids.ids
+        table = table[torch.arange(by, len(table))]  # what lies before the first row is at the end
+        t.at_most(ids, len(table))
     rows, shape = len(table), [*ids.shape, *table.shape[1:]]
     if math.prod(ids.shape[1:]) * rows > MAX_CHOICES:
         raise Refused(f"looks up {math.prod(ids.shape[1:])} of {rows} rows a sample, more than products are made for")

@@ -7,7 +7,7 @@ from . import row
 from .. import Refused
 from ..layout import Value, flat, fresh, size_of
 from ..operands import alone, as_value, joined, moved, picked, whole
-from ..values import Choice, Loss, Mask, Param, Places, Rows
+from ..values import Choice, Loss, Mask, Param, Places, Rows, Shifted, Stopped
 from .masks import by_ids
 from .pairs import turned
 
@@ -29,8 +29,8 @@ def same(t, x, *args, **kwargs):
 
 @row("detach")
 def detach(t, x):
-    if isinstance(x, Loss):  # to be printed
-        return None
+    if isinstance(x, Loss):  # to be printed, unless somebody computes with it
+        return Stopped(x)
     if isinstance(x, (Param, Rows)):
         x = as_value(t, x)
     if x.whole or isinstance(x, (Choice, Mask)):  # of which there is none
@@ -277,7 +277,8 @@ def like_first(t, v, first, dim):
     """The value whole, in the order of PyTorch's axes, which are those of the first but for one."""
     if any(a.samples for a in flat(first.dims)) and not any(a.samples for a in flat(v.dims)):
         v = v.like(dims=[d if d or not any(a.samples for a in e) else e for d, e in zip(v.dims, first.dims)])
-    dims = [d or (list(e) if i != dim else []) for i, (d, e) in enumerate(zip(v.dims, first.dims))]
+    has = v.has()  # along what is in none of its axes nothing of it differs
+    dims = [d if i == dim or set(d) & has else list(e) for i, (d, e) in enumerate(zip(v.dims, first.dims))]
     v = v.like(dims=dims)
     return t.graph.full(v, v.canonical())
 
@@ -351,6 +352,10 @@ def is_ids(x):
     return isinstance(x, Value) and x.whole
 
 
+def is_shifted(x):
+    return isinstance(x, Shifted) and not x.by.dim()
+
+
 @row("gather")
 def gather(t, x, dim, index, sparse_grad=False):
     """At known places, at ones that are chosen; or of numbers that are known, by an input of integers."""
@@ -365,7 +370,7 @@ def gather(t, x, dim, index, sparse_grad=False):
         return at_ids(t, as_value(t, x), dim, index)
     if isinstance(index, Value) and not index.whole and not isinstance(x, torch.Tensor):
         return at_ids(t, as_value(t, x), dim, index)
-    if not isinstance(x, torch.Tensor) or x.dim() != 1 or not is_ids(index):
+    if not isinstance(x, torch.Tensor) or x.dim() != 1 or not (is_ids(index) or is_shifted(index)):
         raise Refused("takes elements at places that are computed")
     return by_ids(t, x, index)
 
@@ -416,7 +421,7 @@ def index(t, x, indices):
         ahead = indices[0] is not None and indices[0].dim() > 1 and len(places) == t.batch.size
         return x.moved(places[:1] if ahead and bool((places == places[:1]).all()) else places)
     used = [i for i, v in enumerate(indices) if v is not None]
-    if isinstance(x, torch.Tensor) and used == [0] and is_ids(indices[0]):
+    if isinstance(x, torch.Tensor) and used == [0] and (is_ids(indices[0]) or is_shifted(indices[0])):
         return by_ids(t, x, indices[0])
     if one_of_each(t, x, indices, used):
         return moved(t, at_ids(t, x, 1, indices[1].like(dims=[*indices[1].dims, []])), t.shape())

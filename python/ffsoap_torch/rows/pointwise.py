@@ -339,9 +339,12 @@ def add(t, a, b, alpha=1):
         return sum_of_losses(t, a, b, kind)
     if kind == "add" and isinstance(a, torch.Tensor):
         a, b = b, a
+    made = two(t, kind, a, b)
+    if isinstance(a, Value) and a.whole and type(b) is int:
+        return Shifted(made, a, torch.tensor(b if kind == "add" else -b))
     if kind == "add" and isinstance(a, Value) and a.whole and isinstance(b, torch.Tensor) and not b.is_floating_point():
-        return Shifted(two(t, kind, a, b), a, b.expand(a.shape))
-    return two(t, kind, a, b)
+        return Shifted(made, a, b.expand(a.shape))
+    return made
 
 
 def sum_of_losses(t, a, b, kind):

@@ -73,10 +73,11 @@ def layer(t, x, w, bias=None):
     """x [..., in] by w [out, in]"""
     if not as_it_lies(t, w):
         return biased(t, product(t, as_value(t, x), transposed(as_value(t, w))), bias)
-    if isinstance(x, torch.Tensor) and x.dim() > 1 and x.shape[0] == t.batch.size and bool((x == x[:1]).all()):
-        # a state that every sample begins with
+    if isinstance(x, torch.Tensor) and x.dim() > 1 and x.shape[0] % t.batch.size == 0 and bool((x == x[:1]).all()):
+        # a state that every sample begins with, or several of each
+        several = fresh(x.shape[0] // t.batch.size)
         x = as_value(t, x[:1])
-        x = x.like(dims=[[t.batch], *x.dims[1:]])
+        x = x.like(dims=[[t.batch, *several], *x.dims[1:]])
     x = as_value(t, x)
     last = x.dims[-1]
     if not last or x.axes[-1] != last or (len(x.axes) < 2):
@@ -366,7 +367,7 @@ def embedding(t, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=F
         return rows_of(t, weight, ids)
     if not isinstance(weight, Param):
         return rows_of_computed(t, weight, ids, padding_idx)
-    if isinstance(ids, Shifted) and padding_idx < 0 and weight.index is None:
+    if isinstance(ids, Shifted) and ids.by.dim() and padding_idx < 0 and weight.index is None:
         return by_fields(t, weight, ids, sparse)
     if not ids.whole:
         return looked_up(t, weight, ids, padding_idx)

@@ -113,10 +113,9 @@ def smallest(t, x, dims=None, keep=False):
     if t.node.target._overloadname == "other":
         from .pointwise import two
         return two(t, "min", x, dims)
-    if t.node.target._overloadname == "dim":
-        raise Refused("chooses the place of the smallest element")
-    y = reduce(t, "reduce_max", scale(t, as_value(t, x), -1.0), [dims] if isinstance(dims, int) else dims, keep)
-    return scale(t, y, -1.0)
+    x = scale(t, as_value(t, x), -1.0)
+    y = scale(t, reduce(t, "reduce_max", x, [dims] if isinstance(dims, int) else dims, keep), -1.0)
+    return [y, place_of(t, x, dims, keep)] if t.node.target._overloadname == "dim" else y
 
 
 @row("sort", "argsort", "median", "kthvalue", "mode", "multinomial")
