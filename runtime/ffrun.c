@@ -66,6 +66,15 @@ static int report(const struct ff_run_options *o, const struct ff_run_plan *p,
 	return code < 0 ? code : ff_report_print(o, p, outcome, verdict, err);
 }
 
+/* What the user should know before it runs; said once in a job, and not before a
+ * refusal. */
+static void tell(const struct ff_run_plan *p)
+{
+	for (int i = 0; i < FF_RUN_PLAN_NOTES; i++)
+		if (p->note[i].text[0])
+			fprintf(stderr, "%s: %s\n", names.name, p->note[i].text);
+}
+
 /* A failure that not all ranks know of must end the job: they may be waiting
  * for this one in the middle of a step. */
 static int run(const struct ff_run_options *o, struct ff_run_plan *p, struct ff_comm *comm,
@@ -75,6 +84,8 @@ static int run(const struct ff_run_options *o, struct ff_run_plan *p, struct ff_
 	struct ff_verdict verdict = {0};
 	int code = lower(o, p, comm, err);
 
+	if (code == FF_OK && comm->rank == 0)
+		tell(p);
 	if (code == FF_OK && (o->check.verify || o->check.dump))
 		code = ff_verify(o, p, comm, &verdict, err);
 	if (code == FF_OK && (p->steps || (p->finished && (o->store.save || o->check.test))))
@@ -99,14 +110,6 @@ static void tell_failure(void *ctx)
 	const struct ff_error *err = ctx;
 
 	end(err->code, err);
-}
-
-/* What the user should know before it runs; said once in a job. */
-static void tell(const struct ff_run_plan *p)
-{
-	for (int i = 0; i < FF_RUN_PLAN_NOTES; i++)
-		if (p->note[i].text[0])
-			fprintf(stderr, "%s: %s\n", names.name, p->note[i].text);
 }
 
 /* One rank of several.  The one that tells what failed takes the others along. */
@@ -142,8 +145,6 @@ static int main_rank(void *ctx)
 		ff_run_plan_communicate(&plan, comm->name);
 		code = ff_beside_choose(plan.backend, comm, &plan.progress, &err);
 	}
-	if (code == FF_OK && comm->rank == 0)
-		tell(&plan);
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);
 	status = code < 0 ? ff_exit_status(code) : end(code, &err);
@@ -206,7 +207,6 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 		return code < 0 ? end(code, &err) : status;
 	}
 	ff_stop_defer();
-	tell(&plan);
 	code = ff_comm_local(1, &comm, &err);
 	if (code == FF_OK) {
 		plan.communication = comm->name;

@@ -67,11 +67,12 @@ static int choose_devices(const struct ff_subject_options *opt, uint32_t ranks,
 	if (!devices)
 		devices = machine ? machine->n_devices : ff_launch_cores();
 	if (ranks && devices != ranks)
-		return ff_fail(err, FF_E_INPUT, "--devices %u, but %u ranks were started", devices,
-				ranks);
+		return ff_fail(err, FF_E_INPUT,
+				"--devices %u: expected the number of ranks that were started, %u",
+				devices, ranks);
 	if (machine && devices > machine->n_devices)
-		return ff_fail(err, FF_E_INPUT, "machine %s has %u devices, %u were asked for",
-				machine->name, machine->n_devices, devices);
+		return ff_fail(err, FF_E_INPUT, "%u devices were asked for, but machine %s has %u",
+				devices, machine->name, machine->n_devices);
 	if (!strcmp(c->name, "data-parallel") && devices > (uint32_t)batch)
 		return ff_fail(err, FF_E_INPUT,
 				"data-parallel on %u devices: expected no more than the %d samples "
@@ -80,8 +81,9 @@ static int choose_devices(const struct ff_subject_options *opt, uint32_t ranks,
 				devices, batch);
 	if (c->info.devices > devices)
 		return ff_fail(err, FF_E_INPUT,
-				"%s: the strategy is for %u devices, but %u are to run", c->name,
-				c->info.devices, devices);
+				"%s: expected at least the %u devices that the strategy is for, "
+				"not %u",
+				c->name, c->info.devices, devices);
 	*ret = devices;
 	return FF_OK;
 }

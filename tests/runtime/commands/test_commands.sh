@@ -293,6 +293,9 @@ check 'a byte too little' status 3 ranks "$ffrun" tiny.json single --machine sma
 	--steps 1
 check 'says where and how much' one_sentence \
 	"strategy single does not fit: device 0 needs $need bytes and has $((need - 1))"
+plan_for small 1 | sed 's/"devices": 1,/& "predicted_us": 9,/' >clipless.json
+check 'of a plan, too' status 3 "$ffrun" tiny.json clipless.json --machine small.json $data --steps 1 --clip 1
+check 'whatever else there is to say of it' one_sentence 'clipless.json does not fit: device 0 needs'
 check 'on two ranks' status 3 ranks "$ffrun" tiny.json single --devices 2 --machine small.json \
 	$data --steps 1
 check 'one of them says so' one_sentence 'device 0 needs'
@@ -308,7 +311,7 @@ check 'more than this computer has' status 3 "$ffrun" huge.json single $data --s
 check 'is not tried' one_sentence 'strategy single does not fit: device 0 needs'
 check 'ranks that do not fit' status 2 ranks mpirun -q --allow-run-as-root --oversubscribe \
 	--bind-to none -n 2 "$ffrun" lenet.json data-parallel --devices 3 $data --steps 2
-check 'one rank says so' one_sentence '2 ranks were started'
+check 'one rank says so' one_sentence 'expected the number of ranks that were started, 2'
 
 # --- what fails while it runs
 check 'a report that cannot be written' status 1 ranks "$ffrun" lenet.json data-parallel --devices 2 \
