@@ -267,8 +267,9 @@ int ff_space_fit_strategy(const struct ff_space *s, struct ff_strategy *plan, bo
 		return FF_OK;
 	if (l->max_micro && plan->micro_batches > l->max_micro)
 		return ff_fail(err, FF_E_INPUT,
-				"strategy %.100s: %u micro-batches are more than %u", name,
-				plan->micro_batches, l->max_micro);
+				"strategy %.100s: %u micro-batches are more than %u%s%.300s", name,
+				plan->micro_batches, l->max_micro, l->why_one ? ": " : "",
+				l->why_one ? l->why_one : "");
 	if (l->no_pipeline && count_stages(s, plan) > 1)
 		return ff_fail(err, FF_E_INPUT,
 				"strategy %.100s has stages, and there are to be none", name);

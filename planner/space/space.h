@@ -30,6 +30,7 @@ struct ff_limits {
 	bool no_pipeline;                 /* all operators are in one stage */
 	bool tensor_inside_node;          /* parts that have the same samples are in one node */
 	uint32_t max_micro;               /* micro-batches, at most; 0: any number */
+	const char *why_one;              /* batch alone: the map's reason; NULL: as asked */
 	const struct ff_prime_mesh *mesh; /* prime_mesh.h; NULL: any parts on any devices */
 };
 

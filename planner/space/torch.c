@@ -134,7 +134,7 @@ int ff_torch_limit(const char *path, const struct ff_graph *g, struct ff_arena *
 {
 	struct ff_prime_mesh *mesh = ff_arena_alloc(a, sizeof(*mesh));
 	struct torch t = {.g = g, .a = a};
-	const struct ff_json *map, *operators;
+	const struct ff_json *map, *operators, *why;
 	int code = mesh ? make_room(&t, l, err) : ff_fail_memory(err);
 
 	if (code == FF_OK)
@@ -152,6 +152,12 @@ int ff_torch_limit(const char *path, const struct ff_graph *g, struct ff_arena *
 	l->mesh = mesh;
 	l->pin = (const struct ff_pin **)t.pin;
 	l->no_pipeline = l->no_pipeline || has_statistics(g);
-	l->max_micro = has_statistics(g) || ff_json_get(map, "whole_batch") ? 1 : l->max_micro;
+	why = ff_json_get(map, "whole_batch");
+	if (has_statistics(g) || why)
+		l->max_micro = 1;
+	if (has_statistics(g))
+		l->why_one = "statistics that the network keeps are of a whole batch";
+	else if (why && why->type == FF_JSON_STRING)
+		l->why_one = why->text;
 	return FF_OK;
 }

@@ -88,7 +88,8 @@ def check_micro_batches(folder):
         tap.say(("whole_batch" in names) == ("sum over samples" in done.stderr) == (name == "summed"), name, [names])
         done = exported.run(ffsearch, folder / name, "--machine", "cpu4", "--costs", "peak", "--space", "torch",
                             "--map", folder / f"{name}.map", "--simulate", "megatron:1,4,1,4")
-        tap.say(done.returncode == status and ("4 micro-batches are more than 1" in done.stderr) == (status == 2),
+        tap.say(done.returncode == status and ("4 micro-batches are more than 1: " in done.stderr and
+                                                      names["whole_batch"] in done.stderr) == (status == 2),
                 f"micro-batches, {name}", [done.returncode, done.stderr])
 
 
