@@ -71,8 +71,9 @@ static int choose_devices(const struct ff_subject_options *opt, uint32_t ranks,
 				"--devices %u: expected the number of ranks that were started, %u",
 				devices, ranks);
 	if (machine && devices > machine->n_devices)
-		return ff_fail(err, FF_E_INPUT, "%u devices were asked for, but machine %s has %u",
-				devices, machine->name, machine->n_devices);
+		return ff_fail(err, FF_E_INPUT, "machine %s has %u device%s, %u were asked for",
+				machine->name, machine->n_devices,
+				machine->n_devices == 1 ? "" : "s", devices);
 	if (!strcmp(c->name, "data-parallel") && devices > (uint32_t)batch)
 		return ff_fail(err, FF_E_INPUT,
 				"data-parallel on %u devices: expected no more than the %d samples "

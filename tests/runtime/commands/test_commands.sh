@@ -93,6 +93,8 @@ check 'no such machine' refused 'nowhere' "$ffrun" lenet.json data-parallel --ma
 	$data --steps 1
 check 'too many devices' refused '2 devices' "$ffrun" lenet.json data-parallel --machine cpu2 \
 	--devices 3 $data --steps 1
+check 'one device is one' refused 'cpu1 has 1 device, 2 were asked for' "$ffrun" lenet.json data-parallel \
+	--machine cpu1 --devices 2 $data --steps 1
 check 'far too many devices' refused 'at most' "$ffrun" lenet.json data-parallel \
 	--devices 99999999999 $data --steps 1
 check 'no such backend' refused 'expected cpu, cuda or null' "$ffrun" lenet.json single \
