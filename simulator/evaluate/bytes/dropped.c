@@ -13,12 +13,22 @@ struct group {
 	uint32_t first, end;
 };
 
-/* Some bytes on all of their devices.  What neighbours have of several buckets is one row. */
-static void put(struct ff_trial *e, const struct group *g, int64_t bytes)
+/* Some bytes on all of their devices, from step `first` to `last`.  What neighbours have of several
+ * buckets is one row. */
+static void add(struct ff_trial *e, const struct group *g, int64_t bytes, uint32_t first,
+		uint32_t last)
 {
+	const struct ff_bucket_build *b = &g->of->bucket[g->first];
+	uint32_t n = b->n_devices;
+
+	if (g->end - g->first == 1 && b->device[n - 1] - b->device[0] == (int)n - 1) {
+		ff_columns_add_row(e, b->device[0], n, bytes, first, last);
+		return;
+	}
 	for (uint32_t i = g->first; i < g->end; i++)
 		for (uint32_t d = 0; d < g->of->bucket[i].n_devices; d++)
 			ff_columns_put(e, g->of->bucket[i].device[d], bytes);
+	ff_columns_add(e, first, last);
 }
 
 /* Of one micro-batch. */
@@ -29,13 +39,11 @@ static void count_micro(struct ff_trial *e, const struct group *g, uint32_t micr
 	int64_t weights = b->bytes / FF_F32_BYTES * ff_dtype_bytes(e->g->dtype);
 
 	for (int later = 0; later < 2 && b->way.dropped; later++)
-		if (b->opens[later] != FF_NONE) {
-			put(e, g, sign * ff_align64(weights));
-			ff_columns_add(e, ff_program_gathers(p, later, micro, b->opens[later]),
+		if (b->opens[later] != FF_NONE)
+			add(e, g, sign * ff_align64(weights),
+					ff_program_gathers(p, later, micro, b->opens[later]),
 					ff_program_reads(p, later, micro, b->closes[later]));
-		}
-	put(e, g, sign * b->bytes);
-	ff_columns_add(e, ff_program_writes(p, micro, b->writes),
+	add(e, g, sign * b->bytes, ff_program_writes(p, micro, b->writes),
 			b->way.stage ? ff_program_syncs(p, micro, b->close)
 				     : p->sync_once[b->close]);
 }
