@@ -122,10 +122,19 @@ def as_many_as_can_be(self, expr, *args, **kwargs):
         return said
 
 
+def check_names(module):
+    """An exported program is a module itself, with members of its own."""
+    for name in (*module._modules, *module._parameters, *module._buffers):
+        if isinstance(getattr(torch.fx.GraphModule, name, None), property):
+            raise Refused(f"the module has a member called {name}, as torch.export calls one of its own: give it another "
+                          "name")
+
+
 @mock.patch.object(ShapeEnv, "evaluate_expr", as_many_as_can_be)
 def program(module, inputs, known):
     """The exported program; operators that are not `known` are decomposed, where PyTorch has a way."""
     module.train()
+    check_names(module)
     try:
         with mock.patch.object(torch.nn.modules.transformer, "_detect_is_causal_mask", told_causal), \
                 mock.patch.multiple(torch.nn.functional, ctc_loss=functions.ctc_loss,

@@ -224,6 +224,9 @@ class Translator:
         known = self.inputs[ids.node].classes
         self.inputs[ids.node].classes = max(known or 0, int(classes))
 
+    def truth(self, x):
+        return self.inputs[x.node].truth
+
     def at_most(self, ids, bound):
         """What an input of integers must be below, whatever else is read by it."""
         known = self.inputs[ids.node].bound

@@ -346,19 +346,30 @@ class Light(nn.Module):
         whole = torch.zeros(users + things, users + things)
         whole[:users, users:], whole[users:, :users] = seen, seen.T
         degree = whole.sum(1).clamp(min=1).pow(-0.5)
-        self.register_buffer("graph", degree[:, None] * whole * degree[None], persistent=False)
+        self.register_buffer("adjacency", degree[:, None] * whole * degree[None], persistent=False)
 
     def forward(self, users, good, bad):
         x = torch.cat([self.users.weight, self.things.weight])
         layers = [x]
         for _ in range(3):
-            x = torch.mm(self.graph, x)
+            x = torch.mm(self.adjacency, x)
             layers.append(x)
         u, i = torch.split(torch.stack(layers, dim=1).mean(dim=1), [6, 7])
         u, p, n = u[users], i[good], i[bad]
         own = self.users(users), self.things(good), self.things(bad)
         reg = 0.5 * sum(x.norm(2).pow(2) for x in own) / float(len(users))
         return F.softplus((u * n).sum(1) - (u * p).sum(1)).mean() + 1e-4 * reg
+
+
+class Indexed(nn.Module):
+    """A table that is a parameter, read by an index."""
+
+    def __init__(self, rows=9, width=4):
+        super().__init__()
+        self.table, self.head = nn.Parameter(torch.randn(rows, width)), nn.Linear(width, 3)
+
+    def forward(self, ids, y):
+        return F.cross_entropy(self.head(self.table[ids].mean(1)), y)
 
 
 class Behaviour(nn.Module):
@@ -388,7 +399,7 @@ class Graphormer(nn.Module):
     def __init__(self, width=8, heads=2):
         super().__init__()
         self.heads, self.atoms, self.degree = heads, nn.Embedding(10, width, padding_idx=0), nn.Embedding(5, width)
-        self.graph, self.path = nn.Embedding(1, width), nn.Embedding(6, heads, padding_idx=0)
+        self.token, self.path = nn.Embedding(1, width), nn.Embedding(6, heads, padding_idx=0)
         self.edge, self.along = nn.Embedding(5, heads, padding_idx=0), nn.Embedding(3 * heads * heads, 1)
         self.virtual = nn.Embedding(1, heads)
         self.qkv, self.out, self.head = nn.Linear(width, 3 * width), nn.Linear(width, width), nn.Linear(width, 1)
@@ -409,13 +420,13 @@ class Graphormer(nn.Module):
         e = e.reshape(3, n, t, t, self.heads).permute(1, 2, 3, 0, 4)
         bias[:, :, 1:, 1:] = bias[:, :, 1:, 1:] + (e.sum(-2) / far.float().unsqueeze(-1)).permute(0, 3, 1, 2)
         x = self.atoms(atoms) + self.degree(degrees)
-        x = torch.cat([self.graph.weight.unsqueeze(0).repeat(n, 1, 1), x], dim=1)
+        x = torch.cat([self.token.weight.unsqueeze(0).repeat(n, 1, 1), x], dim=1)
         hidden = torch.cat([torch.zeros(n, 1, dtype=torch.bool), atoms.eq(0)], dim=1)
         q, k, v = self.qkv(self.norms[0](x)).view(n, t + 1, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         attn = q @ k.transpose(-1, -2) / math.sqrt(q.size(-1)) + bias
         attn = attn.masked_fill(hidden[:, None, None], float("-inf")).softmax(-1)
         x = x + self.out((attn @ v).transpose(1, 2).reshape(n, t + 1, -1))
-        return F.l1_loss(self.head(self.norms[1](x)[:, 0]).squeeze(-1), y)
+        return F.l1_loss(self.head(self.norms[1](x).mean(1)).squeeze(-1), y)
 
 
 class PaiNN(nn.Module):
@@ -534,6 +545,10 @@ MODELS = {
     "TimeXer": lambda: (Exogenous(), (reals(12, 2), reals(12, 3), reals(3, 2)), {}),
     "FEDformer": lambda: (Modes(), (reals(16, 2), reals(16, 2)), {}),
     "RQ-VAE": lambda: (Residuals(), (reals(10),), {}),
+    "LightGCN": lambda: (Light(), (ids(below=6), ids(below=7), ids(below=7)), {}),
+    "rows by index": lambda: (Indexed(), (ids(3, below=9), ids(below=3)), {}),
+    "Graphormer": lambda: (Graphormer(), (path(4, below=10), ids(4, below=5), ids(4, 4, below=6), ids(
+        4, 4, 3, below=5), reals()), {}),
     "DeepONet": lambda: (DeepONet(), (reals(10), torch.rand(BATCH, 5, 2), reals(5)), {}),
     "Burgers, written out": lambda: (Burgers(), (reals(2), reals(2), reals(1)), {}),
     "Transolver": lambda: (Slices(), (reals(10, 3), reals(10)), {})}
@@ -542,9 +557,6 @@ REFUSED = {
                                         reals(3, 3, 4)), {}),
     "SAINT": lambda: (Samples(), (reals(4), ids(below=3)), {}),
     "TabM, expanded": lambda: (Heads(), (reals(5), ids(below=3)), {}),
-    "LightGCN": lambda: (Light(), (ids(below=6), ids(below=7), ids(below=7)), {}),
     "BST": lambda: (Behaviour(), (ids(6, below=20), path(below=20), ids(7, below=8), ids(3, below=6), torch.rand(
         BATCH).round()), {}),
-    "Graphormer": lambda: (Graphormer(), (path(4, below=10), ids(4, below=5), ids(4, 4, below=6), ids(
-        4, 4, 3, below=5), reals()), {}),
     "PaiNN": lambda: (PaiNN(), (ids(4, below=10), reals(4, 3) * 2, reals()), {})}

@@ -18,6 +18,17 @@ class Twice(nn.Module):
         return self.fc(self.norm(self.norm(x).relu()))
 
 
+class Named(nn.Linear):
+    """A member that is called as one of an exported program."""
+
+    def __init__(self):
+        super().__init__(6, 5)
+        self.graph = nn.Linear(6, 6)
+
+    def forward(self, x):
+        return super().forward(self.graph(x))
+
+
 class Many(nn.Linear):
     def __init__(self):
         super().__init__(6, 9)
@@ -92,6 +103,8 @@ def test_refusals():
     tap.say("nothing says below what" in said and "input x" in said, "integers of which nothing is known", [said])
     said = refusal(Twice(), (torch.randn(4, 6),))
     tap.say("a second time" in said and "BatchNorm1d" in said, "statistics that are kept twice", [said])
+    said = refusal(Named(), (torch.randn(4, 6),))
+    tap.say("a member called graph" in said, "a member that an exported program has", [said])
     said = refusal(Many(), (torch.randn(4, 6), torch.randn(4)))
     tap.say("9 losses, where a graph has at most 8" in said, "more losses than a graph has", [said])
     tap.say("at least two" in refusal(nn.Linear(6, 5), (torch.randn(1, 6),)), "one sample")

@@ -189,8 +189,7 @@ def test_agents():
     test_today(agent_modules.MODELS, ["TD3+BC", "QMIX"])
     test_refused(agent_modules.REFUSED, {
         "DreamerV3": "places that are computed", "SAINT": "the axis of samples", "TabM, expanded": "by a tensor",
-        "BST": "an input of integers", "LightGCN": "cannot export", "Graphormer": "cannot export",
-        "PaiNN": "a condition"})
+        "BST": "an input of integers", "PaiNN": "a condition"})
 
 
 def test_refused(models, words):

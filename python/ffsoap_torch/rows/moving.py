@@ -240,7 +240,11 @@ def cat(t, parts, dim=0):
     rank = len(t.shape())
     dim %= rank
     others = None if with_samples is None else [d if i != dim else [] for i, d in enumerate(with_samples)]
-    return concat(t, [along(t, p, others, dim) for p in parts], dim)
+    made = concat(t, [along(t, p, others, dim) for p in parts], dim)
+    if t.node.meta["val"].dtype == torch.bool:
+        made = Mask.of(made)
+        made.computed = any(isinstance(p, Mask) and p.computed for p in parts)
+    return made
 
 
 def along(t, x, others, dim):
@@ -352,6 +356,12 @@ def is_ids(x):
     return isinstance(x, Value) and x.whole
 
 
+def is_table(x):
+    """Rows that are trained, or computed of what no sample has."""
+    return len(x.shape) == 2 and (isinstance(x, Param) and x.index is None or isinstance(x, Value) and not x.whole and
+                                  not any(a.samples for a in flat(x.dims)))
+
+
 def is_shifted(x):
     return isinstance(x, Shifted) and not x.by.dim()
 
@@ -416,6 +426,9 @@ def index(t, x, indices):
     if t.node.meta.get("told") is not None:
         from . import taken
         return taken.index(t, x, indices)
+    if len(indices) == 1 and is_ids(indices[0]) and not t.truth(indices[0]) and is_table(x):
+        from .products import embedding
+        return embedding(t, x, indices[0])
     if isinstance(x, Param):
         places = x.places()[tuple(slice(None) if i is None else i for i in indices)]
         ahead = indices[0] is not None and indices[0].dim() > 1 and len(places) == t.batch.size
