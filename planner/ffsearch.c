@@ -249,6 +249,20 @@ static int seek_without_reserve(struct ff_job *j, struct ff_error *err)
 	return code == FF_OK ? seek(j, err) : code;
 }
 
+/* On one device there is no search. */
+static bool had_no_time(const struct ff_job *j)
+{
+	return !j->found.proposals && j->opt.seconds > 0 && j->in.machine.n_devices > 1;
+}
+
+static int fail_without_time(struct ff_error *err)
+{
+	struct ff_error inner = *err;
+
+	return ff_fail(err, FF_E_NOFIT, "%s; there was no time to search (take a longer --budget)",
+			inner.text);
+}
+
 static int find(struct ff_job *j, struct ff_error *err)
 {
 	bool found;
@@ -262,6 +276,8 @@ static int find(struct ff_job *j, struct ff_error *err)
 	found = code == FF_OK;
 	if (code == FF_E_NOFIT && takes_baseline(j))
 		code = ff_job_take(j, j->summary.baseline, err);
+	if (code == FF_E_NOFIT && had_no_time(j))
+		return fail_without_time(err);
 	/* on large machines blocks that the search has seen take gigabytes, and so do the bound and
 	 * the schedule: they are let go of before */
 	if (code == FF_OK && found)
@@ -314,7 +330,7 @@ static int search(struct ff_job *j, struct ff_error *err)
 		return code;
 	s->title = "plan";
 	s->proposals = j->found.proposals;
-	s->found.no_time = !s->proposals && j->opt.seconds > 0 && j->in.machine.n_devices > 1;
+	s->found.no_time = had_no_time(j);
 	s->accepted = j->found.accepted;
 	s->seconds = j->found.seconds;
 	s->found.seeds = j->found.seeds;
