@@ -52,6 +52,8 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 		code = ff_orders_init(&c->orders, c->graph, c->opt->seed, c->number, a, err);
 	if (code == FF_OK)
 		code = ff_elite_init(&c->elite, c->graph, a, err);
+	if (code == FF_OK)
+		code = ff_elite_init(&c->run.ends, c->graph, a, err);
 	if (code == FF_OK && c->opt->top > 1)
 		code = ff_shapes_init(&c->notes.shapes, c->graph, 2 * c->opt->top, a, err);
 	if (code == FF_OK)

@@ -49,7 +49,8 @@ struct ff_chain_run {
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
 	/* The best when a start's walk began, what it began with, and its own best so far. */
 	struct ff_evaluation known, begun, least;
-	bool is_start; /* a start is walked */
+	bool is_start;        /* a start is walked */
+	struct ff_elite ends; /* where walks from starts have ended */
 	double beta;
 	double leap_every; /* proposals, from one of other phases to the next */
 	bool reorders;     /* orders are walked, too */

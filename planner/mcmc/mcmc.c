@@ -19,6 +19,7 @@
 #include "chain.h"
 #include "ff/cli.h"
 #include "propose/propose.h"
+#include "relink.h"
 #include "sweeps.h"
 
 #define HEATS 5               /* kinds of rounds, each 4 times as hot as the one before */
@@ -111,6 +112,8 @@ static int walk_round(struct ff_chain *c, struct rounds *r, struct ff_error *err
 	heat = crossed ? 0 : heat < HEATS ? heat : HEATS - 1;
 	code = ff_chain_anneal(c, beta / FF_BETA_RANGE / pow(4, heat), beta * FF_BETA_RANGE, err);
 	ff_proposer_focus(&c->frame->proposer, 0, c->frame->proposer.n_all);
+	if (code == FF_OK && !focused)
+		code = ff_chain_relink_end(c, err);
 	count(r, focused, c->proposals - from);
 	return code;
 }
@@ -157,12 +160,15 @@ static void share_out(struct ff_chain *c)
 
 static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 {
+	const struct ff_elite *others = c->run.recalled ? &c->elite : &c->run.ends;
 	struct rounds rounds = {0};
 	int code = FF_OK;
 
 	c->run.reorders = true;
 	if (!ff_chain_out_of_budget(c))
 		code = ff_chain_sweep_all(c, &rounds.sweeps, err);
+	for (uint32_t i = 0; i < others->n && code == FF_OK; i++)
+		code = ff_chain_relink(c, &others->best[i], err);
 	while (code == FF_OK && !ff_chain_out_of_budget(c) && !is_over(c)) {
 		while (code == FF_OK && c->run.next_exchange <= ff_chain_budget_done(c) &&
 				c->run.next_exchange < 1)
@@ -182,6 +188,7 @@ static int run(struct ff_chain *c, struct ff_error *err)
 
 	c->run.n++;
 	c->run.from = c->proposals;
+	c->run.ends.n = 0;
 	share_out(c);
 	code = ff_chain_walk_starts(c, err);
 	if (code == FF_OK && c->frame->proposer.n_all > 0)

@@ -483,6 +483,8 @@ static int walk_start(struct ff_chain *c, struct ff_error *err)
 	c->run.is_start = true;
 	code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
 	c->run.is_start = false;
+	if (code == FF_OK)
+		ff_elite_add(&c->run.ends, &c->current, c->at);
 	return code;
 }
 

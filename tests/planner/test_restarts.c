@@ -5,8 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../planner/mcmc/chain.h"
+#include "../../planner/mcmc/relink.h"
 #include "../../planner/propose/order.h"
+#include "ff/cli.h"
 #include "ff/node_class.h"
 #include "ff/simulate.h"
 #include "ff/zoo.h"
@@ -314,6 +315,85 @@ START_TEST(test_families_are_sought_once)
 }
 END_TEST
 
+/* By sample, but operators before or behind the middle are on one device. */
+static struct ff_strategy half_alone(const struct ff_graph *g, uint32_t n_devices, bool behind)
+{
+	struct ff_strategy s, single;
+	struct ff_error err = {0};
+
+	CHECK_OK(ff_strategy_data_parallel(g, n_devices, &arena, &s, &err));
+	CHECK_OK(ff_strategy_single(g, 0, &arena, &single, &err));
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if ((i > g->n_nodes / 2) == behind)
+			s.config[i] = single.config[i];
+	return s;
+}
+
+/* Of two plans that are each bad somewhere else the good halves come together; one in other
+ * micro-batches gives nothing. */
+static void relink(struct ff_chain *c, struct ff_strategy *other)
+{
+	struct ff_error err = {0};
+	struct ff_strategy whole;
+	struct ff_evaluation before, at;
+
+	before = c->at;
+	other->micro_batches = 2;
+	CHECK_OK(ff_chain_relink(c, other, &err));
+	ck_assert_uint_eq(c->proposals, 0);
+	other->micro_batches = 1;
+	CHECK_OK(ff_chain_relink(c, other, &err));
+	ck_assert_double_lt(c->at.step_us, before.step_us);
+	ck_assert(c->best.unsaved && c->best.at.step_us == c->at.step_us);
+	ck_assert_uint_le(c->proposals, 16 * c->frame->proposer.n_all);
+	CHECK_OK(ff_evaluator_set(c->evaluator, &c->current, &at, &err));
+	ck_assert(at.step_us == c->at.step_us);
+	CHECK_OK(ff_strategy_data_parallel(c->graph, c->machine->n_devices, &arena, &whole, &err));
+	CHECK_OK(ff_evaluator_set(c->evaluator, &whole, &at, &err));
+	ck_assert_double_le(c->at.step_us, at.step_us * 1.02);
+}
+
+START_TEST(test_relinking)
+{
+	struct ff_search_options opt = {.proposals = 100000};
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_strategy s, other;
+	struct ff_chain_pool pool;
+	struct ff_error err = {0};
+	struct ff_pricer *pricer;
+	struct ff_evaluator *e;
+	struct ff_space *space;
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("resnet50", 64, NULL, 0, &arena, &g, &err));
+	CHECK_OK(ff_pricer_create(&g, &m, FF_ESTIMATE_PEAK, NULL, NULL, "graph", &pricer, &err));
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	CHECK_OK(ff_evaluator_create(&g, &m, pricer, 0, 0, &e, &err));
+	CHECK_OK(ff_chain_pool_init(&pool, &g, 1, &arena, &err));
+	struct ff_chain c = {.pool = &pool,
+			.n_chains = 1,
+			.space = space,
+			.evaluator = e,
+			.graph = &g,
+			.machine = &m,
+			.opt = &opt,
+			.arena = &arena,
+			.best.at = {.step_us = INFINITY, .over_bytes = INT64_MAX},
+			.clock = {.from = ff_clock_us() / 1e6, .limit = opt.proposals}};
+	CHECK_OK(ff_chain_init(&c, &arena, &err));
+	s = half_alone(&g, m.n_devices, true); /* the faster one */
+	other = half_alone(&g, m.n_devices, false);
+	CHECK_OK(ff_chain_go_to(&c, &s, &err));
+	relink(&c, &other);
+	ff_phases_finish(&c.phases);
+	ff_orders_finish(&c.orders);
+	ff_chain_pool_finish(&pool);
+	ff_evaluator_destroy(e);
+	ff_space_destroy(space);
+	ff_pricer_destroy(pricer);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("restarts");
@@ -325,6 +405,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_starts_are_left);
 	tcase_add_test(c, test_crossover);
 	tcase_add_test(c, test_restarts);
+	tcase_add_test(c, test_relinking);
 	tcase_add_test(c, test_families_are_sought_once);
 	suite_add_tcase(s, c);
 	return s;
