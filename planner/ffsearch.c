@@ -255,12 +255,16 @@ static bool had_no_time(const struct ff_job *j)
 	return !j->found.proposals && j->opt.seconds > 0 && j->in.machine.n_devices > 1;
 }
 
-static int fail_without_time(struct ff_error *err)
+/* Fewer proposals than one an operator are no search. */
+static int fail_unfound(const struct ff_job *j, struct ff_error *err)
 {
 	struct ff_error inner = *err;
 
-	return ff_fail(err, FF_E_NOFIT, "%s; there was no time to search (take a longer --budget)",
-			inner.text);
+	if (j->opt.seconds <= 0 || j->in.machine.n_devices < 2 ||
+			j->found.proposals >= j->in.graph.n_nodes)
+		return FF_E_NOFIT;
+	return ff_fail(err, FF_E_NOFIT,
+			"%s; there was hardly time to search (take a longer --budget)", inner.text);
 }
 
 static int find(struct ff_job *j, struct ff_error *err)
@@ -276,8 +280,8 @@ static int find(struct ff_job *j, struct ff_error *err)
 	found = code == FF_OK;
 	if (code == FF_E_NOFIT && takes_baseline(j))
 		code = ff_job_take(j, j->summary.baseline, err);
-	if (code == FF_E_NOFIT && had_no_time(j))
-		return fail_without_time(err);
+	if (code == FF_E_NOFIT)
+		return fail_unfound(j, err);
 	/* on large machines blocks that the search has seen take gigabytes, and so do the bound and
 	 * the schedule: they are let go of before */
 	if (code == FF_OK && found)
