@@ -181,8 +181,8 @@ static uint32_t list_walk(struct ff_job_options *o, struct ff_option *ret)
 					"degrees of tensor, data and pipeline parallelism and "
 					"micro-batches, with any of zero-1, zero-2, zero-3, "
 					"recompute, recompute=light, recompute=N, interleave=V, "
-					"zb-h1, zb-v, hybrid, sequence, experts and even behind "
-					"them",
+					"zb-h1, zb-v, hybrid, sequence, experts, even and "
+					"uneven-batch behind them",
 					.words = ff_starts},
 	};
 

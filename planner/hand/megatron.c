@@ -40,7 +40,8 @@ static const struct {
 		{"recompute=light", AT(recomputed), FF_MEGATRON_LIGHT},
 		{"sequence", AT(sequence), 1}, {"experts", AT(experts), 1},
 		{"zb-h1", AT(rule), FF_ORDER_ZB_H1}, {"zb-v", AT(rule), FF_ORDER_ZB_V},
-		{"even", AT(even), 1}, {"hybrid", AT(hybrid), 1}};
+		{"even", AT(even), 1}, {"hybrid", AT(hybrid), 1},
+		{"uneven-batch", AT(uneven_batch), 1}};
 
 /* The same of those that say a number. */
 static const struct {
@@ -60,7 +61,7 @@ static int fail_name(const char *name, const char *hint, struct ff_error *err)
 			"pipeline parallelism and micro-batches, and behind them any of zero-1, "
 			"zero-2 or zero-3, recompute or recompute=light, recompute=N, "
 			"interleave=V, "
-			"zb-h1 or zb-v, hybrid, sequence, experts and even%s",
+			"zb-h1 or zb-v, hybrid, sequence, experts, even and uneven-batch%s",
 			name, hint);
 }
 
@@ -159,21 +160,19 @@ struct hand {
 	struct ff_strategy s;
 };
 
-static int check_numbers(const struct ff_megatron *h, const struct ff_graph *g,
-		const struct ff_machine *m, struct ff_error *err)
+static int check_samples(const struct ff_megatron *h, uint32_t batch, struct ff_error *err)
 {
-	uint64_t n = (uint64_t)h->tensor * h->data * h->pipeline;
-	uint32_t batch = (uint32_t)g->batch;
-
-	if (n != m->n_devices)
+	if (h->uneven_batch && (batch % h->micro || batch / h->micro < h->data))
 		return ff_fail(err, FF_E_INPUT,
-				"megatron: T %u times D %u times P %u are %" PRIu64
-				" devices, there are %u: expected degrees whose product is that",
-				h->tensor, h->data, h->pipeline, n, m->n_devices);
+				"megatron: M %u does not divide the batch of %u into micro-batches "
+				"of D %u or more samples: expected a divisor of at most %u",
+				h->micro, batch, h->data, batch / h->data);
+	if (h->uneven_batch)
+		return FF_OK;
 	if (batch % h->data)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: D %u does not divide the batch of %u: expected a "
-				"divisor, or a batch of %u",
+				"divisor, a batch of %u, or uneven-batch behind the numbers",
 				h->data, batch, (batch / h->data + 1) * h->data);
 	if (batch / h->data % h->micro)
 		return ff_fail(err, FF_E_INPUT,
@@ -182,6 +181,19 @@ static int check_numbers(const struct ff_megatron *h, const struct ff_graph *g,
 				h->micro, batch / h->data, h->data,
 				ff_gcd(batch / h->data, h->micro));
 	return FF_OK;
+}
+
+static int check_numbers(const struct ff_megatron *h, const struct ff_graph *g,
+		const struct ff_machine *m, struct ff_error *err)
+{
+	uint64_t n = (uint64_t)h->tensor * h->data * h->pipeline;
+
+	if (n != m->n_devices)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: T %u times D %u times P %u are %" PRIu64
+				" devices, there are %u: expected degrees whose product is that",
+				h->tensor, h->data, h->pipeline, n, m->n_devices);
+	return check_samples(h, (uint32_t)g->batch, err);
 }
 
 static enum ff_order_rule rule_of(const struct ff_megatron *h)
@@ -374,6 +386,14 @@ static uint32_t places_dim(const struct hand *x, const struct ff_node *n)
 	return (uint32_t)at->term[0].dim;
 }
 
+/* How many of `samples` shares the samples are cut into. */
+static uint32_t shares_of(const struct hand *x, const struct ff_node *n, uint32_t samples)
+{
+	uint32_t s = ff_node_sample_dim(n), extent = s == FF_NONE ? 1 : (uint32_t)n->dim[s].extent;
+
+	return x->h->uneven_batch && extent >= samples ? samples : ff_gcd(samples, extent);
+}
+
 /* `dim` in `degree` parts on neighbours, samples in up to `samples` shares; on what is left of the
  * stage's devices the same once more. */
 static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t degree,
@@ -393,7 +413,7 @@ static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t de
 	} else {
 		degree = 1;
 	}
-	samples = s == FF_NONE ? 1 : ff_gcd(samples, (uint32_t)n->dim[s].extent);
+	samples = shares_of(x, n, samples);
 	c->replicas = (uint16_t)(all / degree / samples);
 	c->replica_stride = c->replicas > 1 ? (uint16_t)degree : 0;
 	if (samples > 1) {

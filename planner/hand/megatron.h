@@ -26,6 +26,7 @@ struct ff_megatron {
 	uint32_t rule;   /* FF_ORDER_ZB_H1 or _V: gradients of parameters fill bubbles; 0: none */
 	uint32_t hybrid; /* 1: what updates cut is cut over a node's devices alone */
 	uint32_t even;   /* 1: stages have equally many blocks, whatever those at the ends take */
+	uint32_t uneven_batch; /* 1: some of D's shares may have a sample more than others */
 };
 
 /* Whether `name` begins with "megatron:". */

@@ -95,9 +95,17 @@ static bool is_searched(const struct ff_space *s, uint32_t micro_batches)
 	return false;
 }
 
-bool ff_places_have_micro(const struct ff_places *x, uint32_t m, uint32_t share)
+/* data is 0 where there are fewer devices than shares of products and stages. */
+static bool is_even(const struct ff_places *x, uint32_t data)
 {
-	return m <= FF_MAX_MICRO_BATCHES && share && share % m == 0 &&
+	return data < 2 || (uint32_t)x->graph->batch % data == 0;
+}
+
+bool ff_places_have_micro(const struct ff_places *x, uint32_t m, uint32_t data)
+{
+	uint32_t batch = (uint32_t)x->graph->batch, parts = is_even(x, data) ? m * data : m;
+
+	return m <= FF_MAX_MICRO_BATCHES && batch % parts == 0 && batch / m >= data &&
 	       (x->samples || is_searched(x->space, m));
 }
 
@@ -121,15 +129,12 @@ bool ff_place_is_there(const struct ff_places *x, const struct ff_place *p)
 		return false;
 	if (n % each || (tensor == 1 && (p->at[FF_PLACE_SPLIT] & 1)))
 		return false;
-	if (!x->samples && (uint32_t)x->graph->batch % (n / each))
-		return false;
 	if (p->at[FF_PLACE_OVER] == FF_PLACE_NODE && !may_be_hybrid(x, p))
 		return false;
 	if (p->at[FF_PLACE_ORDER] != FF_PLACE_1F1B &&
 			(stages == 1 || ff_place_micro(x, p) < stages))
 		return false;
-	return ff_places_have_micro(
-			x, ff_place_micro(x, p), (uint32_t)x->graph->batch / (n / each));
+	return ff_places_have_micro(x, ff_place_micro(x, p), n / each);
 }
 
 bool ff_place_step(const struct ff_places *x, struct ff_place *p, uint32_t axis, bool up)
@@ -176,14 +181,16 @@ uint32_t ff_place_chunks(const struct ff_places *x, const struct ff_place *p)
 void ff_place_name(const struct ff_places *x, const struct ff_place *p, char name[FF_GRID_NAME])
 {
 	uint32_t tensor = ff_place_tensor(x, p), stages = ff_place_stages(x, p);
+	uint32_t data = x->machine->n_devices / tensor / stages;
 	char order[24];
 
 	if (p->at[FF_PLACE_ORDER] > FF_PLACE_1F1B)
 		snprintf(order, sizeof(order), ",interleave=%u", ff_place_chunks(x, p));
 	else
 		snprintf(order, sizeof(order), "%s", orders[p->at[FF_PLACE_ORDER]]);
-	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s%s", tensor,
-			x->machine->n_devices / tensor / stages, stages, ff_place_micro(x, p),
-			splits[p->at[FF_PLACE_SPLIT]], updates[p->at[FF_PLACE_UPDATES]],
-			over[p->at[FF_PLACE_OVER]], recomputed[p->at[FF_PLACE_AGAIN]], order);
+	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s%s%s", tensor, data, stages,
+			ff_place_micro(x, p), splits[p->at[FF_PLACE_SPLIT]],
+			updates[p->at[FF_PLACE_UPDATES]], over[p->at[FF_PLACE_OVER]],
+			recomputed[p->at[FF_PLACE_AGAIN]], order,
+			is_even(x, data) ? "" : ",uneven-batch");
 }

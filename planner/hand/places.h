@@ -48,11 +48,11 @@ void ff_places_init(struct ff_places *x);
 uint32_t ff_places_count(const struct ff_places *x);
 uint32_t ff_place_number(const struct ff_places *x, const struct ff_place *p);
 struct ff_place ff_place_at(const struct ff_places *x, uint32_t number);
-/* Whether the grid has it: devices and samples are shared out evenly, and only what is shared by
- * several is split further. */
+/* Whether the grid has it: devices are shared out evenly, samples where that is possible, and only
+ * what is shared by several is split further. */
 bool ff_place_is_there(const struct ff_places *x, const struct ff_place *p);
-/* Whether the grid has so many micro-batches, `share` samples all together. */
-bool ff_places_have_micro(const struct ff_places *x, uint32_t m, uint32_t share);
+/* Whether the grid has so many micro-batches for `data` shares of the samples. */
+bool ff_places_have_micro(const struct ff_places *x, uint32_t m, uint32_t data);
 /* One step along an axis; of two ways to split further either is a step by itself.  False: there is
  * none. */
 bool ff_place_step(const struct ff_places *x, struct ff_place *p, uint32_t axis, bool up);

@@ -254,6 +254,37 @@ static bool has_place(const struct looking *l, const char *name)
 	return has;
 }
 
+/* Where a batch of 24 has no equal shares, on five nodes, and where it has, on four. */
+START_TEST(test_has_uneven_batches)
+{
+	static const char *const sets[] = {"layers=3", "width=256", "heads=4", "sequence=32"};
+	struct ff_error err = {0};
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("gpt2", 24, sets, 4, &arena, &g, &err));
+	for (uint32_t nodes = 4; nodes <= 5; nodes++) {
+		bool uneven = nodes == 5;
+		struct ff_machine m = fixture_machine(&(struct fixture_machine){nodes, 1, true,
+								      (int64_t)1 << 34, 1e4, 1e3},
+				&arena);
+		struct looking l = open_looking(&g, &m, 0);
+		struct looked x = look(&l, (struct ff_grid){.samples = true});
+
+		ck_assert(has_place(&l, "megatron:1,5,1,1,zero-1,uneven-batch") == uneven);
+		ck_assert(has_place(&l, "megatron:1,5,1,4,zero-1,uneven-batch") == uneven);
+		ck_assert(!has_place(&l, "megatron:1,5,1,8,zero-1,uneven-batch")); /* of 3 */
+		ck_assert(!has_place(&l, "megatron:1,5,1,1,zero-1"));
+		ck_assert(!has_place(&l, "megatron:1,4,1,1,zero-1,uneven-batch"));
+		ck_assert(has_place(&l, "megatron:1,4,1,2,zero-1") == !uneven);
+		ck_assert(!has_place(&l, "megatron:1,4,1,4,zero-1")); /* not of 6 each */
+		ck_assert(x.found);
+		ck_assert((strstr(x.name, ",uneven-batch") != NULL) == uneven);
+		ck_assert(x.step_us == named(&l, x.name).step_us);
+		close_looking(&l);
+	}
+}
+END_TEST
+
 /* Updates and weights are cut over all devices or over those of a node, where there are several
  * nodes. */
 START_TEST(test_cuts_over_a_node)
@@ -622,6 +653,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_fills_bubbles_early);
 	tcase_add_test(c, test_has_a_stage_a_node);
 	tcase_add_test(c, test_turns_divide_blocks);
+	tcase_add_test(c, test_has_uneven_batches);
 	tcase_add_test(c, test_cuts_over_a_node);
 	tcase_add_test(c, test_has_some_blocks);
 	tcase_add_test(c, test_recomputes_last);

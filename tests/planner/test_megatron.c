@@ -90,6 +90,21 @@ START_TEST(test_products)
 }
 END_TEST
 
+/* Five have two or three of 12 samples each; two have six. */
+START_TEST(test_uneven_batch)
+{
+	struct ff_graph g = zoo("gpt2", 5);
+	struct ff_strategy s = start("megatron:2,5,1,2,uneven-batch", &g, 10);
+
+	check_split(&g, &s, "block0.norm1", "", 1, 5, 2);
+	check_split(&g, &s, "block1.attention.query", "out_feature", 2, 5, 1);
+	check_split(&g, &s, "block1.attention.heads", "head", 2, 5, 1);
+	check_split(&g, &s, "loss", "class", 2, 5, 1);
+	s = start("megatron:2,2,1,2,uneven-batch", &g, 4);
+	check_split(&g, &s, "block1.attention.query", "out_feature", 2, 2, 1);
+}
+END_TEST
+
 /* What is gated has two products before it; places are split between chains. */
 START_TEST(test_sequence)
 {
@@ -329,7 +344,7 @@ START_TEST(test_some_blocks)
 			5, &arena, &g, &err));
 	for (uint32_t stages = 1; stages <= 2; stages++)
 		for (uint32_t light = 0; light < 2; light++) {
-			char name[100];
+			char name[120];
 			struct ff_strategy s;
 
 			snprintf(name, sizeof(name), "megatron:1,1,%u,2,even,recompute=2%s", stages,
@@ -376,6 +391,9 @@ START_TEST(test_refused)
 	refuse("megatron:3,1,1,1", &g, 3, "expected a divisor of 4");
 	refuse("megatron:1,5,1,1", &g, 5, "a batch of 25");
 	refuse("megatron:1,4,1,4", &g, 4, "such as 2");
+	refuse("megatron:1,5,1,1", &g, 5, "or uneven-batch");
+	refuse("megatron:1,5,1,5,uneven-batch", &g, 5, "expected a divisor of at most 4");
+	refuse("megatron:1,5,1,6,uneven-batch", &g, 5, "expected a divisor of at most 4");
 	refuse("megatron:1,1,64,1", &g, 64, "more than the");
 	refuse("megatron:1,2,1,1,sequence", &g, 2, "expected T above 1");
 	refuse("megatron:2,1,1,1,sequence", &mlp, 2, "a network of sequences");
@@ -398,11 +416,12 @@ START_TEST(test_refused)
 END_TEST
 
 /* A random name for `n` devices. */
-static void draw(struct ff_random *r, uint32_t n, char name[100])
+static void draw(struct ff_random *r, uint32_t n, char name[120])
 {
 	static const char *const words[][3] = {{"", ",zero-1", ",zero-3"},
 			{"", ",recompute", ",recompute=light,recompute=1"}, {"", "", ",sequence"},
-			{"", ",even", ",experts"}, {"", "", ",interleave=2"}};
+			{"", ",even", ",experts"}, {"", "", ",interleave=2"},
+			{"", "", ",uneven-batch"}};
 	uint32_t t, p;
 
 	do
@@ -411,10 +430,11 @@ static void draw(struct ff_random *r, uint32_t n, char name[100])
 	do
 		p = 1 + ff_random_below(r, n / t);
 	while (n / t % p);
-	snprintf(name, 100, "megatron:%u,%u,%u,%u%s%s%s%s%s", t, n / t / p, p,
+	snprintf(name, 120, "megatron:%u,%u,%u,%u%s%s%s%s%s%s", t, n / t / p, p,
 			1u << ff_random_below(r, 4), words[0][ff_random_below(r, 3)],
 			words[1][ff_random_below(r, 3)], words[2][ff_random_below(r, 3)],
-			words[3][ff_random_below(r, 3)], words[4][ff_random_below(r, 3)]);
+			words[3][ff_random_below(r, 3)], words[4][ff_random_below(r, 3)],
+			words[5][ff_random_below(r, 3)]);
 }
 
 /* Whatever is not refused can be lowered; enough is not. */
@@ -441,7 +461,7 @@ START_TEST(test_all_are_legal)
 			struct ff_schedule lowered;
 			struct ff_strategy s;
 			struct ff_megatron h;
-			char name[100];
+			char name[120];
 			int code;
 
 			draw(&r, n, name);
@@ -582,6 +602,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_products);
+	tcase_add_test(c, test_uneven_batch);
 	tcase_add_test(c, test_sequence);
 	tcase_add_test(c, test_experts);
 	tcase_add_test(c, test_zero_3);
