@@ -334,9 +334,9 @@ static int collect(const struct ff_chain *chain, uint32_t n, struct ff_arena *a,
 		return FF_OK;
 	return ff_fail(err, FF_E_NOFIT,
 			"graph %s on machine %s: no strategy that fits in memory was found in %llu "
-			"proposals; the closest lacks %.1f MiB, on all devices together",
+			"proposal%s; the closest lacks %.1f MiB, on all devices together",
 			chain->graph->name, chain->machine->name, (unsigned long long)r.proposals,
-			(double)r.evaluation.over_bytes / (1 << 20));
+			r.proposals == 1 ? "" : "s", (double)r.evaluation.over_bytes / (1 << 20));
 }
 
 int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
