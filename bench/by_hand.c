@@ -9,7 +9,7 @@
 #include "ff/bucketing.h"
 #include "ff/cli.h"
 #include "ff/graph_file.h"
-#include "ff/search.h"
+#include "ff/starts.h"
 #include "hand/buckets.h"
 
 #define LONGEST 256

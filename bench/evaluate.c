@@ -7,7 +7,7 @@
 #include "ff/cli.h"
 #include "ff/evaluate.h"
 #include "ff/micro.h"
-#include "ff/search.h"
+#include "ff/starts.h"
 #include "ff/zoo.h"
 
 #define ROUNDS 7

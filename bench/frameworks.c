@@ -13,8 +13,8 @@
 #include "ff/framework.h"
 #include "ff/graph_file.h"
 #include "ff/schedule.h"
-#include "ff/search.h"
 #include "ff/simulate.h"
+#include "ff/starts.h"
 #include "ff/strategy_file.h"
 #include "hand/buckets.h"
 

@@ -10,7 +10,7 @@
 #include "ff/cli.h"
 #include "ff/graph_file.h"
 #include "ff/micro.h"
-#include "ff/search.h"
+#include "ff/starts.h"
 #include "propose/propose.h"
 
 #define RESERVE 0.05 /* of memory, as a search leaves free */

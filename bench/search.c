@@ -10,6 +10,7 @@
 #include "ff/schedule.h"
 #include "ff/search.h"
 #include "ff/simulate.h"
+#include "ff/starts.h"
 #include "ff/zoo.h"
 
 #define MAX_JOBS 64

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ff/framework.h"
-#include "ff/search.h"
+#include "ff/starts.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MOST_OPTIONS 48

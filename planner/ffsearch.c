@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "check/memory.h"
+#include "exact/elimination.h"
 #include "ff/bucketing.h"
 #include "ff/graph_file.h"
 #include "ff/paths.h"

@@ -8,6 +8,7 @@
 #include "check/certificate.h"
 #include "command_line.h"
 #include "ff/cli.h"
+#include "ff/starts.h"
 #include "ff/strategy_file.h"
 #include "hand/grid.h"
 #include "summary.h"

@@ -1,83 +1,10 @@
-/* Search: the space of strategies and the ways through it.
+/* Search: annealed proposals from many starts, and a bound that no strategy is below.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_SEARCH_H
 #define FF_SEARCH_H
 
 #include "ff/evaluate.h"
-#include "ff/philox.h"
-
-/* The legal configs of every operator of one graph on one machine: degree
- * vectors whose product is at most the devices, each on a view of the devices
- * (start + sum over dims of coordinate * stride: contiguous, strided and
- * permuted; one device and subsets included). */
-struct ff_space;
-int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct ff_space **ret,
-		struct ff_error *err);
-void ff_space_destroy(struct ff_space *s);
-/* What the search may change beside splits and devices of operators; nothing, until
- * it is said.  None changes the computed function. */
-#define FF_SPACE_UPDATES 1u   /* where parameters are updated: sharded, on one device */
-#define FF_SPACE_REPLICAS 2u  /* parts computed on several devices */
-#define FF_SPACE_MICRO 4u     /* micro-batches, in stages or not */
-#define FF_SPACE_RECOMPUTE 8u /* values dropped after forward and made again */
-#define FF_SPACE_ALL 15u
-void ff_space_allow(struct ff_space *s, uint32_t what);
-/* Numbers of micro-batches that the search may use, ascending from 1: after each the least divisor
- * of the batch that is twice as many or more, where operators keep samples apart; fewer on large
- * machines, where each would have millions of parts. */
-#define FF_MOST_MICRO 7
-uint32_t ff_space_micro(const struct ff_space *s, const uint32_t **ret);
-/* Takes one out (say because its kernels were not measured). */
-void ff_space_forbid_micro(struct ff_space *s, uint32_t micro_batches);
-/* How many configs `node` has; 1 means nothing to search.  Saturates. */
-uint64_t ff_space_count(const struct ff_space *s, uint32_t node);
-/* Config number `i` of `node`. */
-void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct ff_config *ret);
-/* A random one, whatever the current strategy is: degrees first, then a view of
- * them.  A quarter of the draws is uniform over degree vectors and over the
- * views of the one drawn; the rest prefers what is often good on big machines:
- * numbers of parts that divide the devices, on aligned blocks of them. */
-void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
-		struct ff_config *ret);
-
-/* Names of all starts, in the order in which a search takes them; NULL-terminated. */
-extern const char *const ff_starts[];
-/* Starting points by name: "data-parallel", "single", "expert", "random"; "pipeline-N",
- * N stages of about equal work, each data-parallel on its share of the devices, with as
- * many micro-batches as the space allows up to 4 N, 1F1B; "frugal", data-parallel with
- * whatever saves memory; "tables-N", tables cut by column over N neighbours, by row or by sample
- * over such groups of devices, and all else by sample. */
-/* Whether `name` is pipeline-N; or tables-N, perhaps with ",replicas" behind it, what would be cut
- * by row is the same in all groups, and ",apart", tables are on the second half of the devices and
- * what waits for none on the first, and ",devices=N", which are the first N, and ",others=N", all
- * but tables, and what joins their vectors, is on N devices behind these, or, if there are not so
- * many, on the first. */
-struct ff_tables {
-	uint32_t columns, devices, others; /* 0: all; where tables are */
-	bool replicas, apart;
-	bool stages; /* what waits for tables is a stage of its own: its gradients are sent first */
-};
-bool ff_is_pipeline(const char *name, uint32_t *stages);
-bool ff_is_tables(const char *name, struct ff_tables *ret);
-int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
-		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
-		struct ff_strategy *ret, struct ff_error *err);
-
-/* What is searched by prices of operators and edges one by one; `stop` is asked now and then, NULL
- * never says so. */
-struct ff_elimination {
-	const struct ff_space *space;
-	const struct ff_graph *graph;
-	const struct ff_machine *machine;
-	struct ff_pricer *pricer;
-	bool (*stop)(void *ctx);
-	void *ctx;
-};
-/* The strategy that is best when those are added up, found by elimination (docs/search.md), with
- * what of its weights `e` finds the fastest to fit; e's current strategy is another afterwards.
- * Where it is stopped *found may be false.  All memory from `a`. */
-int ff_search_eliminate(const struct ff_elimination *of, struct ff_evaluator *e, struct ff_arena *a,
-		struct ff_strategy *ret, bool *found, struct ff_error *err);
+#include "ff/space.h"
 
 struct ff_search_options {
 	uint64_t seed;

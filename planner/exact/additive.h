@@ -4,10 +4,20 @@
 #define FF_PLANNER_ADDITIVE_H
 
 #include "eliminate.h"
-#include "ff/search.h"
+#include "ff/price.h"
 #include "space/space.h"
 
 struct ff_additive;
+
+/* What is searched; `stop` is asked now and then, NULL never says so. */
+struct ff_elimination {
+	const struct ff_space *space;
+	const struct ff_graph *graph;
+	const struct ff_machine *machine;
+	struct ff_pricer *pricer;
+	bool (*stop)(void *ctx);
+	void *ctx;
+};
 
 /* Prices all candidates of the space.  When it is stopped it ends with FF_OK and *ret NULL. */
 int ff_additive_create(

@@ -5,6 +5,7 @@
 
 #include "eliminate.h"
 #include "ff/bucketing.h"
+#include "ff/price.h"
 #include "space/space.h"
 
 /* One config of a class of operators. */

@@ -1,9 +1,10 @@
 /* A start from an exact method on additive costs: which of its strategies is best is
  * for the evaluator to say, which sees what overlaps and what fits.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "elimination.h"
+
 #include <string.h>
 
-#include "additive.h"
 #include "propose/extras.h"
 
 #define LEAST_US_PER_BYTE 1e-7

@@ -2,7 +2,8 @@
 #ifndef FF_PLANNER_ALIKE_H
 #define FF_PLANNER_ALIKE_H
 
-#include "ff/search.h"
+#include "ff/evaluate.h"
+#include "ff/space.h"
 
 struct ff_alike {
 	struct ff_evaluator *evaluator; /* left with another strategy */

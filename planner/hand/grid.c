@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ff/starts.h"
 #include "guess.h"
 #include "space/space.h"
 

@@ -46,7 +46,6 @@ const char *const ff_starts[] = {
 		[STARTS] = NULL,
 };
 
-/* First dim with that label, or FF_NONE. */
 /* A fully connected layer whose weights outweigh the activations around it:
  * moving those is then cheaper than synchronising the weights (Krizhevsky,
  * "One weird trick for parallelizing convolutional neural networks", 2014).

@@ -4,7 +4,7 @@
 #ifndef FF_PLANNER_MEGATRON_H
 #define FF_PLANNER_MEGATRON_H
 
-#include "ff/search.h"
+#include "ff/strategy.h"
 
 enum { FF_MEGATRON_ZERO_1 = 1, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_3 };
 enum { FF_MEGATRON_LIGHT = 1, FF_MEGATRON_FULL };

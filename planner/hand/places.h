@@ -3,7 +3,8 @@
 #ifndef FF_PLANNER_PLACES_H
 #define FF_PLANNER_PLACES_H
 
-#include "ff/search.h"
+#include "ff/space.h"
+#include "ff/strategy.h"
 
 #define FF_GRID_NAME 96
 

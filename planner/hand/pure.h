@@ -4,7 +4,8 @@
 #ifndef FF_PLANNER_PURE_H
 #define FF_PLANNER_PURE_H
 
-#include "ff/search.h"
+#include "ff/space.h"
+#include "ff/strategy.h"
 
 struct ff_pure {
 	const char *name;    /* "data", "data + spatial" */

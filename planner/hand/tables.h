@@ -3,7 +3,7 @@
 #ifndef FF_PLANNER_TABLES_H
 #define FF_PLANNER_TABLES_H
 
-#include "ff/search.h"
+#include "ff/starts.h"
 
 /* Whether tables that are looked up alone are most of what `g` trains: elsewhere how they are cut
  * decides little. */

@@ -4,6 +4,7 @@
 #define FF_PLANNER_CHAIN_STATE_H
 
 #include "elite.h"
+#include "ff/search.h"
 #include "hand/grid.h"
 #include "pool.h"
 #include "propose/order.h"

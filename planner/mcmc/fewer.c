@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "best.h"
+#include "ff/starts.h"
 #include "hand/branches.h"
 #include "sought.h"
 #include "space/limits.h"

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "best.h"
+#include "exact/elimination.h"
 #include "ff/bucketing.h"
 #include "ff/clock.h"
 #include "hand/buckets.h"

@@ -3,6 +3,7 @@
 #ifndef FF_PLANNER_PROPOSER_H
 #define FF_PLANNER_PROPOSER_H
 
+#include "ff/evaluate.h"
 #include "space/space.h"
 
 /* Operators changed together, each at most once.  What the evaluator is asked

@@ -2,7 +2,8 @@
 #ifndef FF_PLANNER_SPACE_H
 #define FF_PLANNER_SPACE_H
 
-#include "ff/search.h"
+#include "ff/space.h"
+#include "ff/strategy.h"
 
 /* Degree vectors of all nodes whose dims have the same extents (as far as the
  * machine can tell: an extent above the devices counts as the devices). */

@@ -7,6 +7,7 @@
 
 #include "ff/builder.h"
 #include "ff/search.h"
+#include "ff/starts.h"
 
 #define CHECK_OK(call)                                                                             \
 	do {                                                                                       \

@@ -4,8 +4,8 @@
 
 #include "../random_graph.h"
 #include "ff/price.h"
-#include "ff/search.h"
 #include "ff/simulate.h"
+#include "ff/starts.h"
 #include "ff/zoo.h"
 #include "fixture.h"
 

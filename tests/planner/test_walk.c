@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../planner/exact/eliminate.h"
+#include "../../planner/exact/elimination.h"
 #include "../../planner/propose/extras.h"
 #include "../../planner/propose/propose.h"
 #include "ff/cli.h"

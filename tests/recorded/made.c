@@ -11,7 +11,7 @@
 #include "ff/cli.h"
 #include "ff/codec.h"
 #include "ff/micro.h"
-#include "ff/search.h"
+#include "ff/starts.h"
 #include "ff/zoo.h"
 #include "random_graph.h"
 

@@ -9,7 +9,7 @@
 #include "ff/machine.h"
 #include "ff/price.h"
 #include "ff/schedule.h"
-#include "ff/search.h"
+#include "ff/starts.h"
 #include "ff/workspace.h"
 #include "ff/zoo.h"
 
