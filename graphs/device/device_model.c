@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-/* The larger of two that overlap: where both are alike, a little more. */
-#define SHARPNESS 4
 /* Products are cut along what they contract into at most so many, none shorter than this. */
 #define MOST_SPLITS 512
 #define LEAST_SPLIT 32
@@ -64,7 +62,8 @@ static double bytes_us(const struct ff_device_model *m, double bytes, double sha
 	return bytes * 1e6 / (m->memory_bytes_per_s * share);
 }
 
-/* A smooth maximum: pow(a^4 + b^4, 1/4), scaled so that nothing overflows. */
+/* Of two that overlap, the larger; where both are alike, a little more.  The smooth maximum
+ * (a^4 + b^4)^(1/4), scaled so that nothing overflows. */
 static double both_us(double a, double b)
 {
 	double most = most_of(a, b), least = least_of(a, b), r;

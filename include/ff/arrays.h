@@ -7,16 +7,15 @@
 
 struct ff_executor;
 
-/* What is kept of every parameter: its weights, their gradients, then the optimizer's
- * states, FF_ARRAY_STATES + 0 and so on; and, where gradients are compressed, what of them was not
- * sent yet, all devices together (zero where they are not).  Where they are applied late,
- * FF_ARRAY_WAITING + 0 is that of the last step, + 1 of the one before, as many as wait, all
- * devices together; asking for those overwrites FF_ARRAY_GRADIENTS. */
+/* What is kept of every parameter.  Of the last two it is the sum over all devices. */
 enum {
 	FF_ARRAY_WEIGHTS,
 	FF_ARRAY_GRADIENTS,
-	FF_ARRAY_STATES,
+	FF_ARRAY_STATES, /* + number of the optimizer's state */
+	/* Compressed gradients: the error feedback, what was not sent yet; zero for others. */
 	FF_ARRAY_RESIDUALS = FF_ARRAY_STATES + FF_MAX_STATES,
+	/* Late gradients: + 0 those of the last step, + 1 of the one before, as many as wait.
+	 * Asking for them overwrites FF_ARRAY_GRADIENTS. */
 	FF_ARRAY_WAITING
 };
 /* Gathers one of these of the parameter of `node`, whole, on every rank: row-major

@@ -61,10 +61,10 @@ struct ff_memory_slots {
 struct ff_stream_slots {
 	/* A stream with a worker of its own, or (`own` false) the caller's. */
 	int (*open)(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err);
-	/* Optional (both may be NULL): a stream with a worker of its own, which waits for other
-	 * ranks in that way; where the caller's thread is the worker, `go_on` has it work until it
-	 * has to wait, and nobody else may wait for the stream's events.  `with`: NULL, or another
-	 * such stream; what works at one then works at both. */
+	/* Optional (both may be NULL): a stream for communication, whose worker waits for other
+	 * ranks as `by` says.  With FF_BESIDE_TASKS that is the caller's thread: `go_on` has it
+	 * work until it has to wait, and nobody else may wait for the stream's events.  `with`:
+	 * NULL, or another such stream, whose worker this one then shares. */
 	int (*beside)(struct ff_device *dev, enum ff_beside by, struct ff_stream *with,
 			struct ff_stream **ret, struct ff_error *err);
 	void (*go_on)(struct ff_stream *s);

@@ -9,12 +9,13 @@
  * flat (readers are alike, or apart), or cut by their axes. */
 enum ff_flat { FF_FLAT_NOT, FF_FLAT, FF_FLAT_APART, FF_FLAT_CUT };
 
-/* Whether the gradients of a parameter are summed where backward puts them: its readers are alike
- * or apart, and it has no config of its own; or they are alike, and its config has a part on each
- * device that reads it.  An update is elementwise, so who updates which of the elements that it
- * reads is the bucket's to say: it is flat (FF_FLAT_CUT), with as many copies of each run as the
- * config has of each element; where each device has all that it reads it is as without a config.
- * `together`: parameters that are cut may be so. */
+/* Whether the gradients of a parameter are summed where backward puts them.  Without a config of
+ * its own they are if its readers are alike or apart; with one, if its readers are alike and its
+ * config has a part on each device that reads it.
+ *
+ * An update is elementwise, so the bucket may say who updates which elements.  A parameter whose
+ * config cuts it is therefore flat (FF_FLAT_CUT), with as many copies of each run as the config has
+ * of each element; unless `together` such parameters are not synchronised. */
 bool ff_param_is_synced(const struct ff_block_graph *b, uint32_t param,
 		const struct ff_config *config, bool together, enum ff_flat *flat);
 
@@ -28,8 +29,8 @@ struct ff_bucket_member {
 /* How a parameter is updated. */
 struct ff_update_way {
 	bool synced, flat, scattered, dropped; /* as struct ff_bucket has them */
-	/* 0: gradients are synchronised once; else in every micro-batch, as soon as its stage,
-	 * which is the one before this number, has made them. */
+	/* 0: gradients are synchronised once a step.  Else 1 + the stage of its readers: they are
+	 * in every micro-batch, as soon as that stage has made them. */
 	uint32_t stage;
 	bool later; /* with a stage: gradients are made in the second half of a backward */
 	/* Flat: runs as ff_bucket has them.  Until ff_bucketing_add, what is asked for: 0, or a

@@ -96,9 +96,9 @@ struct ff_comm {
 int ff_comm_local(uint32_t n_devices, struct ff_comm **ret, struct ff_error *err);
 /* One device a rank of MPI_COMM_WORLD; MPI must be initialised. */
 int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err);
-/* The backend's own communication among the ranks of *comm, which it takes over, where there
- * is such and they have a device each, as `m` (NULL: one node of all ranks) has them on its nodes;
- * else *comm stays.  FF_NCCL=0 in the first rank's environment refuses it, FF_NCCL=1 insists: what
+/* Replaces *comm by the backend's own communication, which takes it over, where there is such and
+ * each rank has a device, as `m` has them on its nodes (NULL: one node); else *comm stays.
+ * FF_NCCL=0 in the first rank's environment refuses it, FF_NCCL=1 insists: what
  * is in the way is an error then. */
 int ff_comm_prefer(const struct ff_backend *b, const struct ff_machine *m, struct ff_comm **comm,
 		struct ff_error *err);

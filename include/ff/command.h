@@ -40,7 +40,7 @@ struct ff_command {
 	const struct ff_option *options;
 	uint32_t n_options;
 	uint32_t min_args, max_args;
-	const char *const *words; /* for completion: what operands may be called; as above */
+	const char *const *words; /* for completion: of operands, as ff_option.words */
 };
 
 #endif

@@ -9,9 +9,9 @@
 /* Time as a line: latency_us + bytes / bytes_per_us. */
 struct ff_rate {
 	double latency_us, bytes_per_us;
-	uint32_t disturbed;  /* samples behind it, as above */
-	int64_t reuse_bytes; /* as above; of a link nothing */
-	/* COPY, ADD: the same in runs of FF_SHORT_RUN_BYTES; 0: not measured */
+	uint32_t disturbed;  /* samples behind it while which something else ran */
+	int64_t reuse_bytes; /* that went by before each sample (ff/reuse.h); of a link 0 */
+	/* COPY, ADD: in runs of FF_SHORT_RUN_BYTES, not of FF_LONG_RUN_BYTES; 0: not measured */
 	double short_bytes_per_us;
 	/* LOAD, LOAD_IDS: one sample of the input that was loaded; 0: not told */
 	int64_t sample_bytes;
@@ -20,29 +20,26 @@ struct ff_rate {
 #define FF_LONG_RUN_BYTES 128
 #define FF_SHORT_RUN_BYTES 16
 
-/* Of what: copy (pack, unpack), add (partial sums), accumulate (whole
- * gradients), load (data set), an update for each optimizer (bytes of float32 weights; that without
- * a name is momentum's), also of weights that are rounded to bfloat16; between a device's memory
- * and pinned memory of a host that is not it; by number of the codec its two (bytes of float32). */
+/* Updates and codecs: in bytes of float32 weights, and gradients. */
 enum ff_rate_kind {
-	FF_RATE_COPY,
-	FF_RATE_ADD,
-	FF_RATE_UPDATE,
-	FF_RATE_LOAD,
+	FF_RATE_COPY,   /* packing and unpacking messages */
+	FF_RATE_ADD,    /* partial sums */
+	FF_RATE_UPDATE, /* by momentum */
+	FF_RATE_LOAD,   /* from the data set */
 	FF_RATE_UPDATE_SGD,
 	FF_RATE_UPDATE_NESTEROV,
 	FF_RATE_UPDATE_ADAM,
 	FF_RATE_UPDATE_ADAMW,
-	FF_RATE_UPDATE_BF16,
+	FF_RATE_UPDATE_BF16, /* likewise, with weights rounded to bfloat16 */
 	FF_RATE_UPDATE_SGD_BF16,
 	FF_RATE_UPDATE_NESTEROV_BF16,
 	FF_RATE_UPDATE_ADAM_BF16,
 	FF_RATE_UPDATE_ADAMW_BF16,
-	FF_RATE_ACCUMULATE,
-	FF_RATE_UPLOAD,
+	FF_RATE_ACCUMULATE, /* whole gradients, added to those of earlier micro-batches */
+	FF_RATE_UPLOAD,     /* from pinned memory of the host to the device's */
 	FF_RATE_DOWNLOAD,
 	FF_RATE_LOAD_IDS,
-	FF_RATE_ENCODE,
+	FF_RATE_ENCODE, /* + ff_codec_id */
 	FF_RATE_DECODE = FF_RATE_ENCODE + FF_CODEC_COUNT,
 	FF_RATE_COUNT = FF_RATE_DECODE + FF_CODEC_COUNT
 };

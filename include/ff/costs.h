@@ -39,9 +39,9 @@ struct ff_comm_shape {
 };
 
 /* Measured at several sizes; between sizes the time is interpolated, beyond the last it grows
- * at the last slope.  Bytes are, of collectives, those of the whole region; of POINT_TO_POINT,
- * where every device sends to its successor in one node, or to its peer in the next of several
- * nodes, all at once, and of ALL_TO_ALL, to all others: of what one device sends. */
+ * at the last slope.  Of collectives `bytes` are the whole region's, else what one device sends.
+ * All send at once: POINT_TO_POINT to the successor in one node, or to the peer in the next of
+ * several nodes; ALL_TO_ALL to all others. */
 struct ff_comm_cost {
 	struct ff_comm_shape shape;
 	uint32_t n;
@@ -55,23 +55,23 @@ struct ff_steadiness {
 	double reference_spread;     /* slow tenth against fast tenth of work that is always the
 				      * same; 0: nothing was timed */
 };
-#define FF_STEADY 0.9 /* below this share predictions deserve a warning */
+#define FF_STEADY 0.9 /* where fewer of the samples are undisturbed predictions get a warning */
 
-/* Launching next to nothing on a device that is not the host: what the host needs to queue one;
- * how long the stream is busy with each of many in a row, and with one alone.  Figures of kernels
- * do not have in them what the latter is more. */
+/* Launches of a kernel that does next to nothing, on a device that is not the host.  Measured
+ * kernels have `stream_us` in them, but not what `alone_us` is more.  All 0: not measured. */
 struct ff_launches {
-	double host_us, stream_us, alone_us; /* all 0: not measured */
+	double host_us;   /* what the host needs to queue one */
+	double stream_us; /* how long the stream is busy with each of many in a row */
+	double alone_us;  /* and with one alone */
 };
 
-/* What communication that overlaps compute takes from it: how much longer that takes, as a share of
- * the communication's own time, within a node and between nodes; less than 0: not measured.  And
- * how much longer the communication itself takes then, likewise; 0: not measured. */
+/* What communication and compute that overlap take from each other, as shares of the
+ * communication's time alone: within a node, and between nodes. */
 struct ff_overlap_cost {
-	double inside, between;
-	double inside_longer, between_longer;
+	double inside, between; /* compute takes so much longer; less than 0: not measured */
+	double inside_longer, between_longer; /* so does communication; 0: not measured */
 };
-#define FF_OVERLAP_PAYS 0.8 /* below this share */
+#define FF_OVERLAP_PAYS 0.8 /* overlap is worth while if compute takes less than this longer */
 
 struct ff_costs;
 

@@ -26,15 +26,16 @@ int64_t ff_dataset_steps(const struct ff_dataset *d, bool train);
 /* A hash of how many samples there are and of some of them: of the first, the middle and the last
  * for training and for testing.  Errors as ff_dataset_fill's. */
 int ff_dataset_fingerprint(const struct ff_dataset *d, uint64_t *ret, struct ff_error *err);
-/* Fills a dense shard of `region` of input `node` for global batch `step` (training: shuffled
- * anew each epoch; testing: in order; samples behind the last have labels that count for
- * nothing, ids of -1, float targets that are no numbers, other values 0).  FF_E_IO where a file
- * cannot be read (any more), FF_E_INPUT where it holds what is no class, or no number where the
- * network reads one. */
+/* Fills a dense shard of `region` of input `node` for global batch `step`.  Samples are shuffled
+ * anew each epoch in training, and in order in testing.  Samples behind the last have labels that
+ * are ignored, ids of -1, float targets of NaN, and else zeros.  FF_E_IO where a file cannot be
+ * read (any more), FF_E_INPUT where it holds what is no class, or no number where the network
+ * reads one. */
 int ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
 		const struct ff_region *region, void *shard, struct ff_error *err);
 /* By loss of the graph, so many of `ret`: targets of global batch `step` that count, which are
- * labels but for those that it ignores; of float targets all numbers.  Errors as above. */
+ * labels but for those that it ignores; of float targets all numbers.  Errors are
+ * ff_dataset_fill's. */
 int ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step, int64_t *ret,
 		struct ff_error *err);
 

@@ -48,23 +48,22 @@ void ff_evaluator_take(struct ff_evaluator *e);
  * forgets it; one of them must follow. */
 int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		struct ff_evaluation *ret, struct ff_error *err);
-/* What a proposal may come to. */
+/* Limits of a proposal. */
 struct ff_most {
-	double step_us;     /* INFINITY: any, */
+	double step_us;     /* INFINITY: any */
 	int64_t over_bytes; /* INT64_MAX: any */
 };
-/* The same, but where it comes to more *worse is true, `ret` is left alone and the proposal
- * forgotten: that is often known long before all of it has been looked at.  Where the step may be
- * any, and bytes may not, what lacks some is not timed: its step is INFINITY. */
+/* As ff_evaluator_propose, but where the proposal is beyond a limit *worse is true, `ret` is left
+ * alone and the proposal forgotten.  That is often known long before all of it has been looked at.
+ * Where only bytes have a limit, what lacks some is not timed: its step is INFINITY. */
 int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		struct ff_most most, bool *worse, struct ff_evaluation *ret, struct ff_error *err);
-/* The current strategy with other priorities, by node.  Where the step takes longer than `limit_us`
- * *slower is true, and it is forgotten likewise. */
+/* Proposes the current strategy with other priorities, by node.  Where the step takes longer than
+ * `limit_us` *slower is true, `ret` is left alone and the proposal forgotten. */
 int ff_evaluator_reorder(struct ff_evaluator *e, const int32_t *priority, double limit_us,
 		bool *slower, struct ff_evaluation *ret, struct ff_error *err);
-/* From now on such a proposal may be forgotten as well where it only seems to be slower by
- * what is known of the current strategy's step, and *slower is true (early.c).  At first
- * that is off: proposals are forgotten where they are slower for certain.  What it has
+/* Turns early rejection on or off (early.c); at first it is off.  On, proposals are also forgotten
+ * that only seem to be slower, by what is known of the current strategy's step.  What it has
  * learnt it forgets with every call, so that equal searches are equal. */
 void ff_evaluator_reject_early(struct ff_evaluator *e, bool on);
 /* Whether equal micro-batches and layers are folded (fold.c, layers.c), from the next
@@ -72,9 +71,9 @@ void ff_evaluator_reject_early(struct ff_evaluator *e, bool on);
 void ff_evaluator_fold(struct ff_evaluator *e, bool on);
 void ff_evaluator_keep(struct ff_evaluator *e);
 void ff_evaluator_drop(struct ff_evaluator *e);
-/* When each node was done, all its parts, in the current strategy's step: by pass, with the
- * first micro-batch (of a backward computed in two, with the gradients of data); 0: it has no such
- * pass.  Nothing may be proposed meanwhile. */
+/* When all parts of each node were done with the first micro-batch of the current strategy's step:
+ * us[pass][node], 0 where there is no such pass.  Of a backward computed in two it is the half for
+ * data.  Nothing may be proposed meanwhile. */
 int ff_evaluator_done(struct ff_evaluator *e, double *const us[2], struct ff_error *err);
 /* The current strategy; valid until the next keep or set. */
 const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e);

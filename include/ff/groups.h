@@ -14,9 +14,9 @@ struct ff_groups {
 
 /* All parameters of `g` by `setting`, in one group. */
 void ff_groups_single(const double *setting, struct ff_groups *ret);
-/* Rules are SELECT:NAME=VALUE, where SELECT is one or several of bias (parameters that operators
- * call so), norm (those of normalisations) and patterns of names (* and ?), and NAME a setting of
- * `o` or factor, what the rate is multiplied by; both lists by commas.  All rules that select a
+/* Rules are SELECT[,SELECT...]:NAME=VALUE[,NAME=VALUE...].  SELECT is bias (parameters that
+ * operators call so), norm (those of normalisations) or a pattern of names (* and ?); NAME is a
+ * setting of `o`, or factor, what the rate is multiplied by.  All rules that select a
  * parameter hold for it, later ones before earlier ones.  FF_E_INPUT for what is none of that,
  * and for rules that select nothing.  Memory from `a`. */
 int ff_groups_make(const struct ff_graph *g, const struct ff_optimizer *o, const double *setting,

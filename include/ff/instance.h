@@ -5,10 +5,9 @@
 
 #include "ff/schedule.h"
 
-/* A value has an instance for each micro-batch, and a second one where it is dropped and
- * made again: the one of `node`'s values that is meant in a micro-batch, forward or
- * (`later`) in backward and what is done for it.  Parameters that are not gathered again
- * have one in all. */
+/* Which instance of a value of `node` a micro-batch means.  There is one for each micro-batch, and
+ * a second one where the value is dropped and made again: `later`, for backward and recomputation.
+ * Parameters that are not gathered again have one in all. */
 static inline uint32_t ff_schedule_instance(
 		const struct ff_schedule *s, uint32_t node, uint32_t micro, bool later)
 {

@@ -30,21 +30,22 @@ struct ff_kernel_slots {
 			struct ff_error *err);
 	/* Optional (may be NULL): a kernel for `n` works in their order, 2 to FF_FUSE_MOST, `how`
 	 * by enum ff_fuse.  *ret stays where there is none.
-	 * Forward each is the only reader of what the one before writes.  It reads as the first
-	 * does, behind that one's inputs those that the others have beside, and writes what the
-	 * last one does to out[0], which may lie exactly where one of these does, and what lies
-	 * between, if that is kept, to the output behind the first one's.
+	 * Forward each work is the only reader of what the one before writes.  The kernel reads
+	 * the first one's inputs, then the further ones of the others.  It writes the last one's
+	 * output to out[0], which may lie exactly where one of these further inputs does.  With
+	 * FF_FUSE_KEEPS it writes what lies between to the output behind the first one's.
 	 * Backward each begins with a gradient that the one before ends with: that of an input of
 	 * that one, and of its own only output.
-	 * If the last one has one input, there are two, and the kernel reads as the first does,
-	 * behind that one's inputs the last one's, and writes what the first does but for din[0],
-	 * which is the last one's; that may lie where data are that the first reads.
-	 * Else it reads and writes as the last one does, and also reads of the first the output or
-	 * the input, where its backward does, as out[0], and the output's gradient as dout[1]. What
-	 * lies before the last one, if that is kept, it writes to dout[0], and din only when all of
-	 * dout[1] and out[0] has been read, as with FF_FUSE_LATE.  The gradients that those between
-	 * have beside, of as many elements, it writes behind the last one's inputs' in din; these,
-	 * and then dout[0], may lie exactly where dout[1] or out[0] does. */
+	 * If the last one has one input, there are two works.  The kernel reads the first one's
+	 * inputs, then the last one's, and writes what the first does but for din[0], which is the
+	 * last one's; that may lie where data are that the first reads.
+	 * Else it reads and writes as the last one does.  Of the first it also reads the output's
+	 * gradient as dout[1] and, where its backward does, the output or the input as out[0].
+	 * With FF_FUSE_KEEPS it writes the gradient before the last one to dout[0], and din only
+	 * when all of dout[1] and out[0] has been read, as with FF_FUSE_LATE.  The further
+	 * gradients of those between, of as many elements, it writes to din, behind those of the
+	 * last one's inputs; these, and then dout[0], may lie exactly where dout[1] or out[0] does.
+	 */
 	int (*fuse)(struct ff_device *dev, const struct ff_work *const *w, uint32_t n, uint32_t how,
 			struct ff_kernel **ret, struct ff_error *err);
 	/* Optional (may be NULL): if *ret says so, the kernel from now on adds the gradient of

@@ -14,9 +14,9 @@ enum ff_lane_class {
 	FF_LANE_NETWORK,
 	FF_DEVICE_LANES = FF_LANE_INSIDE
 };
-/* Dense numbers: devices' compute lanes, their communication lanes (the compute lanes again where
- * overlap is false), their message lanes (where message_lane is false, the communication lanes
- * again), nodes' inside links, network cards node by node. */
+/* Lanes are numbered densely: devices' compute lanes, their communication lanes, their message
+ * lanes, nodes' inside links, network cards node by node.  Where overlap is false communication has
+ * the compute lanes; where message_lane is false messages have the communication lanes. */
 static inline uint32_t ff_lane_links(const struct ff_machine *m)
 {
 	return (m->message_lane ? 3 : 2) * m->n_devices;

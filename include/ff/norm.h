@@ -25,9 +25,9 @@ struct ff_norm {
 };
 
 /* What a part of batch norm has, as it lies in memory: `outer` times the channels, each of
- * `inner` elements.  Every `group` of the outer ones have statistics of their own; of the first
- * of the part's groups others have `skip`, and of the last maybe some: group number g is outer ones
- * g group - skip and so on, as far as there are such. */
+ * `inner` elements.  Every `group` of the outer ones have statistics of their own.  The part may
+ * have only some of its first group and of its last: group number g begins at outer one
+ * g * group - skip. */
 struct ff_batch {
 	int64_t outer, channels, inner;
 	int64_t groups, group, skip;

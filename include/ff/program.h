@@ -24,9 +24,9 @@ enum ff_step_kind {
 };
 /* Limited steps.  Inputs and parameters are there from the start.  Where they are brought several
  * times, and moves run beside compute, nothing but memory would keep all these moves from being
- * made at once.  So a device's limited moves begin when the last but FF_PREFETCH_DISTANCE - 1 of
- * its limited computes before them has ended: so many readers have what they were brought, the
- * one that runs among them. */
+ * made at once.  So at most FF_PREFETCH_DISTANCE readers, the one that runs among them, have what
+ * they were brought: a device's limited moves begin when the last but FF_PREFETCH_DISTANCE - 1 of
+ * its limited computes before them has ended. */
 #define FF_PREFETCH_DISTANCE 3
 
 struct ff_step {

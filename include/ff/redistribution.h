@@ -16,9 +16,9 @@ struct ff_piece {
 	uint16_t from, to;     /* their devices */
 	bool add;              /* add to the sink instead of overwriting it */
 	struct ff_region region;
-	/* from != to: where the message lies in the stage of the sender and of
-	 * the receiver, in bytes; -1: straight from the source shard, straight
-	 * into the sink shard (the region is one run of it, ff_region_is_run). */
+	/* from != to: where the message lies in the stage of the sender and of the receiver, in
+	 * bytes; -1: it is sent from the source shard, or received into the sink shard, of which
+	 * the region is one run (ff_region_is_run). */
 	int64_t send_stage, recv_stage;
 	/* Compressed: where in what its sender has not sent this piece's begins, in bytes. */
 	int64_t residual;
@@ -52,8 +52,8 @@ struct ff_among {
  * `sinks` of another; a sink element is the reduction of all sources that cover it.
  * Messages: receivers fill, then take the pieces without `add`, then those
  * with, in order; compressed ones behind the others.  Collectives: every device has one source and
- * one sink; all-gather and reduce-scatter have one piece a device, in device order, that says which
- * part of `region` is whose (all-gather: the source has it; reduce-scatter: the sink gets it). */
+ * one sink.  All-gather and reduce-scatter have one piece a device, in device order: the part of
+ * `region` that its source has, or that its sink gets. */
 struct ff_move {
 	enum ff_move_kind kind;
 	enum ff_dtype type; /* of the elements */
@@ -93,8 +93,8 @@ struct ff_move {
 	const struct ff_traffic *traffic; /* messages: n_devices */
 	int64_t copied_bytes; /* most that one device packs, unpacks, clears or copies */
 	int64_t added_bytes;  /* most that one device adds to what is there */
-	/* How many bytes lie behind each other both in the first source's shard and in the first
-	 * sink's (sliced: its slice), of what the two share; 0: one of both uses nothing. */
+	/* Of what the first source and the first sink (sliced: its slice) share: bytes that are one
+	 * run in both shards; 0: one of both uses nothing. */
 	int64_t run_bytes;
 };
 

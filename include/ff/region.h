@@ -10,7 +10,6 @@
 #define FF_MAX_DIMS 8 /* dims of an iteration space */
 
 /* A box of tensor elements or of an iteration space. */
-
 struct ff_region {
 	uint32_t rank;
 	int32_t lo[FF_MAX_DIMS], hi[FF_MAX_DIMS];

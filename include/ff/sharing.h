@@ -38,11 +38,11 @@ struct ff_leaving {
 };
 
 /* Fills in `ret` for all uses of `value`, and finds its first use in backward (FF_NONE: none has a
- * gradient).  Of uses that
- * read alike, as above, the one that backward comes to first has the sum, to which the others add
- * their own on the device, and the moves of the one that it comes to last take it away.  Not where
- * more of it stays on the devices than leaves them, as adding takes time of theirs, nor where a
- * prelude makes it in the place of another gradient.  `known` may be NULL. */
+ * gradient).  Uses that read alike (ff_sharing_find) are summed on the device: the one that
+ * backward comes to first has the sum, the others add to it, and the moves of the last take it
+ * away.  They are not where more of the gradient stays on the devices than leaves them, as adding
+ * takes their time, nor where a prelude makes it in the place of another gradient.  `known` may be
+ * NULL. */
 void ff_sums_find(const struct ff_block_graph *b, const struct ff_leaving *known, uint32_t value,
 		const struct ff_sums *ret, uint32_t *first_edge);
 

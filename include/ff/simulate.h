@@ -27,9 +27,9 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation *sim,
 		struct ff_arena *a, struct ff_span **spans, uint32_t *n, struct ff_error *err);
 
-/* What the step is made of: by class of task (ff/task_class.h), all devices together; and how long
- * devices wait in it, from when one has done all that the task needs of itself, and what went
- * before on its lane, to when the task starts. */
+/* What the step is made of: by class of task (ff/task_class.h), all devices together.  A device
+ * waits for a task from when its lane is free and all that the task needs of this device is done,
+ * to when the task starts. */
 int ff_simulation_classes(const struct ff_schedule *s, const struct ff_simulation *sim,
 		struct ff_arena *a, const struct ff_class_time **classes, uint32_t *n,
 		struct ff_error *err);

@@ -6,10 +6,9 @@
 #include "ff/machine.h"
 #include "ff/philox.h"
 
-/* The legal configs of every operator of one graph on one machine: degree
- * vectors whose product is at most the devices, each on a view of the devices
- * (start + sum over dims of coordinate * stride: contiguous, strided and
- * permuted; one device and subsets included). */
+/* The legal configs of every operator of one graph on one machine: all vectors of degrees whose
+ * product is at most the number of devices, each on all views.  A view is start + sum over dims of
+ * coordinate * stride: contiguous, strided or permuted, on all devices or some. */
 struct ff_space;
 int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct ff_space **ret,
 		struct ff_error *err);
@@ -22,9 +21,9 @@ void ff_space_destroy(struct ff_space *s);
 #define FF_SPACE_RECOMPUTE 8u /* values dropped after forward and made again */
 #define FF_SPACE_ALL 15u
 void ff_space_allow(struct ff_space *s, uint32_t what);
-/* Numbers of micro-batches that the search may use, ascending from 1: after each the least divisor
- * of the batch that is twice as many or more, where operators keep samples apart; fewer on large
- * machines, where each would have millions of parts. */
+/* Numbers of micro-batches that the search may use, ascending from 1: each is the least divisor of
+ * the batch that is at least twice the one before, and that operators allow (ff_graph_micro).  On
+ * large machines there are fewer, as each would have millions of parts. */
 #define FF_MOST_MICRO 7
 uint32_t ff_space_micro(const struct ff_space *s, const uint32_t **ret);
 /* Takes one out (say because its kernels were not measured). */
@@ -33,10 +32,9 @@ void ff_space_forbid_micro(struct ff_space *s, uint32_t micro_batches);
 uint64_t ff_space_count(const struct ff_space *s, uint32_t node);
 /* Config number `i` of `node`. */
 void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct ff_config *ret);
-/* A random one, whatever the current strategy is: degrees first, then a view of
- * them.  A quarter of the draws is uniform over degree vectors and over the
- * views of the one drawn; the rest prefers what is often good on big machines:
- * numbers of parts that divide the devices, on aligned blocks of them. */
+/* A random one, whatever the current strategy is: degrees first, then a view of them.  A quarter of
+ * the draws is uniform over vectors of degrees, and then over views.  The others prefer what is
+ * often good on large machines: numbers of parts that divide the devices, on aligned blocks. */
 void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
 		struct ff_config *ret);
 

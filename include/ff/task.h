@@ -20,9 +20,9 @@ enum ff_compute {
 };
 
 struct ff_task {
-	/* NULL: it computes.  Of a redistribution (`edge`), or of a bucket, which has a collective:
-	 * backward its gradients are summed, all-reduced or, where it is flat, reduce-scattered;
-	 * forward the weights of a flat one are gathered. */
+	/* NULL: it computes.  A move of a redistribution (`edge`), or the collective of a bucket:
+	 * backward its gradients are all-reduced or, where it is flat, reduce-scattered; forward
+	 * the weights of a flat one are gathered. */
 	const struct ff_move *move;
 	enum ff_compute compute;
 	enum ff_phase phase; /* WEIGHTS: parts alone; what moves behind them has BACKWARD */

@@ -48,9 +48,9 @@ void ff_work_key(const struct ff_work *w, char key[FF_KEY_BYTES]);
 /* 64-bit hash of what the key says, without making the text. */
 uint64_t ff_work_hash(const struct ff_work *w);
 
-/* How many rows of its table a part looks up at most, where its gradient is sparse: the part sees
- * all samples, so that nobody else adds to that gradient, and reads fewer rows than it has
- * (`rows`); else 0. */
+/* How many rows of its table, which has `rows`, a part looks up at most, where the gradient is
+ * sparse; else 0.  It is where the part sees all samples, so that nobody else adds to it, and reads
+ * fewer rows than there are. */
 static inline int64_t ff_sparse_rows(const struct ff_node *n, bool all_samples, int64_t rows)
 {
 	return all_samples && n->sparse_rows < rows ? n->sparse_rows : 0;

@@ -9,9 +9,9 @@
  *
  * - ff_proposer_share: some number of shares of samples;
  * - all parameters are updated in one way: one alone leaves its bucket, and gains nothing;
- * - all that are split by sample, or not at all, are on a divisor of the devices times as many, or
- *   on as small a part of theirs: who was apart stays apart, or groups of neighbours meet, or all
- *   are as far apart as can be;
+ * - all operators that are split by sample, or not at all, get a divisor of the devices times as
+ *   many devices, or as small a part of theirs.  Those that were apart stay apart, or groups of
+ *   neighbours meet, or all are as far apart as can be;
  * - ff_proposer_shrink: the heaviest operators are on few devices. */
 bool ff_proposer_at_once(struct ff_proposer *p, uint32_t i);
 

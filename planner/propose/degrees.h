@@ -16,9 +16,9 @@ void ff_propose_degrees(struct ff_proposer *p);
 /* Parts of most operators, of the numbers that divide the devices. */
 uint32_t ff_proposer_usual_parts(const struct ff_proposer *p, const struct ff_strategy *s);
 /* Change number *i: all operators that are on as many devices as most are take some number of
- * shares of samples, each cut along the dim that cuts most data or, of chains, as these are; or all
- * do on all devices, or on a node alone.  False: there are not so many, and *i is the number among
- * others. */
+ * shares of samples; or all operators do, on all devices or on one node.  Each share is cut along
+ * the dim that cuts most data, or as chains of products are.  False: there are not so many changes,
+ * and *i is less by as many as there are. */
 bool ff_proposer_share(struct ff_proposer *p, uint32_t *i);
 
 /* Where stages may be cut, and what is to be equal in them. */

@@ -5,9 +5,9 @@
 #include "proposer.h"
 
 /* Kinds of proposals: each adds something to the transaction, and may come to nothing. */
-void ff_propose_updates(struct ff_proposer *p);
-void ff_propose_trade(struct ff_proposer *p);
-void ff_propose_replicas(struct ff_proposer *p);
+void ff_propose_updates(struct ff_proposer *p);  /* how parameters are updated */
+void ff_propose_trade(struct ff_proposer *p);    /* who is in a bucket, which stays as full */
+void ff_propose_replicas(struct ff_proposer *p); /* the same cells on more devices, or one */
 
 /* Cuts the parameter `node` along its longest axis over the devices `on`, or as many of
  * them as the axis is long: each updates a part of it and the readers gather what they
@@ -24,8 +24,8 @@ void ff_param_flat(struct ff_config *ret);
 void ff_params_zero(const struct ff_space *space, const struct ff_graph *g, uint32_t stage,
 		struct ff_strategy *s);
 
-/* The parameters that `node` reads are updated in way number `how`; on one of its devices: on the
- * one of that number, all of which go round. */
+/* The parameters that `node` reads are updated in way number `how`.  Where that is on one device it
+ * is number `server` of those of `node`, counted round and round. */
 #define FF_PROPOSAL_UPDATES 4
 void ff_proposer_update(struct ff_proposer *p, uint32_t node, uint32_t how, uint32_t server);
 

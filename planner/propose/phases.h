@@ -48,7 +48,7 @@ int ff_phases_frame(struct ff_phases *p, uint32_t micro_batches, struct ff_frame
 		struct ff_error *err);
 
 /* Whether there is anything to draw for `s`: recomputation costs time, so it is for
- * where memory is scarce. */
+ * where memory is scarce.  `e`: what `s` came to. */
 bool ff_phases_matter(
 		const struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e);
 /* Draws into `ret` a strategy that differs from `s`, the evaluator's, in its phases; not *changed

@@ -20,9 +20,7 @@ uint32_t ff_element_bytes(enum ff_element e);
 const char *ff_element_name(enum ff_element e);
 bool ff_element_is_whole(enum ff_element e);
 
-#define FF_ELEMENT_MOST 8 /* bytes */
-
-/* `n` elements from `in`, which need not be aligned, on. */
+/* `in`: `n` elements, which need not be aligned. */
 struct ff_element_row {
 	const char *name;
 	uint32_t bytes;
