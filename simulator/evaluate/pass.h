@@ -37,9 +37,10 @@ struct ff_timed_node {
 	const uint16_t *device;
 	uint32_t n, cap, cap_micro; /* parts, 0: not in place; room for so many times, and of
 				     * `stretched` */
-	uint16_t first;
-	bool in_line, uniform; /* part p on device first + p; all take equally long */
-	bool plain;            /* both, and parts do not run in turn */
+	uint16_t first;             /* as ff_memo_node's, */
+	bool is_row, in_line;       /* and these */
+	bool uniform;               /* all parts take equally long */
+	bool plain;                 /* in a row, and parts do not run in turn */
 };
 
 static inline double *ff_timed_ready(const struct ff_timed_node *t, uint32_t micro)

@@ -87,6 +87,7 @@ void ff_swap_put_node(struct ff_trial *e, uint32_t node, struct ff_memo_node *ne
 		t->device = new->device;
 		t->n = new->n_parts;
 		t->first = new->first;
+		t->is_row = new->is_row;
 		t->in_line = new->in_line;
 		t->uniform = new->uniform[pass];
 		if (pass == FF_BACKWARD && e->order.program.halved[node]) {
@@ -94,7 +95,7 @@ void ff_swap_put_node(struct ff_trial *e, uint32_t node, struct ff_memo_node *ne
 			t->each_us = t->us[0];
 			t->uniform = new->rest->half_uniform[k == FF_PHASE_WEIGHTS];
 		}
-		t->plain = t->in_line && t->uniform && new->block->turns.n <= 1;
+		t->plain = t->is_row && t->uniform && new->block->turns.n <= 1;
 	}
 }
 

@@ -127,7 +127,7 @@ static void count_parts(const struct counted *c, const struct ff_memo_node *mn,
 {
 	const struct ff_node_block *b = mn->block;
 
-	if (mn->in_line && mn->rest->shape->even && all_equal(to, b->n_parts)) {
+	if (mn->is_row && mn->rest->shape->even && all_equal(to, b->n_parts)) {
 		count_row(c, mn, bytes[0], from, to[0]);
 		return;
 	}
@@ -421,7 +421,7 @@ static bool is_alike(const struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 	const struct ff_memo_node *mn = e->placed.node[v->producer];
-	bool alike = ff_node_is_computed(e->g, v->producer) && mn->in_line && mn->rest->shape->even;
+	bool alike = ff_node_is_computed(e->g, v->producer) && mn->is_row && mn->rest->shape->even;
 
 	for (uint32_t u = 0; u < v->n_uses && alike; u++) {
 		uint32_t edge = ff_value_use(e->g, v, u);
@@ -557,7 +557,7 @@ static void count_pinned(struct ff_trial *e)
 			i++) {
 		const struct ff_memo_node *mn = may_have_scratch(e, i) ? e->placed.node[i] : NULL;
 
-		if (mn && mn->in_line && mn->rest->shape->even)
+		if (mn && mn->is_row && mn->rest->shape->even)
 			raise_row(mn->n_parts, part_scratch(e, i, 0), e->tally.pinned + mn->first);
 		else
 			for (uint32_t p = 0; mn && p < mn->n_parts; p++)

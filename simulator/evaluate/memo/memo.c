@@ -275,7 +275,7 @@ static bool same_key(const struct ff_memo_key *a, const struct ff_memo_key *b)
 static int pick_times(struct ff_memo *t, struct ff_memo_node *e, struct ff_error *err)
 {
 	for (int pass = 0; pass < 2; pass++) {
-		uint32_t kind = t->m->nodes[t->m->node_of[e->first]].kind;
+		uint32_t kind = t->m->nodes[t->m->node_of[e->device[0]]].kind;
 		double *us;
 
 		e->us[pass] = e->rest->shape->us[pass][kind];
@@ -341,6 +341,21 @@ static int build_rest(struct ff_memo *t, uint32_t node, const struct ff_config *
 	return code;
 }
 
+/* No device has two parts. */
+static void look_at_devices(struct ff_memo_node *e)
+{
+	uint16_t last = 0;
+
+	e->first = e->device[0];
+	e->in_line = true;
+	for (uint32_t p = 0; p < e->n_parts; p++) {
+		e->first = e->device[p] < e->first ? e->device[p] : e->first;
+		last = e->device[p] > last ? e->device[p] : last;
+		e->in_line = e->in_line && e->device[p] == e->device[0] + p;
+	}
+	e->is_row = last - e->first + 1u == e->n_parts;
+}
+
 static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node *e, struct ff_error *err)
 {
@@ -350,10 +365,7 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 		return code;
 	e->block = &e->rest->block;
 	e->device = e->block->device;
-	e->first = e->device[0];
-	e->in_line = true;
-	for (uint32_t p = 1; p < c->n_parts && e->in_line; p++)
-		e->in_line = e->device[p] == e->device[p - 1] + 1;
+	look_at_devices(e);
 	code = pick_times(t, e, err);
 	for (int pass = 0; pass < 2 && code == FF_OK; pass++) {
 		e->uniform[pass] = is_uniform(e->us[pass], c->n_parts);

@@ -39,8 +39,9 @@ struct ff_memo_node {
 	const struct ff_node_block *block;
 	struct ff_memo_rest *rest;
 	uint32_t id, n_parts;
-	uint16_t first;  /* device of part 0 */
-	bool in_line;    /* part p runs on device first + p */
+	uint16_t first;  /* the lowest device */
+	bool is_row;     /* parts run on it and on those behind it, in some order, */
+	bool in_line;    /* part p on device first + p */
 	bool uniform[2]; /* by pass: all parts take equally long */
 } __attribute__((aligned(FF_MEMO_LINE)));
 

@@ -39,7 +39,7 @@ static void hold(struct ff_trial *e, double *busy, uint32_t lane, double us)
 static void count_parts(struct ff_trial *e, double *busy, const struct ff_memo_node *mn,
 		double forward, double back)
 {
-	if (mn->in_line && mn->uniform[FF_FORWARD] && mn->uniform[FF_BACKWARD]) {
+	if (mn->is_row && mn->uniform[FF_FORWARD] && mn->uniform[FF_BACKWARD]) {
 		double us = forward * mn->each_us[FF_FORWARD] + back * mn->each_us[FF_BACKWARD];
 
 		judge(e, mn->first, hold_row(mn->n_parts, us, busy + mn->first));

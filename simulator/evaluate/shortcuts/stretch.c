@@ -34,8 +34,9 @@ void ff_stretch_tell(const struct ff_trial *e, const struct ff_timed_node *t, ui
 	double *finish = t->finish + (size_t)micro * t->n;
 
 	/* what is left of another pass is written before it is read */
-	for (uint32_t p = 0; s->in < x->n && x->at[s->in].n == t->n && p < t->n; p++)
-		finish[p] = x->time[x->at[s->in].from + p] + s->us;
+	if (s->in < x->n && x->at[s->in].n == t->n && t->is_row)
+		for (uint32_t p = 0; p < t->n; p++)
+			finish[p] = x->time[x->at[s->in].from + t->device[p] - t->first] + s->us;
 	s->in = FF_NONE;
 }
 
