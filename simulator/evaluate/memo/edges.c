@@ -2,6 +2,7 @@
 #include "memo.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "ff/backward.h"
 #include "ff/grow.h"
@@ -24,10 +25,18 @@ static bool is_range(const uint16_t *part, uint32_t n, uint16_t *first)
 	return n > 0 && (uint32_t)most - least + 1 == n;
 }
 
-uint32_t ff_memo_join_lanes(uint32_t n, const uint32_t *lane, struct ff_lanes *run)
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+uint32_t ff_memo_join_lanes(uint32_t n, uint32_t *lane, struct ff_lanes *run)
 {
 	uint32_t runs = 0;
 
+	qsort(lane, n, sizeof(*lane), by_number);
 	for (uint32_t i = 0; i < n; i++) {
 		if (runs && lane[i] == run[runs - 1].first + run[runs - 1].n)
 			run[runs - 1].n++;

@@ -59,7 +59,8 @@ bool ff_memo_leaves(struct ff_memo *t, uint32_t edge, const struct ff_memo_node 
 struct ff_bucket_build;
 int ff_memo_bucket(struct ff_memo *t, const struct ff_bucket_build *k,
 		const struct ff_memo_bucket **ret, struct ff_error *err);
-/* Lanes as runs of neighbours, of which `run` has room for as many; how many there are. */
-uint32_t ff_memo_join_lanes(uint32_t n, const uint32_t *lane, struct ff_lanes *run);
+/* Lanes, which are put in order, as runs of neighbours: `run` has room for as many; how many there
+ * are. */
+uint32_t ff_memo_join_lanes(uint32_t n, uint32_t *lane, struct ff_lanes *run);
 
 #endif

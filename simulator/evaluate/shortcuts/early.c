@@ -14,6 +14,7 @@
 
 #define CHECK_EVERY 16 /* proposals, of which one is timed whatever was found */
 #define TRUST 64       /* a reason is trusted while fewer than one in so many is wrong */
+#define MOST_HELD 8    /* lanes of so many moves are remembered */
 #define REMEMBER 1024u /* checks, before they count half */
 
 static int create_marks(struct ff_trial *e, struct ff_marks *m, struct ff_error *err)
@@ -81,12 +82,74 @@ void ff_early_begin(struct ff_trial *e, double limit_us, enum ff_early_reason at
 	}
 }
 
-/* When a bucket's move is done that starts at `at`, or when its lanes are free. */
-static double after(double *lane, const struct ff_bucket_move *mv, double at)
+/* Lanes that buckets have held last, each all of a move's until the same time, and no two the same
+ * one: what is written in `lane` of these is from before.  Most buckets hold the lanes of one
+ * before. */
+struct held {
+	double *lane;
+	uint32_t n;
+	struct {
+		const struct ff_bucket_move *by;
+		double until;
+	} at[MOST_HELD];
+};
+
+static bool same_lanes(const struct ff_bucket_move *a, const struct ff_bucket_move *b)
 {
-	at = free_at(mv->n_lanes, mv->lane, lane, at) + mv->us;
-	hold_until(mv->n_lanes, mv->lane, at, lane);
-	return at;
+	return a->n_lanes == b->n_lanes &&
+	       (a->lane == b->lane || !memcmp(a->lane, b->lane, a->n_lanes * sizeof(*a->lane)));
+}
+
+/* Runs of lanes ascend. */
+static bool share_lanes(const struct ff_bucket_move *a, const struct ff_bucket_move *b)
+{
+	uint32_t i = 0, k = 0;
+
+	while (i < a->n_lanes && k < b->n_lanes) {
+		if (a->lane[i].first + a->lane[i].n <= b->lane[k].first)
+			i++;
+		else if (b->lane[k].first + b->lane[k].n <= a->lane[i].first)
+			k++;
+		else
+			return true;
+	}
+	return false;
+}
+
+/* Writes down those that `mv` holds, too; all, if there is no room for it. */
+static void release(struct held *h, const struct ff_bucket_move *mv)
+{
+	bool all = h->n == MOST_HELD;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < h->n; i++) {
+		const struct ff_bucket_move *by = h->at[i].by;
+
+		if (all || share_lanes(by, mv))
+			hold_until(by->n_lanes, by->lane, h->at[i].until, h->lane);
+		else
+			h->at[n++] = h->at[i];
+	}
+	h->n = n;
+}
+
+/* When a bucket's move is done that starts at `at`, or when its lanes are free. */
+static double after(struct held *h, const struct ff_bucket_move *mv, double at)
+{
+	uint32_t i = 0;
+
+	while (i < h->n && !same_lanes(h->at[i].by, mv))
+		i++;
+	if (i < h->n) {
+		at = later(at, h->at[i].until);
+	} else {
+		release(h, mv);
+		at = free_at(mv->n_lanes, mv->lane, h->lane, at);
+		i = h->n++;
+	}
+	h->at[i].by = mv;
+	h->at[i].until = at + mv->us;
+	return h->at[i].until;
 }
 
 /* When the last bucket is up to date if they are synchronised back to back from when the
@@ -94,6 +157,7 @@ static double after(double *lane, const struct ff_bucket_move *mv, double at)
 static double synchronised(struct ff_trial *e, const struct ff_gathered *g, double earlier)
 {
 	struct ff_early *early = &e->early;
+	struct held held = {.lane = early->lane};
 	double last = 0;
 
 	memset(early->lane, 0, ff_lane_count(e->m) * sizeof(*early->lane));
@@ -103,9 +167,9 @@ static double synchronised(struct ff_trial *e, const struct ff_gathered *g, doub
 
 		if (b->n_devices < 2)
 			continue;
-		at = after(early->lane, &b->sync[0], at);
+		at = after(&held, &b->sync[0], at);
 		if (b->across.us > 0)
-			at = after(early->lane, &b->across, at);
+			at = after(&held, &b->across, at);
 		at += g->timed[i].update_us;
 		last = at > last ? at : last;
 	}
