@@ -48,13 +48,21 @@ ncclComm *local(const std::string &folder, int rank)
 
 /* ---- arithmetic ---- */
 
+/* Of NaN and a number ncclMax and ncclMin give the number, as fmaxf() and fminf() do
+ * (reduce_kernel.h of NCCL, which its manual does not say). */
+template <typename T> static T chosen(bool largest, T x, T y)
+{
+	if (x != x || y != y)
+		return x != x ? y : x;
+	return (x < y) == largest ? y : x;
+}
+
 template <typename T> static void reduce(int32_t op, T *sum, const T *x, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		sum[i] = op == ncclSum    ? T(sum[i] + x[i])
 			 : op == ncclProd ? T(sum[i] * x[i])
-			 : op == ncclMax  ? (sum[i] < x[i] ? x[i] : sum[i])
-					  : (x[i] < sum[i] ? x[i] : sum[i]);
+					  : chosen(op == ncclMax, sum[i], x[i]);
 }
 
 /* Rounded at each addition, as from rank to rank. */

@@ -13,6 +13,15 @@
 
 /* ---- what NCCL does not reduce ---- */
 
+/* Elements that only have a meaning together; and of floats the largest: NCCL's, as fmaxf(), passes
+ * over NaN, which all of ours keep. */
+static bool is_ours(const struct ff_collective *x)
+{
+	return x->kind != FF_MOVE_ALL_GATHER &&
+	       (ff_reduce_width(x->reduce) > 1 ||
+			       (x->reduce == FF_REDUCE_MAX && x->type != FF_I32));
+}
+
 /* What this rank gets of the arrays of all: the whole, or its chunk. */
 static int64_t share_of(const struct ff_collective *x, uint32_t position)
 {
@@ -54,28 +63,33 @@ static const char *part(const struct ff_nccl_post *p, uint32_t i)
 	return p->send + at * p->size;
 }
 
-/* In the order of the devices, so that all get the same bits. */
+/* In the order of the devices, so that all get the same bits; in place what is there is the first,
+ * which nobody else has. */
 static int reduce_here(const struct ff_nccl_post *p, struct ff_error *err)
 {
 	const struct ff_collective *x = p->x;
 	int64_t n = share_of(x, p->g->own);
+	uint32_t first = part(p, p->g->own) == p->recv ? p->g->own : 0;
 	const struct ff_strided line = {.rank = 1,
 			.n = {n / ff_reduce_width(x->reduce)},
 			.source = {1},
 			.sink = {1}};
-	cudaError_t status;
+	cudaError_t status = cudaSuccess;
 
 	if (!n)
 		return FF_OK;
-	status = ff_cuda_run_of(x->type, part(p, 0), p->recv, n, p->queue);
-	for (uint32_t i = 1; i < x->n_devices && status == cudaSuccess; i++)
-		status = ff_launch_reduce(&line, x->type, x->reduce, part(p, i), p->recv, p->queue);
+	if (part(p, first) != p->recv)
+		status = ff_cuda_run_of(x->type, part(p, first), p->recv, n, p->queue);
+	for (uint32_t i = 0; i < x->n_devices && status == cudaSuccess; i++)
+		if (i != first)
+			status = ff_launch_reduce(
+					&line, x->type, x->reduce, part(p, i), p->recv, p->queue);
 	return ff_cuda_check(status, p->m->dev, "reduce what was gathered", err);
 }
 
 /* ---- posting ---- */
 
-static int post_wide(struct ff_nccl_post *p, struct ff_error *err)
+static int post_ours(struct ff_nccl_post *p, struct ff_error *err)
 {
 	int64_t bytes = p->x->n_devices * share_of(p->x, p->g->own) * p->size;
 	int code = bytes ? ff_nccl_scratch(p, bytes, err) : FF_OK;
@@ -105,10 +119,10 @@ static int post_collective(struct ff_nccl_post *p, struct ff_error *err)
 			elements(x), ff_dtype_name(x->type));
 	if (!elements(x))
 		return FF_OK;
+	if (is_ours(x))
+		return post_ours(p, err);
 	if (p->m->node_of && ff_stages_find(p->m->node_of, x, &spread))
 		return ff_nccl_post_by_nodes(p, spread, err);
-	if (x->kind != FF_MOVE_ALL_GATHER && ff_reduce_width(x->reduce) > 1)
-		return post_wide(p, err);
 	return ff_nccl_together(p, ff_nccl_call, err);
 }
 

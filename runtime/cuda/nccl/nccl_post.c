@@ -11,7 +11,7 @@ const ncclDataType_t ff_nccl_types[FF_DTYPE_COUNT] = {[FF_F32] = ncclFloat32,
 		[FF_I32] = ncclInt32,
 		[FF_U8] = ncclUint8,
 		[FF_BF16] = ncclBfloat16};
-/* Of those of several elements together there is none. */
+/* Of those of several elements together there is none; ncclMax is asked for of int32 alone. */
 const ncclRedOp_t ff_nccl_operations[FF_REDUCE_COUNT] = {
 		[FF_REDUCE_SUM] = ncclSum, [FF_REDUCE_MAX] = ncclMax};
 

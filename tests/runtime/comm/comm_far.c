@@ -37,32 +37,59 @@ static void *put(struct far *f, const struct ff_channel *on, const void *host)
 	return device;
 }
 
+/* The host's array that has both ends, where they are in place: the one that begins first. */
+static char *shared_array(const struct ff_collective *x, uint32_t i)
+{
+	char *send = (char *)x->send[i], *recv = x->recv[i], *first = send < recv ? send : recv;
+
+	return (send < recv ? recv : send) - first < COMM_ARRAY_BYTES ? first : NULL;
+}
+
+/* What of the device's has to come back to where. */
+struct returned {
+	void *host, *device;
+};
+
+static struct returned put_ends(struct far *f, const struct ff_channel *on,
+		const struct ff_collective *x, uint32_t i, const void **send, void **recv)
+{
+	char *shared = shared_array(x, i), *there;
+
+	if (!shared) {
+		*send = put(f, on, x->send[i]);
+		*recv = put(f, on, x->recv[i]);
+		return (struct returned){x->recv[i], *recv};
+	}
+	there = put(f, on, shared);
+	*send = there + ((const char *)x->send[i] - shared);
+	*recv = there + ((const char *)x->recv[i] - shared);
+	return (struct returned){shared, there};
+}
+
 static int far_collective(struct ff_comm *c, const struct ff_channel *on,
 		const struct ff_collective *x, struct ff_error *err)
 {
 	struct far *f = self(c);
 	const void **send = calloc(x->n_devices, sizeof(*send));
 	void **recv = calloc(x->n_devices, sizeof(*recv));
+	struct returned *back = calloc(x->n_devices, sizeof(*back));
 	struct ff_collective there = *x;
 	int code;
 
-	ck_assert(send && recv);
-	for (uint32_t i = 0; i < x->n_devices; i++) {
-		if (!x->send[i])
-			continue;
-		send[i] = recv[i] = put(f, on, x->send[i]);
-		if (x->send[i] != x->recv[i])
-			recv[i] = put(f, on, x->recv[i]);
-	}
+	ck_assert(send && recv && back);
+	for (uint32_t i = 0; i < x->n_devices; i++)
+		if (x->send[i])
+			back[i] = put_ends(f, on, x, i, &send[i], &recv[i]);
 	there.send = send;
 	there.recv = recv;
 	code = f->comm->collective(f->comm, on, &there, err);
 	for (uint32_t i = 0; i < x->n_devices && code == FF_OK; i++)
-		if (recv[i])
-			code = on->backend->move.download(
-					on->stream, x->recv[i], recv[i], COMM_ARRAY_BYTES, err);
+		if (back[i].host)
+			code = on->backend->move.download(on->stream, back[i].host, back[i].device,
+					COMM_ARRAY_BYTES, err);
 	free(send);
 	free(recv);
+	free(back);
 	c->sent_bytes = f->comm->sent_bytes;
 	return code;
 }
