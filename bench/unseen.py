@@ -98,6 +98,25 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
                             0f139fc), aquila2_7b_finetune (@ 2604a55), bert_hf, resnet50-tensorflow2, gpt2 (of
                             Megatron-LM in float32, priced as eager PyTorch's)
   fms-fsdp-h100             fms-fsdp's README.md of 2024, 96 H100, of four sizes those whose recomputation is told
+  mlperf-resnet50-v*        mlcommons/training_results_v3.0 @ 9f08e30, _v2.0 @ a6ae3e1, NVIDIA/results: 8 to 512 H100,
+                            1,024 A100, images a second behind the start; of 512 of four epochs together
+  megatron-v1               nv-adlr/nv-adlr.github.io @ 1576088, _projects/megatron-lm-v1.md: GPTs on 1 to 8 V100 of a
+                            DGX-2H, 2020; sizes of Megatron-LM's README, of which the text's 62.4 TFLOP/s follow
+  runai-nemo                Run:ai's paper of 2023 on NeMo's GPT of 126 million, bare metal, 8 to 32 A100; sizes by
+                            NVIDIA/NeMo-Megatron-Launcher @ 0c6c960, gpt3/126m.yaml
+  torchtitan-llama2         pytorch/torchtitan @ 0413364, docs/performance.md: Llama 2 by FSDP on 64 A100
+  dgxc-nemotron-15b-nemo2   NVIDIA/dgxc-benchmarking @ dc1028f, nemotron/README.md: two-way tensor parallelism
+  dgxc-grok1                the same @ 143b90d, grok1/README_314b.md: 2 and 4 layers on 8 to 32 H100, all experts alike
+                            busy; 64 of the micro-batches
+  flagperf-*, third part    the same, distilbert (@ 10a5003, 4658bc8), dlrm (@ 0b9dd83), baichuan2_13b (@ 0ed3fd0),
+                            here with rotations
+  colossalai-lightning      hpcaitech/ColossalAI-Pytorch-lightning @ 0d95232, benchmark/gpt: GPT-2 XL on four A100
+  llm.c                     karpathy/llm.c @ 039904e, d98d3ed, scripts/run_gpt2_*.sh: steps as told there; its kernels
+                            are fused as flash-attention's
+  vectorlm                  VectorInstitute/vectorlm @ d397488, docs/reference_throughput.md: Llama 3 by FSDP on one to
+                            four A100, all recomputed, the median of four passes of which one updates
+  nemo-vit-g14              NVIDIA's NeMo user guide, ViT g/14 on 1 to 8 nodes, 64 images a pass; here 42 layers for 40,
+                            whose inner layers are 6,144 wide
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
@@ -105,14 +124,15 @@ What is left out, and why: PaddlePaddle/PLSC's and DeiT's ViT, which seem to wai
 fast), as the network between their nodes is not told; steps on several DGX-1; BERT's pre-training of 2021 in PyTorch,
 and of 512 words in PaddlePaddle, on bins of shorter sequences (of 2020 it tells all words, modeling.py @ 1d4211f);
 FlagPerf's ViT, whose steps on 8 GPUs take 1.7 times those on one, and llama2_70B in float32, whose script says
-bfloat16; NeMo's GPT of 5 billion, whose micro-batches and splits are not told; AlexNet of MxNet, which is another; 16
-bits of lambda's RTX 3080 and 3090, slower than their TF32; DLPerf's first runs of MxNet, which it ran again, and of
-PaddlePaddle's ResNet-50 in 16 bits on several GPUs, which waits for images; bigscience's on V100, of which one run took
-129 and 217 s (experiments/gpt2.md); U-Net on 8 GPUs, which waits for images from the host (4.7 times one GPU); steps in
-float8 or by context parallelism; GPTs from 76 billion parameters on 1,024 A100 on, which take minutes to price.
-Megatron-LM's table of 2021 names no micro-batches: they have four samples. Batches of BERT that are put together from
-more than 16 micro-batches are cut to 16, as an update is hardly a part of them. BERT of TensorFlow on several DGX-2 is
-of DGX-2H, of 450 W. Tables of DLRM have a million rows at most.
+bfloat16; NeMo's GPT of 5 billion (Run:ai's, too), whose micro-batches and splits are not told; AlexNet of MxNet, which
+is another; 16 bits of lambda's RTX 3080 and 3090, slower than their TF32; DLPerf's first runs of MxNet, which it ran
+again, and of PaddlePaddle's ResNet-50 in 16 bits on several GPUs, which waits for images; bigscience's on V100, of
+which one run took 129 and 217 s (experiments/gpt2.md); U-Net on 8 GPUs, which waits for images from the host (4.7 times
+one GPU); steps in float8 or by context parallelism; llm.c's of 125 million and 2,048 places, told as twice as fast as
+that of 1,024; GPTs from 76 billion parameters on 1,024 A100 on, which take minutes to price. Megatron-LM's table of
+2021 names no micro-batches: they have four samples. Batches of BERT that are put together from more than 16
+micro-batches are cut to 16, as an update is hardly a part of them. BERT of TensorFlow on several DGX-2 is of DGX-2H, of
+450 W. Tables of DLRM have a million rows at most.
 
 Printed are, by source, machine, type, network and number of devices, the mean absolute and signed errors of steps as
 their frameworks execute them (ffsearch --framework), by the numbers that were fitted to other tables.  OUT/unseen.json
