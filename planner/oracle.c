@@ -59,15 +59,6 @@ static int64_t memory_of(const struct ff_job *k, const struct ff_evaluation *at)
 			: limit + at->over_bytes / k->in.machine.n_devices;
 }
 
-static uint32_t count_stages(const struct ff_strategy *s)
-{
-	uint32_t last = 0;
-
-	for (uint32_t i = 0; i < s->n_nodes; i++)
-		last = s->stage[i] > last ? s->stage[i] : last;
-	return last + 1;
-}
-
 static int tune(struct ff_job *k, uint32_t which, struct ff_strategy *s, struct ff_evaluation *at,
 		struct ff_error *err)
 {
@@ -95,7 +86,7 @@ static int look(struct ff_job *with, struct ff_job *without, uint32_t which, str
 	p->made = code == FF_OK;
 	if (code == FF_OK) {
 		p->micro = s.micro_batches;
-		p->stages = count_stages(&s);
+		p->stages = ff_strategy_stages(&with->in.graph, &s);
 		p->step_us = at.step_us;
 		p->computing_us = fmin(free_at.step_us, at.step_us);
 		p->fits = at.fits;

@@ -124,6 +124,14 @@ static inline bool ff_edge_is_brought(const struct ff_graph *g, uint32_t edge)
 {
 	return !ff_node_is_computed(g, ff_edge_source(g, edge));
 }
+/* The parameter that `node` reads `k`-th, if it is the first to read it; else FF_NONE. */
+static inline uint32_t ff_node_own_parameter(const struct ff_graph *g, uint32_t node, uint32_t k)
+{
+	const struct ff_node *n = &g->nodes[node];
+	const struct ff_value *v = &g->values[g->edges[n->in + n->n_data + k].value];
+
+	return ff_value_reader(g, v, 0) == node ? v->producer : FF_NONE;
+}
 /* Whether value `v` is what its node keeps from step to step. */
 static inline bool ff_value_is_kept(const struct ff_graph *g, uint32_t v)
 {

@@ -72,6 +72,16 @@ static inline bool ff_strategy_recomputes(
 	return s->recompute[ff_node_leader(g, node)];
 }
 
+/* How many stages there are; 1: no pipeline. */
+static inline uint32_t ff_strategy_stages(const struct ff_graph *g, const struct ff_strategy *s)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_needs_config(g, i) && s->stage[i] >= n)
+			n = s->stage[i] + 1u;
+	return n;
+}
 /* Stages that the same devices hold. */
 static inline uint32_t ff_strategy_chunks(const struct ff_strategy *s)
 {

@@ -43,15 +43,6 @@ static struct group *add_group(struct regular *r, uint32_t most, bool of_blocks)
 	return x->node ? x : NULL;
 }
 
-/* The parameter that `node` reads `k`-th, if it is the first to read it; else FF_NONE. */
-static uint32_t own_parameter(const struct ff_graph *g, uint32_t node, uint32_t k)
-{
-	const struct ff_node *n = &g->nodes[node];
-	const struct ff_value *v = &g->values[g->edges[n->in + n->n_data + k].value];
-
-	return g->edges[g->uses[v->first_use]].node == node ? v->producer : FF_NONE;
-}
-
 /* One group for operators that are in the same place, and one for each parameter of theirs. */
 static int add_groups(struct regular *r, const uint32_t *node, uint32_t n, bool of_blocks)
 {
@@ -69,7 +60,7 @@ static int add_groups(struct regular *r, const uint32_t *node, uint32_t n, bool 
 		if (!x)
 			return FF_E_NOMEM;
 		for (uint32_t i = 0; i < n; i++) {
-			uint32_t parameter = own_parameter(r->g, node[i], k);
+			uint32_t parameter = ff_node_own_parameter(r->g, node[i], k);
 
 			whole = whole && parameter != FF_NONE;
 			if (whole)

@@ -4,19 +4,10 @@
 #include "ff/micro.h"
 #include "space/carry_config.h"
 
-static uint32_t count_stages(const struct ff_strategy *s)
-{
-	uint32_t last = 0;
-
-	for (uint32_t i = 0; i < s->n_nodes; i++)
-		last = s->stage[i] > last ? s->stage[i] : last;
-	return last + 1;
-}
-
 int ff_strategy_carry(const struct ff_graph *g, const struct ff_strategy *s, uint32_t from,
 		uint32_t to, struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
 {
-	uint32_t width = to / count_stages(s) ? to / count_stages(s) : 1;
+	uint32_t n_stages = ff_strategy_stages(g, s), width = to / n_stages ? to / n_stages : 1;
 	struct ff_strategy r;
 	struct ff_graph micro;
 	int code = ff_strategy_create(g, a, &r, err);

@@ -26,16 +26,6 @@ struct walk {
 
 /* ---- what the plan is like ---- */
 
-static uint32_t count_stages(const struct ff_graph *g, const struct ff_strategy *s)
-{
-	uint32_t n = 1;
-
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_needs_config(g, i) && s->stage[i] >= n)
-			n = s->stage[i] + 1u;
-	return n;
-}
-
 /* How most of the trained elements are updated. */
 static uint32_t updates_of(const struct ff_graph *g, const struct ff_strategy *s)
 {
@@ -233,7 +223,7 @@ static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *er
 
 static int count_blocks(const struct walk *x, struct ff_regular *r, struct ff_error *err)
 {
-	uint32_t n = count_stages(x->g, &r->strategy), next = 0, *blocks;
+	uint32_t n = ff_strategy_stages(x->g, &r->strategy), next = 0, *blocks;
 	struct ff_repeats repeats;
 	int code = ff_repeats_find(x->g, x->m, n, x->a, &repeats, err);
 	bool even = true;
@@ -264,7 +254,7 @@ int ff_regular_find(const struct ff_graph *g, const struct ff_machine *m,
 			.plan = plan,
 			.limits = limits,
 			.a = a,
-			.stages = count_stages(g, plan),
+			.stages = ff_strategy_stages(g, plan),
 			.updates = updates_of(g, plan),
 			.recomputed = recomputed_of(g, plan),
 			.apart = INFINITY};

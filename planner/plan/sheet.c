@@ -8,6 +8,7 @@
 #include "ff/micro.h"
 #include "ff/name_fold.h"
 #include "ff/strategy_file.h"
+#include "space/carry_config.h"
 
 #define TEXT 256
 
@@ -32,15 +33,6 @@ static int spread(uint32_t *device, uint32_t *n, uint32_t degree, uint32_t strid
 	return FF_OK;
 }
 
-static uint32_t number_of(const struct ff_json *object, const char *key, uint32_t otherwise)
-{
-	const struct ff_json *v = object ? ff_json_get(object, key) : NULL;
-
-	return v && v->type == FF_JSON_NUMBER && v->number >= 0 && v->number <= FF_MAX_DEVICES
-			       ? (uint32_t)v->number
-			       : otherwise;
-}
-
 /* Of {"start", "strides", "replica_stride"}. */
 static int view_devices(const struct ff_json *op, const struct ff_json *view, uint32_t *device,
 		uint32_t *n, struct ff_error *err)
@@ -49,13 +41,13 @@ static int view_devices(const struct ff_json *op, const struct ff_json *view, ui
 	const struct ff_json *strides = ff_json_get(view, "strides");
 	int code;
 
-	device[0] = number_of(view, "start", 0);
+	device[0] = ff_carry_number(view, "start", 0);
 	*n = 1;
-	code = spread(device, n, number_of(op, "replicas", 1),
-			number_of(view, "replica_stride", 0));
+	code = spread(device, n, ff_carry_number(op, "replicas", 1),
+			ff_carry_number(view, "replica_stride", 0));
 	for (uint32_t i = 0; degrees && i < degrees->n && code == FF_OK; i++)
-		code = spread(device, n, number_of(degrees, degrees->child[i].key, 1),
-				number_of(strides, degrees->child[i].key, 0));
+		code = spread(device, n, ff_carry_number(degrees, degrees->child[i].key, 1),
+				ff_carry_number(strides, degrees->child[i].key, 0));
 	return code < 0 ? ff_json_fail(op, err, "expected at most %d parts", FF_MAX_DEVICES)
 			: FF_OK;
 }
@@ -106,7 +98,8 @@ static bool is_set(const struct ff_json *op, const char *key)
 static void split_text(const struct ff_json *op, char buf[TEXT])
 {
 	const struct ff_json *degrees = ff_json_get(op, "degrees");
-	uint32_t replicas = number_of(op, "replicas", 1), stage = number_of(op, "stage", 0);
+	uint32_t replicas = ff_carry_number(op, "replicas", 1),
+		 stage = ff_carry_number(op, "stage", 0);
 	bool flat = ff_json_get(op, "update");
 	size_t used = 0;
 
@@ -180,7 +173,7 @@ static int read_row(const struct ff_json *op, struct ff_arena *a, struct ff_shee
 	r->at = op;
 	if (!r->split || !r->devices)
 		return ff_fail_memory(err);
-	stage = number_of(op, "stage", 0);
+	stage = ff_carry_number(op, "stage", 0);
 	s->stages = stage >= s->stages ? stage + 1 : s->stages;
 	s->flat += ff_json_get(op, "update") != NULL;
 	s->dropped += ff_json_get(op, "update") && is_set(op, "recompute");

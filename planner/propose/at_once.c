@@ -70,13 +70,13 @@ static void change_all(struct ff_proposer *p, enum width how, uint32_t by)
 
 bool ff_proposer_at_once(struct ff_proposer *p, uint32_t i)
 {
-	uint32_t updates = p->space->what & FF_SPACE_UPDATES ? FF_PROPOSAL_UPDATES : 0;
+	uint32_t updates = p->space->what & FF_SPACE_UPDATES ? FF_UPDATE_PROPOSALS : 0;
 	uint32_t widths = WIDTHS * (p->space->n_divisors - 1);
 
 	if (ff_proposer_share(p, &i))
 		return true;
 	for (uint32_t k = 0; k < p->n_readers && i < updates; k++)
-		ff_proposer_update(p, p->reader[k], i, k);
+		ff_proposer_update(p, p->reader[k], (enum ff_update_proposal)i, k);
 	if (i < updates)
 		return true;
 	i -= updates;

@@ -52,11 +52,8 @@ void ff_params_zero(const struct ff_space *space, const struct ff_graph *g, uint
 	}
 }
 
-enum update { FOLLOW, FLAT, SHARDED, SERVED, UPDATES = FF_PROPOSAL_UPDATES };
-
-/* What `how` means for a parameter: updated wherever it is read; there, but by each device a
- * run of its bucket (ZeRO); a shard on each of them; on one of them (a parameter server). */
-static void set_update(struct ff_proposer *p, uint32_t param, enum update how, uint32_t server)
+static void set_update(
+		struct ff_proposer *p, uint32_t param, enum ff_update_proposal how, uint32_t server)
 {
 	const struct ff_graph *g = p->graph;
 	const struct ff_value *v = &g->values[g->nodes[param].out];
@@ -66,19 +63,20 @@ static void set_update(struct ff_proposer *p, uint32_t param, enum update how, u
 	struct ff_config c;
 
 	if (on.start + (on.n - 1) * on.step >= p->space->n_devices)
-		how = FOLLOW; /* a list written by hand */
-	if (how == SERVED)
+		how = FF_UPDATE_FOLLOW; /* a list written by hand */
+	if (how == FF_UPDATE_SERVED)
 		on = (struct ff_progression){on.start + server % on.n * on.step, on.step, 1};
-	if (how == FOLLOW)
+	if (how == FF_UPDATE_FOLLOW)
 		ff_param_follow(&c);
-	else if (how == FLAT)
+	else if (how == FF_UPDATE_FLAT)
 		ff_param_flat(&c);
 	else
 		ff_param_cut(g, param, &on, &c);
 	ff_transaction_set(p->t, param, &c);
 }
 
-static void set_updates(struct ff_proposer *p, uint32_t node, enum update how, uint32_t server)
+void ff_proposer_update(
+		struct ff_proposer *p, uint32_t node, enum ff_update_proposal how, uint32_t server)
 {
 	const struct ff_node *n = &p->graph->nodes[node];
 
@@ -86,28 +84,24 @@ static void set_updates(struct ff_proposer *p, uint32_t node, enum update how, u
 		set_update(p, ff_edge_source(p->graph, k), how, server);
 }
 
-void ff_proposer_update(struct ff_proposer *p, uint32_t node, uint32_t how, uint32_t server)
-{
-	set_updates(p, node, (enum update)how, server);
-}
-
 /* The parameters of one operator, of some in a row, of all equal to it, or of all. */
 void ff_propose_updates(struct ff_proposer *p)
 {
 	uint32_t node = p->reader[ff_random_below(&p->random, p->n_readers)];
-	enum update how = (enum update)ff_random_below(&p->random, UPDATES);
+	enum ff_update_proposal how =
+			(enum ff_update_proposal)ff_random_below(&p->random, FF_UPDATE_PROPOSALS);
 	uint32_t server = ff_random_u32(&p->random), reach = ff_random_below(&p->random, 4);
 	uint32_t first = ff_random_below(&p->random, p->n_readers);
 	uint32_t end = first + 1 + ff_random_below(&p->random, p->n_readers - first);
 
 	if (reach == 0)
-		set_updates(p, node, how, server);
+		ff_proposer_update(p, node, how, server);
 	for (uint32_t i = 0; i < p->n_readers && reach > 0; i++) {
 		bool in_row = i >= first && i < end;
 		bool equal = p->class[p->reader[i]] == p->class[node];
 
 		if (reach == 3 || (reach == 1 && in_row) || (reach == 2 && equal))
-			set_updates(p, p->reader[i], how, server + i);
+			ff_proposer_update(p, p->reader[i], how, server + i);
 	}
 }
 
@@ -126,12 +120,13 @@ void ff_propose_trade(struct ff_proposer *p)
 {
 	uint32_t first = ff_random_below(&p->random, p->n_readers), server;
 	bool leaves = follows(p, first);
-	enum update out = ff_random_below(&p->random, 4) ? SHARDED : SERVED;
+	enum ff_update_proposal out =
+			ff_random_below(&p->random, 4) ? FF_UPDATE_SHARDED : FF_UPDATE_SERVED;
 	int64_t left = p->reader_bytes[first];
 	int64_t slack = left / (ff_random_below(&p->random, 2) ? FINE_SLACK : ROUGH_SLACK);
 
 	server = ff_random_u32(&p->random);
-	set_updates(p, p->reader[first], leaves ? out : FOLLOW, server);
+	ff_proposer_update(p, p->reader[first], leaves ? out : FF_UPDATE_FOLLOW, server);
 	for (uint32_t i = 0; i < TRADE_TRIES && left > slack; i++) {
 		uint32_t other = ff_random_below(&p->random, p->n_readers);
 		const struct ff_node *n = &p->graph->nodes[p->reader[other]];
@@ -139,7 +134,8 @@ void ff_propose_trade(struct ff_proposer *p)
 		if (follows(p, other) == leaves || p->reader_bytes[other] > left + slack ||
 				p->t->at[ff_edge_source(p->graph, n->in + n->n_data)])
 			continue;
-		set_updates(p, p->reader[other], leaves ? FOLLOW : out, server + other);
+		ff_proposer_update(p, p->reader[other], leaves ? FF_UPDATE_FOLLOW : out,
+				server + other);
 		left -= p->reader_bytes[other];
 	}
 }

@@ -24,10 +24,18 @@ void ff_param_flat(struct ff_config *ret);
 void ff_params_zero(const struct ff_space *space, const struct ff_graph *g, uint32_t stage,
 		struct ff_strategy *s);
 
-/* The parameters that `node` reads are updated in way number `how`.  Where that is on one device it
- * is number `server` of those of `node`, counted round and round. */
-#define FF_PROPOSAL_UPDATES 4
-void ff_proposer_update(struct ff_proposer *p, uint32_t node, uint32_t how, uint32_t server);
+/* Ways in which a parameter may be updated. */
+enum ff_update_proposal {
+	FF_UPDATE_FOLLOW,  /* wherever it is read */
+	FF_UPDATE_FLAT,    /* there, but by each device a run of its bucket (ZeRO) */
+	FF_UPDATE_SHARDED, /* a shard on each device that reads it */
+	FF_UPDATE_SERVED,  /* on one of them (a parameter server) */
+	FF_UPDATE_PROPOSALS
+};
+/* The parameters that `node` reads are updated as `how` says.  Where that is on one device it is
+ * number `server` of those of `node`, counted round and round. */
+void ff_proposer_update(
+		struct ff_proposer *p, uint32_t node, enum ff_update_proposal how, uint32_t server);
 
 /* Who reads parameters, for proposals of how they are updated. */
 int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err);

@@ -5,15 +5,6 @@
 
 #include "space/repeats.h"
 
-/* The parameter that `node` reads `k`-th, if it is the first to read it; else FF_NONE. */
-static uint32_t own_parameter(const struct ff_graph *g, uint32_t node, uint32_t k)
-{
-	const struct ff_node *n = &g->nodes[node];
-	const struct ff_value *v = &g->values[g->edges[n->in + n->n_data + k].value];
-
-	return g->edges[g->uses[v->first_use]].node == node ? v->producer : FF_NONE;
-}
-
 /* `a`, `b` and their parameters are in the same place of two blocks, one behind the other. */
 static void link(struct ff_proposer *p, uint32_t a, uint32_t b)
 {
@@ -21,7 +12,8 @@ static void link(struct ff_proposer *p, uint32_t a, uint32_t b)
 
 	p->next_layer[a] = b;
 	for (uint32_t k = 0; k < n->n_in - n->n_data; k++) {
-		uint32_t own = own_parameter(p->graph, a, k), other = own_parameter(p->graph, b, k);
+		uint32_t own = ff_node_own_parameter(p->graph, a, k),
+			 other = ff_node_own_parameter(p->graph, b, k);
 
 		if (own != FF_NONE && other != FF_NONE)
 			p->next_layer[own] = other;

@@ -99,9 +99,9 @@ static bool make(struct ff_proposer *p, uint32_t node, uint32_t i)
 	}
 	i -= 2 * n_near;
 	if (n->n_in == n->n_data || !(p->space->what & FF_SPACE_UPDATES) ||
-			i >= FF_PROPOSAL_UPDATES)
+			i >= FF_UPDATE_PROPOSALS)
 		return false;
-	ff_proposer_update(p, node, i, 0);
+	ff_proposer_update(p, node, (enum ff_update_proposal)i, 0);
 	return true;
 }
 

@@ -16,7 +16,7 @@ struct axes {
 
 /* ---- out of the file ---- */
 
-static uint32_t number_of(const struct ff_json *object, const char *key, uint32_t otherwise)
+uint32_t ff_carry_number(const struct ff_json *object, const char *key, uint32_t otherwise)
 {
 	const struct ff_json *v = object ? ff_json_get(object, key) : NULL;
 
@@ -36,13 +36,13 @@ static bool read_degrees(const struct ff_json *op, const struct ff_node *n, stru
 	if (!degrees || degrees->type != FF_JSON_OBJECT)
 		return false;
 	for (uint32_t d = 0; d < n->n_dims; d++) {
-		c->degree[d] = (uint16_t)number_of(degrees, n->dim[d].name, 1);
+		c->degree[d] = (uint16_t)ff_carry_number(degrees, n->dim[d].name, 1);
 		found += ff_json_get(degrees, n->dim[d].name) != NULL;
 		c->n_parts *= c->degree[d];
 		if (!c->n_parts || c->n_parts > FF_MAX_DEVICES)
 			return false;
 	}
-	c->replicas = (uint16_t)number_of(op, "replicas", 1);
+	c->replicas = (uint16_t)ff_carry_number(op, "replicas", 1);
 	c->n_parts *= c->replicas;
 	return found == degrees->n && c->n_parts && c->n_parts <= FF_MAX_DEVICES;
 }
@@ -108,10 +108,10 @@ bool ff_carry_read(const struct ff_json *op, const struct ff_node *n, struct ff_
 	if (devices->type != FF_JSON_OBJECT)
 		return false;
 	strides = ff_json_get(devices, "strides");
-	c.start = (uint16_t)number_of(devices, "start", 0);
-	c.replica_stride = (uint16_t)number_of(devices, "replica_stride", 0);
+	c.start = (uint16_t)ff_carry_number(devices, "start", 0);
+	c.replica_stride = (uint16_t)ff_carry_number(devices, "replica_stride", 0);
 	for (uint32_t d = 0; d < n->n_dims; d++)
-		c.stride[d] = (uint16_t)number_of(strides, n->dim[d].name, 0);
+		c.stride[d] = (uint16_t)ff_carry_number(strides, n->dim[d].name, 0);
 	*ret = c;
 	return true;
 }

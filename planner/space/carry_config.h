@@ -13,6 +13,9 @@ enum ff_carried {
 	FF_CARRIED_NOT,
 };
 
+/* The number that `object` (NULL: there is none) of a strategy file has for `key`, at most
+ * FF_MAX_DEVICES; `otherwise` where it has none such. */
+uint32_t ff_carry_number(const struct ff_json *object, const char *key, uint32_t otherwise);
 /* The config that the entry `op` of a strategy file gives node `n`, by names of dims.  False: it
  * cuts a dim that the node has not, or says nothing that makes sense.  Lists of devices that are no
  * view are from `a`. */

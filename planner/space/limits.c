@@ -101,16 +101,6 @@ bool ff_space_admits_in(const struct ff_space *s, const struct ff_strategy *plan
 	return admits(s, node, &f, c);
 }
 
-static uint32_t count_stages(const struct ff_space *s, const struct ff_strategy *plan)
-{
-	uint32_t n = 1;
-
-	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
-		if (ff_node_needs_config(s->graph, i) && plan->stage[i] >= n)
-			n = plan->stage[i] + 1u;
-	return n;
-}
-
 static struct ff_prime_mesh_frame frame_of(const struct ff_space *s, const struct ff_strategy *plan,
 		uint32_t node, uint32_t n_stages)
 {
@@ -128,7 +118,7 @@ static bool is_apart(const struct ff_space *s, const struct ff_strategy *plan, u
 
 uint32_t ff_space_first_outside(const struct ff_space *s, const struct ff_strategy *plan)
 {
-	uint32_t n_stages = count_stages(s, plan);
+	uint32_t n_stages = ff_strategy_stages(s->graph, plan);
 
 	for (uint32_t i = 0; i < s->graph->n_nodes; i++) {
 		struct ff_prime_mesh_frame f = frame_of(s, plan, i, n_stages);
@@ -146,7 +136,7 @@ bool ff_space_admits_strategy(const struct ff_space *s, const struct ff_strategy
 	if (!ff_space_is_limited(s))
 		return true;
 	return !(l->max_micro && plan->micro_batches > l->max_micro) &&
-	       !(l->no_pipeline && count_stages(s, plan) > 1) &&
+	       !(l->no_pipeline && ff_strategy_stages(s->graph, plan) > 1) &&
 	       ff_space_first_outside(s, plan) == FF_NONE;
 }
 
@@ -243,7 +233,7 @@ static int check_micro(const struct ff_space *s, const struct ff_strategy *plan,
  * they are read. */
 static void fit_on_mesh(const struct ff_space *s, struct ff_strategy *plan)
 {
-	uint32_t n_stages = count_stages(s, plan);
+	uint32_t n_stages = ff_strategy_stages(s->graph, plan);
 
 	for (uint32_t i = 0; i < s->graph->n_nodes; i++) {
 		struct ff_prime_mesh_frame f = frame_of(s, plan, i, n_stages);
@@ -270,7 +260,7 @@ int ff_space_fit_strategy(const struct ff_space *s, struct ff_strategy *plan, bo
 				"strategy %.100s: %u micro-batches are more than %u%s%.300s", name,
 				plan->micro_batches, l->max_micro, l->why_one ? ": " : "",
 				l->why_one ? l->why_one : "");
-	if (l->no_pipeline && count_stages(s, plan) > 1)
+	if (l->no_pipeline && ff_strategy_stages(s->graph, plan) > 1)
 		return ff_fail(err, FF_E_INPUT,
 				"strategy %.100s has stages, and there are to be none", name);
 	if (l->mesh)

@@ -33,16 +33,6 @@ int ff_shapes_init(struct ff_shapes *s, const struct ff_graph *g, uint32_t most,
 	return code;
 }
 
-static uint32_t count_stages(const struct ff_graph *g, const struct ff_strategy *s)
-{
-	uint32_t n = 1;
-
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_needs_config(g, i) && s->stage[i] >= n)
-			n = s->stage[i] + 1u;
-	return n;
-}
-
 static bool is_alike(const struct ff_node *n, const struct ff_config *a, const struct ff_config *b)
 {
 	if (!a->n_parts || !b->n_parts)
@@ -57,7 +47,8 @@ bool ff_shapes_equal(
 	const struct ff_graph *g = s->graph;
 	double computed = 0, trained = 0;
 
-	if (a->micro_batches != b->micro_batches || count_stages(g, a) != count_stages(g, b))
+	if (a->micro_batches != b->micro_batches ||
+			ff_strategy_stages(g, a) != ff_strategy_stages(g, b))
 		return false;
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		bool parameter = ff_node_is_parameter(g, i);
