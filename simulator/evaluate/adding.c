@@ -1,8 +1,7 @@
 /* How long backward takes where it adds to gradients that are there already.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "adding.h"
-
 #include "ff/program_phases.h"
+#include "trial.h"
 
 static bool may_add(const struct ff_trial *e, uint32_t node, uint32_t micro)
 {

@@ -116,6 +116,10 @@ struct ff_arrival {
 
 /* time.c: one step of the walk, in the order of the program. */
 int ff_time_step(struct ff_trial *e, const struct ff_step *s, struct ff_error *err);
+/* adding.c: what step `s` of backward takes where it adds to gradients, of its parameters or of its
+ * data; NULL: it adds to none.  Buckets are gathered. */
+int ff_adding_find(struct ff_trial *e, const struct ff_step *s, const struct ff_memo_adding **ret,
+		struct ff_error *err);
 /* run_pass.c: the longest-path pass over the blocks in place.  It stops, and `too_slow` is
  * true, as soon as some lane has been idle and will be busy for longer than `most_us`
  * together, or where a proposal is rejected for another reason.  `first`, `last`: of the

@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#include "adding.h"
 #include "lanes.h"
 #include "place.h"
 #include "shortcuts/stretch.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "evaluate/adding.h"
 #include "evaluate/lane_runs.h"
 #include "ff/grow.h"
 #include "ff/program_phases.h"
