@@ -25,16 +25,18 @@ static const double flash[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 2.9, 0, 0}
 	.sums = true, .hands_on = true, .gelus = true, .convolutions.tf32 = true,                  \
 	.convolutions.biases = true, .convolutions.taps = true,                                    \
 	.passes = 4, .written.rms_norm = {36, 80}, .written.rope = {20, 20}
-#define EXAMPLES                                                                                   \
-	.hosts.operator_us = 59, .hosts.calls = true, .times = 1.13, .products = true,             \
-	.copies = true, .sums = true, .hands_on = true, .interacts = true, .pads = true,           \
-	.convolutions.tf32 = true, .convolutions.biases = true, .tf32_products = true,             \
-	.casts = true, .gradient_passes = 5, .passes = 4
+#define REPLAYED                                                                                   \
+	.times = 1.13, .products = true, .copies = true, .sums = true, .hands_on = true,           \
+	.interacts = true, .pads = true, .convolutions.tf32 = true, .convolutions.biases = true,   \
+	.tf32_products = true, .casts = true, .gradient_passes = 5, .passes = 4
+#define EXAMPLES REPLAYED, .hosts.operator_us = 59, .hosts.calls = true
 /* clang-format on */
 
 /* Of DeepLearningExamples, DLRM's products of every two vectors are an operation of its own
  * (tensorflow_dot_based_interact, TensorFlow2/Recommendation/DLRM), and what its layers read is
- * padded (_get_bottom_mlp_padding, _get_top_mlp_padding, model.py @ 95b1079).
+ * padded (_get_bottom_mlp_padding, _get_top_mlp_padding, model.py @ 95b1079).  For MLPerf MxNet
+ * replays steps as CUDA graphs (MXNET_ENABLE_CUDA_GRAPHS, mlcommons/training_results_v3.0 @
+ * 9f08e30, NVIDIA/benchmarks/resnet/implementations/mxnet/config_DGXA100_common.sh).
  * XLA writes batch norms out as sums and what is done element by element
  * (xla/service/batchnorm_expander.cc), and fuses that with what is added and cut off.  In 16 bits
  * TensorFlow keeps in float32 what takes means and powers, and what is added to that (Mean, Pow,
@@ -227,6 +229,11 @@ static const struct ff_framework rows[] = {
 		{.name = "examples-mxnet",
 				.summary = "in MxNet",
 				EXAMPLES,
+				.fuses = {false, true},
+				.convolutions.channels_first = {true, false}},
+		{.name = "examples-mlperf",
+				.summary = "in MxNet, as CUDA graphs",
+				REPLAYED,
 				.fuses = {false, true},
 				.convolutions.channels_first = {true, false}},
 		{.name = "examples-tensorflow",
