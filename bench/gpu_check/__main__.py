@@ -8,7 +8,7 @@ Where there are Debian's registries, first:
 There, beside the source (nothing is installed, no network is used):
 
   ./run gpu-check              all steps, in the order of their worth, for at most 8 minutes
-  ./run gpu-check              again: goes on where it was; what failed is tried anew
+  ./run gpu-check              again: goes on where it was; then what failed is tried anew
   ./run gpu-check --limit 120  for two minutes
   ./run gpu-check --jobs 1     one step after the other; what is timed always runs alone
   ./run gpu-check --only bench --again
@@ -120,7 +120,9 @@ def walk(kept, steps, check, again=False, run_step=plan.run_step, jobs=1):
         if over.is_set() or time.monotonic() >= check.end or not one(kept, step, check, run_step):
             over.set()
 
-    for batch in batches([s for s in left if s.name not in PREPARATION]):
+    # what has failed, of the same source, comes behind what nobody has tried
+    rest = sorted((s for s in left if s.name not in PREPARATION), key=lambda s: s.name in kept.steps)
+    for batch in batches(rest):
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             list(pool.map(in_time, batch))
     return not over.is_set()

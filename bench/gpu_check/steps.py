@@ -5,17 +5,19 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 
 import models
 import place
+import process
 from record import FAILED, PASSED, SKIPPED
 
 ROUNDED_APART = 2e-2  # the same in bfloat16
 FLOAT32_APART = 1e-3  # losses of several steps, CPU and GPU; one step's gradients: tests/torch
+
+SAMPLE = 8  # an eighth of the random cases, of all tests before any test's whole
 
 
 class Failure(Exception):
@@ -84,10 +86,10 @@ class Check:
             log.write(f"\n$ {' '.join(words)}\n".encode())
             log.flush()
             start = log.tell()
-            process = subprocess.Popen(words, env=self.env(**more), cwd=place.ROOT,
+            started = subprocess.Popen(words, env=self.env(**more), cwd=place.ROOT,
                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                        start_new_session=True)
-            status = wait(process, self.step_end)
+            status = process.wait(started, self.step_end)
         with open(self.log, "rb") as log:
             log.seek(start)
             output = log.read().decode(errors="replace")
@@ -115,18 +117,6 @@ class Check:
             raise Failure(f"{len(bad)} of {len(bad) + good} cases: {bad[0]}" if bad else
                           f"exit status {status}: {last_line(output)}")
         return f"{good} cases"
-
-
-def wait(process, end):
-    """Its exit status; None where it had to be ended, with all that it started."""
-    try:
-        return process.wait(max(0.1, end - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 def last_line(output):
@@ -587,7 +577,7 @@ def timed(name, run, limit=60):
 
 def all_steps():
     steps = [*PREPARATION, Step("commands", commands, 90)]
-    steps += [Step(n, backend_test(n), 120) for n in BACKEND_TESTS]
+    steps += [Step(n, backend_test(n, FF_TEST_SHARE=str(SAMPLE)), 90) for n in BACKEND_TESTS]
     steps += [Step("recurrent, step by step", backend_test("recurrent", FF_CUDA_PERSISTENT="0"), 60)]
     steps += [Step(f"kernels, plan {n}", backend_test("kernels", FF_CUDA_PLAN=str(n), CK_RUN_CASE="convolutions"), 150)
               for n in (2, 3)]
@@ -607,6 +597,7 @@ def all_steps():
     steps += [Step(f"{n} ranks, tests over NCCL", ranks(n, True, 4 * n), 90) for n in (2, 4)]
     steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 200) for p in TORCH_PARTS[3:]]
+    steps += [Step(f"{n}, all cases", backend_test(n), 240) for n in BACKEND_TESTS]
     steps += [Step(f"torchvision {n}", torchvision_test(n), 90) for n in TORCHVISION]
     steps += [timed("ffprof over NCCL", nccl_tables, 90)]
     steps += [timed(f"bench {n} {d}", bench(n, d))

@@ -6,6 +6,7 @@ import io
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import threading
@@ -19,6 +20,7 @@ spec = importlib.util.spec_from_file_location("gpu_check", root / "bench/gpu_che
 gpu_check = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(gpu_check)
 import place  # noqa: E402
+import process  # noqa: E402
 import record  # noqa: E402
 import steps as plan  # noqa: E402
 
@@ -68,7 +70,7 @@ def continuation(folder):
     check("what is left is counted", kept.count(names, record.LEFT) == 2, kept.steps)
     check("and is not success", ended(kept, names, whole) == 1)
     ran, kept, whole = walk(folder, names, {"four": record.SKIPPED})
-    check("the next goes on, and tries anew what failed", ran == names[1:] and whole, ran)
+    check("the next goes on, and then tries anew what failed", ran == ["three", "four", "two"] and whole, ran)
     check("passed and skipped are success", ended(kept, names, whole) == 0)
     check("skipped is tried anew", walk(folder, names, {})[0] == ["four"])
     check("what passed is not", walk(folder, names, {})[0] == [])
@@ -143,6 +145,37 @@ def limits(folder):
         check("and it is ended", time.monotonic() - begin < 100)
 
 
+def ranks_end(folder):
+    """A process of a group of its own ends with the command that started it, as a rank of mpirun."""
+    place.OUT = folder
+    one = plan.Check(True, None, time.monotonic() + 100)
+    rank = ("import os, subprocess, time; print(subprocess.Popen(['sleep', '300'], preexec_fn=os.setpgrp).pid, "
+            "flush=True); time.sleep(300)")
+    plan.run_step(plan.Step("ranks", lambda c: c.must(sys.executable, "-c", rank), 4), one)
+    pid = (folder / "logs/ranks.log").read_text().split()[-1]
+    for _ in range(100):
+        if not process.session_of(pathlib.Path(f"/proc/{pid}/stat")):
+            break
+        time.sleep(0.1)
+    check("ranks end with mpirun", pid.isdigit() and not process.session_of(pathlib.Path(f"/proc/{pid}/stat")), pid)
+
+
+def held(folder):
+    """A killed process that the driver holds is left behind."""
+    class Held:
+        pid, waits = 2 ** 30, 0
+
+        def wait(self, timeout):
+            Held.waits += 1
+            raise subprocess.TimeoutExpired("held", timeout)
+
+        def poll(self):
+            return None
+
+    check("what cannot be ended is not waited for", process.wait(Held(), time.monotonic()) is None and Held.waits == 2,
+          Held.waits)
+
+
 def taps(folder):
     """What counts as passed."""
     one = plan.Check(True, None, time.monotonic() + 100)
@@ -187,7 +220,7 @@ def completeness(folder):
     check("every part of PyTorch's tests is a step", sorted(parts) == sorted(plan.TORCH_PARTS), parts)
 
 
-for part in (completeness, continuation, preparation, side_by_side, hashes, limits, taps, wheels):
+for part in (completeness, continuation, preparation, side_by_side, hashes, limits, ranks_end, held, taps, wheels):
     with tempfile.TemporaryDirectory(prefix="ffcheck") as name:
         part(pathlib.Path(name))
 print(f"1..{count}")
