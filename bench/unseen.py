@@ -104,7 +104,7 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
                             DGX-2H, 2020; sizes of Megatron-LM's README, of which the text's 62.4 TFLOP/s follow
   runai-nemo                Run:ai's paper of 2023 on NeMo's GPT of 126 million, bare metal, 8 to 32 A100; sizes by
                             NVIDIA/NeMo-Megatron-Launcher @ 0c6c960, gpt3/126m.yaml
-  torchtitan-llama2         pytorch/torchtitan @ 0413364, docs/performance.md: Llama 2 by FSDP on 64 A100
+  torchtitan-llama2         pytorch/torchtitan @ 0413364, performance.md: Llama 2 by FSDP on 64 A100
   dgxc-nemotron-15b-nemo2   NVIDIA/dgxc-benchmarking @ dc1028f, nemotron/README.md: two-way tensor parallelism
   dgxc-grok1                the same @ 143b90d, grok1/README_314b.md: 2 and 4 layers on 8 to 32 H100, all experts alike
                             busy; 64 of the micro-batches
@@ -113,7 +113,7 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
   colossalai-lightning      hpcaitech/ColossalAI-Pytorch-lightning @ 0d95232, benchmark/gpt: GPT-2 XL on four A100
   llm.c                     karpathy/llm.c @ 039904e, d98d3ed, scripts/run_gpt2_*.sh: steps as told there; its kernels
                             are fused as flash-attention's
-  vectorlm                  VectorInstitute/vectorlm @ d397488, docs/reference_throughput.md: Llama 3 by FSDP on one to
+  vectorlm                  VectorInstitute/vectorlm @ d397488, reference_throughput.md: Llama 3 by FSDP on one to
                             four A100, all recomputed, the median of four passes of which one updates
   nemo-vit-g14              NVIDIA's NeMo user guide, ViT g/14 on 1 to 8 nodes, 64 images a pass; here 42 layers for 40,
                             whose inner layers are 6,144 wide
