@@ -75,6 +75,10 @@ void ff_evaluator_drop(struct ff_evaluator *e);
  * us[pass][node], 0 where there is no such pass.  Of a backward computed in two it is the half for
  * data.  Nothing may be proposed meanwhile. */
 int ff_evaluator_done(struct ff_evaluator *e, double *const us[2], struct ff_error *err);
+/* What each node's slowest part takes in the current strategy, and moves over each edge one after
+ * another, by pass: of one micro-batch.  What is summed or gathered in buckets is not among it. */
+void ff_evaluator_taken(
+		const struct ff_evaluator *e, double *const node_us[2], double *const edge_us[2]);
 /* The current strategy; valid until the next keep or set. */
 const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e);
 /* Lays the current strategy out in memory, as ff_lower does: what the devices

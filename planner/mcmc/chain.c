@@ -7,6 +7,7 @@
 
 #include "best.h"
 #include "ff/cli.h"
+#include "propose/listed.h"
 #include "propose/propose.h"
 
 #define BETA_PER_NODE 64.0  /* preset: what one operator can change is so much less of the whole */
@@ -398,6 +399,21 @@ static int reorder(struct ff_chain *c, double patience, struct ff_error *err)
 	if (code < 0)
 		return code;
 	return decide(c, &as_order, patience, slower, e, err);
+}
+
+int ff_chain_list(struct ff_chain *c, struct ff_error *err)
+{
+	struct ff_evaluation e;
+	bool slower = false;
+	int code;
+
+	if (!c->frame->may_reorder)
+		return FF_OK;
+	code = ff_list_order(c->graph, &c->current, c->evaluator, c->leap.priority, err);
+	if (code == FF_OK)
+		code = ff_evaluator_reorder(
+				c->evaluator, c->leap.priority, limit_us(c, 0), &slower, &e, err);
+	return code == FF_OK ? settle(c, &as_order, 0, slower, e, err) : code;
 }
 
 static int step(struct ff_chain *c, struct ff_error *err)

@@ -27,6 +27,8 @@ int ff_chain_crossover(struct ff_chain *c, const struct ff_strategy *s, struct f
 int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error *err);
 /* The transaction in `proposed` is accepted if the step is longer by at most `patience` of it. */
 int ff_chain_try(struct ff_chain *c, double patience, bool *kept, struct ff_error *err);
+/* Operators are issued as a list schedule has them (listed.h), where that is no slower. */
+int ff_chain_list(struct ff_chain *c, struct ff_error *err);
 /* Whether the start that is walked would be behind the best at the end of its walk still, if it
  * went on as so far, `done` of the walk: there is a plan that fits, and rounds from that lead
  * further. */

@@ -476,12 +476,13 @@ static void share_out(struct ff_chain *c, uint32_t n_due)
 static int walk_start(struct ff_chain *c, struct ff_error *err)
 {
 	double beta = ff_chain_beta(c);
-	int code;
+	int code = ff_chain_list(c, err);
 
 	c->run.known = c->best.at;
 	c->run.begun = c->at;
 	c->run.is_start = true;
-	code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
+	if (code == FF_OK)
+		code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
 	c->run.is_start = false;
 	if (code == FF_OK)
 		ff_elite_add(&c->run.ends, &c->current, c->at);
@@ -500,6 +501,10 @@ static int walk_starts(struct ff_chain *c, struct ff_arena *a, struct ff_error *
 	share_out(c, n_due);
 	if (c->run.n == 1)
 		code = look_at_starts(c, n, a, err);
+	if (code == FF_OK && c->notes.slow) /* nothing else will be tried */
+		code = ff_chain_return(c, err);
+	if (code == FF_OK && c->notes.slow)
+		code = ff_chain_list(c, err);
 	if (code == FF_OK && c->notes.slow && c->best.unsaved)
 		code = ff_chain_save(c, err);
 	if (code < 0 || (c->notes.slow && c->best.at.fits))

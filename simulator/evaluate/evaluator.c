@@ -175,6 +175,12 @@ int ff_evaluator_done(struct ff_evaluator *h, double *const us[2], struct ff_err
 	return ff_trial_done(h->now, us, err);
 }
 
+void ff_evaluator_taken(
+		const struct ff_evaluator *h, double *const node_us[2], double *const edge_us[2])
+{
+	ff_busy_list(h->now, node_us, edge_us);
+}
+
 /* ---- proposals ---- */
 
 int ff_evaluator_propose(struct ff_evaluator *h, const struct ff_change *change, uint32_t n,

@@ -8,6 +8,7 @@
 
 #include "../../planner/exact/candidates.h"
 #include "../../planner/propose/blocks.h"
+#include "../../planner/propose/listed.h"
 #include "../../planner/propose/order.h"
 #include "../../planner/propose/phases.h"
 #include "../../planner/propose/propose.h"
@@ -459,6 +460,57 @@ START_TEST(test_recurrent_network)
 }
 END_TEST
 
+/* Places of two operators in the order of `s`. */
+static void find_places(const struct ff_graph *g, const struct ff_strategy *s,
+		const char *const name[2], uint32_t at[2])
+{
+	uint32_t *order = ff_arena_array(&arena, g->n_nodes, sizeof(*order));
+	struct ff_error err = {0};
+
+	ck_assert_ptr_nonnull(order);
+	CHECK_OK(ff_strategy_order(g, s, &arena, order, &err));
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		for (int k = 0; k < 2; k++)
+			if (!strcmp(g->nodes[order[i]].name, name[k]))
+				at[k] = i;
+}
+
+/* In a list schedule branches of a module take turns, so that one is computed while norms of another
+ * sum up what they find. */
+START_TEST(test_branches_take_turns)
+{
+	static const char *const set[] = {"image=64", "classes=10"};
+	static const char *const name[] = {"inception3a.branch1.bn", "inception3a.branch2.0.conv"};
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_evaluation plain, listed;
+	struct ff_evaluator *e;
+	struct ff_error err = {0};
+	struct ff_pricer *p;
+	struct ff_strategy s;
+	struct ff_graph g;
+	uint32_t at[2] = {0, 0};
+	bool slower = true;
+
+	m.nodes[0].inside.latency_us = 10;
+	CHECK_OK(ff_zoo_build("googlenet", 32, set, 2, &arena, &g, &err));
+	CHECK_OK(ff_pricer_create(&g, &m, FF_ESTIMATE_PEAK, NULL, NULL, "googlenet", &p, &err));
+	CHECK_OK(ff_evaluator_create(&g, &m, p, 0, 0, &e, &err));
+	CHECK_OK(ff_strategy_data_parallel(&g, 4, &arena, &s, &err));
+	CHECK_OK(ff_evaluator_set(e, &s, &plain, &err));
+	find_places(&g, &s, name, at);
+	ck_assert_uint_lt(at[0], at[1]);
+	CHECK_OK(ff_list_order(&g, &s, e, s.priority, &err));
+	find_places(&g, &s, name, at);
+	ck_assert_uint_gt(at[0], at[1]);
+	CHECK_OK(ff_strategy_check(&g, &s, 4, &err));
+	CHECK_OK(ff_evaluator_reorder(e, s.priority, plain.step_us, &slower, &listed, &err));
+	ck_assert(!slower);
+	ck_assert_double_lt(listed.step_us, 0.9 * plain.step_us);
+	ff_evaluator_destroy(e);
+	ff_pricer_destroy(p);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("orders");
@@ -472,6 +524,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_orders_in_small_steps);
 	tcase_add_test(c, test_estimates_know_nodes);
 	tcase_add_test(c, test_layers_move_with_what_feeds_them);
+	tcase_add_test(c, test_branches_take_turns);
 	tcase_add_test(c, test_focus);
 	tcase_add_test(c, test_recurrent_network);
 	suite_add_tcase(s, c);

@@ -265,3 +265,41 @@ int ff_busy_check(struct ff_trial *e, struct ff_micro *micro, const struct ff_st
 	*slower = e->busy.too_slow;
 	return code;
 }
+
+/* ---- one by one ---- */
+
+static double slowest_part(const struct ff_memo_node *mn, enum ff_pass pass)
+{
+	double most = 0;
+
+	if (mn->uniform[pass])
+		return mn->each_us[pass];
+	for (uint32_t p = 0; p < mn->n_parts; p++)
+		most = fmax(most, mn->us[pass][p]);
+	return most;
+}
+
+static double all_moves(const struct ff_trial *e, uint32_t edge, enum ff_pass pass)
+{
+	const struct ff_memo_edge *me = e->placed.edge[edge];
+	double us = 0;
+
+	if (e->placed.state[pass][edge] != FF_EDGE_MOVES)
+		return 0;
+	for (uint32_t i = 0; i < me->n_moves[pass]; i++)
+		us += me->move[pass][i].us;
+	return us;
+}
+
+void ff_busy_list(const struct ff_trial *e, double *const node_us[2], double *const edge_us[2])
+{
+	for (int pass = FF_FORWARD; pass <= FF_BACKWARD; pass++) {
+		for (uint32_t i = 0; i < e->g->n_nodes; i++)
+			node_us[pass][i] = ff_node_is_computed(e->g, i)
+							   ? slowest_part(e->placed.node[i],
+									     (enum ff_pass)pass)
+							   : 0;
+		for (uint32_t k = 0; k < e->g->n_edges; k++)
+			edge_us[pass][k] = all_moves(e, k, (enum ff_pass)pass);
+	}
+}

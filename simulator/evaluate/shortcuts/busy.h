@@ -5,6 +5,8 @@
 
 #include "evaluate/trial.h"
 
+/* What the blocks in place take (ff_evaluator_taken). */
+void ff_busy_list(const struct ff_trial *e, double *const node_us[2], double *const edge_us[2]);
 /* Of the blocks in place; then, of a proposal, without what it touches, and
  * with what has come in its place. */
 void ff_busy_reset(struct ff_trial *e);
