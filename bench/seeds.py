@@ -2,12 +2,14 @@
 """How far seeds are apart, on networks, batches and machines that are drawn.
 
 usage: bench/seeds.py [--build build] [--cases 40 | --only N,...] [--draw 0] [--seeds 3]
-                      [--seconds 10 | --proposals N] [--hand 60] [--networks NAME,...] [--json FILE]
+                      [--seconds 10 | --proposals N] [--hand 60] [--processor-time] [--networks NAME,...]
+                      [--json FILE]
 
 Each case is one of ffzoo's networks with a drawn batch, on one to eight nodes of a drawn machine: one that comes
 along, or one of few devices a node behind a slow network.  --draw begins another series; --only does some of it.
 Searches of more and more proposals tell how many take about --seconds of processor time; all seeds then make that
-many, so that other work on the computer changes no plan.  With --proposals all make that many.
+many, so that other work on the computer changes no plan.  With --proposals all make that many.  With
+--processor-time --hand is of that, not by the clock.
 A line a case, in Markdown: the case, its proposals, the step of each seed (before a simpler plan within 1 % is
 preferred), by how much they differ, the best of the grid by hand where that is found in --hand seconds (marked with "!"
 if a seed is slower), and the longest processor time and most memory of a search.  At the end: how many cases are within
@@ -88,8 +90,8 @@ def measure(args, drawn, folder):
     row = {"network": network, "batch": batch, "machine": said, "seeds_us": [], "cpu_s": 0, "bytes": 0}
 
     def one(proposals, seed):
-        found, error, used = search([*base, "--proposals", proposals, "--seed", seed, "-o", f"{folder}/plan.json",
-                                     "--report", report], report)
+        found, error, used = search(args, [*base, "--proposals", proposals, "--seed", seed, "-o",
+                                           f"{folder}/plan.json", "--report", report], report)
         return found, error, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
     row["proposals"] = args.proposals or enough(args.seconds, lambda proposals: one(proposals, 0)[2])
@@ -100,7 +102,7 @@ def measure(args, drawn, folder):
             row["seeds_us"].append(found.get("irregular_us") or found["predicted_us"])
         else:
             row["error"] = error
-    row["hand_us"], row["hand"] = by_hand(base, folder, args.hand)
+    row["hand_us"], row["hand"] = by_hand(args, base, folder, None)
     return row
 
 
@@ -130,9 +132,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--proposals", type=int)
     parser.add_argument("--only", type=lambda text: [int(n) for n in text.split(",")])
-    parser.add_argument("--hand", type=float, default=60)
+    parser.add_argument("--hand", type=int, default=60)
+    parser.add_argument("--processor-time", action="store_true", help="--hand is of that")
     parser.add_argument("--networks", type=lambda text: text.split(","), default=list(NETWORKS))
     parser.add_argument("--json")
+    parser.set_defaults(priced=0)  # as bench/plans.py has it
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
     rows = []
