@@ -10,6 +10,7 @@
 #include "ff/starts.h"
 #include "guess.h"
 #include "space/space.h"
+#include "space/tensor.h"
 
 #define WALK_SHARE 0.75 /* of the time, before it is asked how few blocks are recomputed, */
 #define MOST_FEWER 16   /* of so many that lack memory, */
@@ -330,13 +331,16 @@ static void make_first_due(struct walk *x, bool roomy, bool any)
 	for (uint8_t p = 0; p < x->places.sizes[FF_PLACE_STAGES]; p++)
 		for (uint8_t t = 0; t < x->places.sizes[FF_PLACE_TENSOR]; t++)
 			for (uint8_t split = 0; split < 2; split++) {
-				struct ff_place at = {{p, t, split, FF_PLACE_ZERO_1, FF_PLACE_ALL,
-						FF_PLACE_NOTHING, 0, FF_PLACE_1F1B}};
+				struct ff_place at = {{p, t, FF_PLACE_TOGETHER, split,
+						FF_PLACE_ZERO_1, FF_PLACE_ALL, FF_PLACE_NOTHING, 0,
+						FF_PLACE_1F1B}};
 				double taken = room_taken(x, &at);
 
 				if (!any && !is_usual(x, &at))
 					continue;
 				fill_stages(x, &at);
+				if (!ff_place_is_there(&x->places, &at))
+					at.at[FF_PLACE_CONTEXT] = FF_PLACE_INSIDE;
 				if (!roomy || taken <= 1)
 					make_begin(x, &at);
 			}
@@ -566,17 +570,22 @@ static int try_frugal(struct walk *x, struct ff_error *err)
 static int create(struct walk *x, struct ff_error *err)
 {
 	const struct ff_grid *on = x->grid;
+	struct ff_sequence sequence;
 	struct ff_repeats repeats;
 	int code = ff_repeats_find(on->graph, NULL, 1, x->a, &repeats, err);
 	uint32_t n;
 
+	if (code == FF_OK)
+		code = ff_sequence_find(on->graph, repeats.n_blocks ? repeats.block : NULL, x->a,
+				&sequence, err);
 	if (code < 0)
 		return code;
 	x->places = (struct ff_places){.graph = on->graph,
 			.machine = on->machine,
 			.space = on->space,
 			.samples = on->samples,
-			.n_blocks = repeats.n_blocks};
+			.n_blocks = repeats.n_blocks,
+			.sequence = sequence.places};
 	ff_places_init(&x->places);
 	ff_guesser_init(&x->places, &repeats, on->evaluator, &x->guesser);
 	n = ff_places_count(&x->places);

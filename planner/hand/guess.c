@@ -12,9 +12,12 @@
 #define FORWARD (1.0 / 3) /* of forward and backward */
 #define SUMS_FORWARD 2    /* of what a block passes on, where products are shared, */
 #define SUMS_BACKWARD 2   /* and of its gradient */
-#define HALVES_FILL 0.4   /* of bubbles that are left where halves of backward fill them */
-#define LACKING 4.0       /* by so many times what memory lacks, as a share, a step is slower */
-#define HIDDEN (2.0 / 3)  /* of the last micro-batch: backward, beside which gradients travel */
+#define GATHERED                                                                                   \
+	6 /* where places are shared: keys and values of each other share, and gradients           \
+	   */
+#define HALVES_FILL 0.4  /* of bubbles that are left where halves of backward fill them */
+#define LACKING 4.0      /* by so many times what memory lacks, as a share, a step is slower */
+#define HIDDEN (2.0 / 3) /* of the last micro-batch: backward, beside which gradients travel */
 
 static double bytes_of(const struct ff_graph *g, const struct ff_node *n)
 {
@@ -147,10 +150,13 @@ struct ff_guess ff_guess(const struct ff_guesser *x, const struct ff_place *p)
 	double data = m->n_devices / tensor / stages, micro = ff_place_micro(x->places, p);
 	uint8_t again = p->at[FF_PLACE_AGAIN];
 	double busy_s = (x->compute_s + x->again_s[again]) / m->n_devices;
+	uint32_t context = ff_place_context(x->places, p);
 	double sums = SUMS_FORWARD * (again == FF_PLACE_WHOLE ? 2 : 1) + SUMS_BACKWARD;
 	double shared_s = sums * x->between_bytes / data / stages * 2 * (tensor - 1) / tensor /
 			  rate(m, tensor, 1);
-	double all_s = (busy_s + shared_s) * (1 + bubble(x, p, micro));
+	double gathered_s = GATHERED * x->between_bytes / data / stages * (context - 1) / tensor /
+			    rate(m, context, tensor);
+	double all_s = (busy_s + shared_s + gathered_s) * (1 + bubble(x, p, micro));
 
 	return (struct ff_guess){.step_us = 1e6 * (all_s + traffic_s(x, p, micro, busy_s)),
 			.bytes = memory_of(x, p, micro),

@@ -49,6 +49,7 @@ static const struct {
 	size_t field;
 	uint32_t least, most;
 } counts[] = {{"interleave=", AT(interleave), 2, FF_MOST_CHUNKS},
+		{"cp=", AT(context), 2, FF_MAX_DEVICES},
 		{"recompute=", AT(recomputed_blocks), 1, UINT16_MAX}};
 #undef AT
 #define N_WORDS (sizeof(words) / sizeof(words[0]))
@@ -61,7 +62,8 @@ static int fail_name(const char *name, const char *hint, struct ff_error *err)
 			"pipeline parallelism and micro-batches, and behind them any of zero-1, "
 			"zero-2 or zero-3, recompute or recompute=light, recompute=N, "
 			"interleave=V, "
-			"zb-h1 or zb-v, hybrid, sequence, experts, even and uneven-batch%s",
+			"zb-h1 or zb-v, hybrid, cp=C, sequence, experts, even and "
+			"uneven-batch%s",
 			name, hint);
 }
 
@@ -97,6 +99,7 @@ static int parse_word(const char *name, const char *at, size_t length, struct ff
 	ff_nearest_init(&near, text);
 	ff_nearest_try(&near, "interleave=2");
 	ff_nearest_try(&near, "recompute=1");
+	ff_nearest_try(&near, "cp=2");
 	for (uint32_t i = 0; i < N_WORDS; i++) {
 		uint32_t *field = (uint32_t *)((char *)h + words[i].field);
 
@@ -155,8 +158,11 @@ struct hand {
 	struct ff_arena *a;
 	struct ff_repeats repeats;
 	struct ff_tensor tensor; /* dims FF_NONE where the degree is 1 */
-	uint32_t *expert;        /* by node: dim; NULL: they are not split */
-	uint32_t n_experts;      /* into how many parts */
+	struct ff_sequence sequence;
+	uint32_t context;   /* shares of the places */
+	uint32_t each;      /* devices of a stage */
+	uint32_t *expert;   /* by node: dim; NULL: they are not split */
+	uint32_t n_experts; /* into how many parts */
 	struct ff_strategy s;
 };
 
@@ -186,8 +192,13 @@ static int check_samples(const struct ff_megatron *h, uint32_t batch, struct ff_
 static int check_numbers(const struct ff_megatron *h, const struct ff_graph *g,
 		const struct ff_machine *m, struct ff_error *err)
 {
-	uint64_t n = (uint64_t)h->tensor * h->data * h->pipeline;
+	uint64_t n = (uint64_t)h->tensor * h->data * h->pipeline * (h->context ? h->context : 1);
 
+	if (n != m->n_devices && h->context)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: T %u times D %u times P %u times cp %u are %" PRIu64
+				" devices, there are %u: expected degrees whose product is that",
+				h->tensor, h->data, h->pipeline, h->context, n, m->n_devices);
 	if (n != m->n_devices)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: T %u times D %u times P %u are %" PRIu64
@@ -252,22 +263,34 @@ static int check_tensor(const struct hand *x, struct ff_error *err)
 static int check_words(const struct hand *x, struct ff_error *err)
 {
 	const struct ff_megatron *h = x->h;
-	int32_t places = x->tensor.places;
+	int32_t places = x->sequence.places;
+	uint32_t shares = x->context * (h->sequence ? h->tensor : 1);
 
 	if (h->sequence && (h->tensor == 1 || !places))
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: sequence splits places over the T devices of a product: "
 				"expected T above 1, and a network of sequences");
-	if (h->sequence && (uint32_t)places % h->tensor)
+	if (h->context && !places)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: cp splits the places of sequences, and the layers of "
+				"graph %s share none: expected no cp",
+				x->g->name);
+	if (h->sequence && !h->context && (uint32_t)places % h->tensor)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: sequence with T %u does not divide the %d places: "
 				"expected a T that does, such as %u",
 				h->tensor, places, ff_gcd((uint32_t)places, h->tensor));
+	if (shares > 1 && (uint32_t)places % shares)
+		return ff_fail(err, FF_E_INPUT,
+				"megatron: cp %u%s does not divide the %d places: expected shares "
+				"that do, such as %u",
+				h->context, h->sequence ? " times T" : "", places,
+				ff_gcd((uint32_t)places, shares));
 	if (h->experts && x->n_experts < 2)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: experts splits products of groups of channels, and "
 				"graph %s has none that %u devices can share: expected no experts",
-				x->g->name, h->tensor * h->data);
+				x->g->name, x->each);
 	if ((h->recomputed || h->recomputed_blocks) && !x->repeats.n_blocks)
 		return ff_fail(err, FF_E_INPUT,
 				"megatron: graph %s repeats no block to recompute: expected no "
@@ -291,13 +314,16 @@ static int look(struct hand *x, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_tensor_find(x->g, h->tensor, x->a, &x->tensor, err);
 	if (code == FF_OK)
+		code = ff_sequence_find(x->g, x->repeats.n_blocks ? x->repeats.block : NULL, x->a,
+				&x->sequence, err);
+	if (code == FF_OK)
 		code = check_tensor(x, err);
 	for (uint32_t i = 0; i < x->g->n_nodes && code == FF_OK && h->tensor == 1; i++)
 		x->tensor.dim[i] = FF_NONE;
 	if (code == FF_OK && h->experts)
 		code = ff_experts_find(x->g, x->a, &x->expert, &groups, err);
 	if (code == FF_OK && groups)
-		x->n_experts = ff_gcd((uint32_t)groups, h->tensor * h->data);
+		x->n_experts = ff_gcd((uint32_t)groups, x->each);
 	return code == FF_OK ? check_words(x, err) : code;
 }
 
@@ -326,7 +352,7 @@ static double total_on(const struct hand *x, const struct ff_device_kind *kind)
  * each stage, whose slowest device counts.  NULL otherwise. */
 static int find_slowness(const struct hand *x, uint32_t stages, double **ret, struct ff_error *err)
 {
-	uint32_t each = x->h->tensor * x->h->data, kinds = x->m->n_kinds;
+	uint32_t each = x->each, kinds = x->m->n_kinds;
 	double *slow, *total;
 
 	*ret = NULL;
@@ -373,19 +399,6 @@ static int set_stages(struct hand *x, struct ff_error *err)
 
 /* ---- configs ---- */
 
-/* The dim of the places of a sequence, [samples, places, ...]; FF_NONE: it has none. */
-static uint32_t places_dim(const struct hand *x, const struct ff_node *n)
-{
-	const struct ff_axis_map *at = n->out_map[0].rank > 1 ? &n->out_map[0].axis[1] : NULL;
-
-	if (!at || at->n_terms != 1 || at->window != 1 || at->term[0].step != 1 ||
-			n->out_map[0].shape[1] != x->tensor.places ||
-			n->dim[at->term[0].dim].extent != x->tensor.places ||
-			n->dim[at->term[0].dim].label != FF_DIM_ATTRIBUTE)
-		return FF_NONE;
-	return (uint32_t)at->term[0].dim;
-}
-
 /* How many of `samples` shares the samples are cut into. */
 static uint32_t shares_of(const struct hand *x, const struct ff_node *n, uint32_t samples)
 {
@@ -394,46 +407,56 @@ static uint32_t shares_of(const struct hand *x, const struct ff_node *n, uint32_
 	return x->h->uneven_batch && extent >= samples ? samples : ff_gcd(samples, extent);
 }
 
-/* `dim` in `degree` parts on neighbours, samples in up to `samples` shares; on what is left of the
- * stage's devices the same once more. */
-static void split(const struct hand *x, uint32_t node, uint32_t dim, uint32_t degree,
-		uint32_t samples)
+/* A dim in parts, FF_NONE: none, each as many devices from the one before as `apart` says. */
+static void cut(struct ff_config *c, uint32_t dim, uint32_t degree, uint32_t *apart)
+{
+	if (dim == FF_NONE || degree == 1)
+		return;
+	if (c->degree[dim] == 1)
+		c->stride[dim] = (uint16_t)*apart;
+	c->degree[dim] = (uint16_t)(c->degree[dim] * degree);
+	*apart *= degree;
+}
+
+/* Dims in parts on neighbours, the first on the nearest, samples in up to `samples` shares; on what
+ * is left of the stage's devices the same once more. */
+static void split(const struct hand *x, uint32_t node, const uint32_t dim[2],
+		const uint32_t degree[2], uint32_t samples)
 {
 	const struct ff_node *n = &x->g->nodes[node];
-	uint32_t all = x->h->tensor * x->h->data, s = ff_node_sample_dim(n);
+	uint32_t apart = 1;
 	struct ff_config *c = &x->s.config[node];
 
-	*c = (struct ff_config){
-			.n_parts = all, .start = (uint16_t)(share_of(x, x->s.stage[node]) * all)};
+	*c = (struct ff_config){.n_parts = x->each,
+			.start = (uint16_t)(share_of(x, x->s.stage[node]) * x->each)};
 	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
 		c->degree[d] = 1;
-	if (dim != FF_NONE && degree > 1) {
-		c->degree[dim] = (uint16_t)degree;
-		c->stride[dim] = 1;
-	} else {
-		degree = 1;
-	}
+	cut(c, dim[0], degree[0], &apart);
+	cut(c, dim[1], degree[1], &apart);
 	samples = shares_of(x, n, samples);
-	c->replicas = (uint16_t)(all / degree / samples);
-	c->replica_stride = c->replicas > 1 ? (uint16_t)degree : 0;
-	if (samples > 1) {
-		c->degree[s] = (uint16_t)samples;
-		c->stride[s] = (uint16_t)(degree * c->replicas);
-	}
+	c->replicas = (uint16_t)(x->each / apart / samples);
+	c->replica_stride = c->replicas > 1 ? (uint16_t)apart : 0;
+	apart *= c->replicas;
+	cut(c, ff_node_sample_dim(n), samples, &apart);
 }
 
 static void set_config(struct hand *x, uint32_t node)
 {
 	const struct ff_megatron *h = x->h;
-	uint32_t dim = x->tensor.dim[node];
+	uint32_t place = x->sequence.dim[node];
+	uint32_t dim[2] = {x->tensor.dim[node], x->context > 1 ? place : FF_NONE};
+	uint32_t degree[2] = {h->tensor, x->context};
 
-	if (dim == FF_NONE && x->expert && x->expert[node] != FF_NONE) {
-		split(x, node, x->expert[node], x->n_experts, h->tensor * h->data / x->n_experts);
+	if (dim[0] == FF_NONE && x->expert && x->expert[node] != FF_NONE) {
+		dim[0] = x->expert[node];
+		degree[0] = x->n_experts;
+		dim[1] = FF_NONE;
+		split(x, node, dim, degree, x->each / x->n_experts);
 		return;
 	}
-	if (dim == FF_NONE && h->sequence)
-		dim = places_dim(x, &x->g->nodes[node]);
-	split(x, node, dim, h->tensor, h->data);
+	if (dim[0] == FF_NONE && h->sequence)
+		dim[0] = place;
+	split(x, node, dim, degree, h->data);
 }
 
 /* ---- parameters ---- */
@@ -487,7 +510,12 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 		struct ff_error *err)
 {
 	struct ff_graph micro;
-	struct hand x = {.h = h, .g = &micro, .m = m, .a = a};
+	struct hand x = {.h = h,
+			.g = &micro,
+			.m = m,
+			.a = a,
+			.context = h->context ? h->context : 1,
+			.each = m->n_devices / h->pipeline};
 	int code = check_numbers(h, g, m, err);
 
 	if (code == FF_OK)

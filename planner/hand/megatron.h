@@ -9,9 +9,9 @@
 enum { FF_MEGATRON_ZERO_1 = 1, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_3 };
 enum { FF_MEGATRON_LIGHT = 1, FF_MEGATRON_FULL };
 
-/* Device number (share * data + d) * tensor + t has part t of the products of stages `share`,
- * `share` + pipeline, ... (in a V `share` and 2 * pipeline - 1 - `share`), and share d of their
- * samples. */
+/* Device number ((share * data + d) * context + c) * tensor + t has part t of the products of
+ * stages `share`, `share` + pipeline, ... (in a V `share` and 2 * pipeline - 1 - `share`), and of
+ * their sequences share d of the samples and share c of the places. */
 struct ff_megatron {
 	uint32_t tensor, data, pipeline, micro;
 	uint32_t updates;    /* FF_MEGATRON_ZERO_*; 0: parameters are updated wherever they are */
@@ -20,6 +20,7 @@ struct ff_megatron {
 	uint32_t recomputed_blocks; /* so many blocks of each stage, the first, are recomputed
 				     * whole, whatever `recomputed` says of the others */
 	uint32_t sequence;          /* 1: between chains of products places are split */
+	uint32_t context;           /* shares of the places, in all of the network; 0: one */
 	uint32_t experts;           /* 1: products of groups of channels are split by group */
 	uint32_t interleave; /* stages that each of the pipeline's shares of devices has in turn;
 			      * 0: one */

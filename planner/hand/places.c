@@ -11,6 +11,7 @@
 
 static const uint8_t sizes[FF_PLACE_AXES] = {[FF_PLACE_STAGES] = 0, /* as many divisors as there */
 		[FF_PLACE_TENSOR] = 0,                              /* are */
+		[FF_PLACE_CONTEXT] = 1 + FF_PLACE_INSIDE,
 		[FF_PLACE_SPLIT] = 4,
 		[FF_PLACE_UPDATES] = 4,
 		[FF_PLACE_OVER] = 2,
@@ -120,12 +121,25 @@ static bool may_be_hybrid(const struct ff_places *x, const struct ff_place *p)
 	       ff_machine_shards(x->machine, tensor) && x->machine->nodes[0].count % tensor == 0;
 }
 
+/* Places are cut evenly, and among devices of a node alone. */
+static bool may_cut_places(const struct ff_places *x, const struct ff_place *p)
+{
+	uint32_t context = ff_place_context(x, p), tensor = ff_place_tensor(x, p);
+	uint32_t parts = context * (p->at[FF_PLACE_SPLIT] & 1 ? tensor : 1);
+
+	return p->at[FF_PLACE_CONTEXT] == FF_PLACE_TOGETHER ||
+	       (context > 1 && x->sequence && (uint32_t)x->sequence % parts == 0 &&
+			       x->machine->nodes[0].count == context * tensor);
+}
+
 bool ff_place_is_there(const struct ff_places *x, const struct ff_place *p)
 {
 	uint32_t tensor = ff_place_tensor(x, p), stages = ff_place_stages(x, p);
-	uint32_t n = x->machine->n_devices, each = tensor * stages;
+	uint32_t n = x->machine->n_devices, each = tensor * stages * ff_place_context(x, p);
 
 	if (x->samples && (each > 1 || p->at[FF_PLACE_SPLIT]))
+		return false;
+	if (!may_cut_places(x, p))
 		return false;
 	if (n % each || (tensor == 1 && (p->at[FF_PLACE_SPLIT] & 1)))
 		return false;
@@ -169,6 +183,19 @@ uint32_t ff_place_tensor(const struct ff_places *x, const struct ff_place *p)
 	return x->divisor[FF_PLACE_TENSOR][p->at[FF_PLACE_TENSOR]];
 }
 
+uint32_t ff_place_context(const struct ff_places *x, const struct ff_place *p)
+{
+	uint32_t inside = x->machine->nodes[0].count / ff_place_tensor(x, p);
+
+	return p->at[FF_PLACE_CONTEXT] == FF_PLACE_INSIDE && inside ? inside : 1;
+}
+
+uint32_t ff_place_data(const struct ff_places *x, const struct ff_place *p)
+{
+	return x->machine->n_devices / ff_place_tensor(x, p) / ff_place_stages(x, p) /
+	       ff_place_context(x, p);
+}
+
 uint32_t ff_place_chunks(const struct ff_places *x, const struct ff_place *p)
 {
 	uint8_t order = p->at[FF_PLACE_ORDER];
@@ -180,17 +207,19 @@ uint32_t ff_place_chunks(const struct ff_places *x, const struct ff_place *p)
 
 void ff_place_name(const struct ff_places *x, const struct ff_place *p, char name[FF_GRID_NAME])
 {
-	uint32_t tensor = ff_place_tensor(x, p), stages = ff_place_stages(x, p);
-	uint32_t data = x->machine->n_devices / tensor / stages;
-	char order[24];
+	uint32_t context = ff_place_context(x, p), data = ff_place_data(x, p);
+	char order[24], shares[24] = "";
+
+	if (context > 1)
+		snprintf(shares, sizeof(shares), ",cp=%u", context);
 
 	if (p->at[FF_PLACE_ORDER] > FF_PLACE_1F1B)
 		snprintf(order, sizeof(order), ",interleave=%u", ff_place_chunks(x, p));
 	else
 		snprintf(order, sizeof(order), "%s", orders[p->at[FF_PLACE_ORDER]]);
-	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s%s%s", tensor, data, stages,
-			ff_place_micro(x, p), splits[p->at[FF_PLACE_SPLIT]],
-			updates[p->at[FF_PLACE_UPDATES]], over[p->at[FF_PLACE_OVER]],
-			recomputed[p->at[FF_PLACE_AGAIN]], order,
+	snprintf(name, FF_GRID_NAME, "megatron:%u,%u,%u,%u%s%s%s%s%s%s%s", ff_place_tensor(x, p),
+			data, ff_place_stages(x, p), ff_place_micro(x, p), shares,
+			splits[p->at[FF_PLACE_SPLIT]], updates[p->at[FF_PLACE_UPDATES]],
+			over[p->at[FF_PLACE_OVER]], recomputed[p->at[FF_PLACE_AGAIN]], order,
 			is_even(x, data) ? "" : ",uneven-batch");
 }

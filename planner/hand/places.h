@@ -6,13 +6,14 @@
 #include "ff/space.h"
 #include "ff/strategy.h"
 
-#define FF_GRID_NAME 96
+#define FF_GRID_NAME 112
 
 /* Stages and devices that share a product are divisors of the devices, which need not be a power
  * of two: three nodes suggest three stages; micro-batches are as in the space, or powers of two. */
 enum {
 	FF_PLACE_STAGES,
 	FF_PLACE_TENSOR,
+	FF_PLACE_CONTEXT,
 	FF_PLACE_SPLIT,
 	FF_PLACE_UPDATES,
 	FF_PLACE_OVER,
@@ -21,6 +22,7 @@ enum {
 	FF_PLACE_ORDER,
 	FF_PLACE_AXES
 };
+enum { FF_PLACE_TOGETHER, FF_PLACE_INSIDE }; /* a node's devices share the places of a sequence */
 enum { FF_PLACE_PLAIN, FF_PLACE_ZERO_1, FF_PLACE_ZERO_2, FF_PLACE_ZERO_3 }; /* updates */
 enum { FF_PLACE_ALL, FF_PLACE_NODE };                      /* devices that these are cut over */
 enum { FF_PLACE_NOTHING, FF_PLACE_LIGHT, FF_PLACE_WHOLE }; /* that is computed again */
@@ -39,12 +41,13 @@ struct ff_places {
 	const struct ff_space *space;
 	bool samples; /* nothing but samples is split */
 	uint32_t n_blocks;
+	int32_t sequence; /* its places, that all layers share; 0: there is none */
 	uint32_t divisor[2][FF_PLACE_DIVISORS]; /* of STAGES and TENSOR, ascending from 1 */
 	uint32_t chunks[FF_PLACE_DIVISORS][FF_PLACE_CHUNKS]; /* by place of STAGES, ascending */
 	uint8_t sizes[FF_PLACE_AXES];
 };
 
-/* The first four members and n_blocks (0: none is repeated) are set. */
+/* All but the last three members are set, n_blocks to 0 if none is repeated. */
 void ff_places_init(struct ff_places *x);
 uint32_t ff_places_count(const struct ff_places *x);
 uint32_t ff_place_number(const struct ff_places *x, const struct ff_place *p);
@@ -62,6 +65,9 @@ uint32_t ff_place_stages(const struct ff_places *x, const struct ff_place *p);
 uint32_t ff_place_chunks(const struct ff_places *x, const struct ff_place *p);
 uint32_t ff_place_micro(const struct ff_places *x, const struct ff_place *p);
 uint32_t ff_place_tensor(const struct ff_places *x, const struct ff_place *p);
+/* Devices that share the places of a sequence, and those that share none of their samples. */
+uint32_t ff_place_context(const struct ff_places *x, const struct ff_place *p);
+uint32_t ff_place_data(const struct ff_places *x, const struct ff_place *p);
 /* What --simulate calls it. */
 void ff_place_name(const struct ff_places *x, const struct ff_place *p, char name[FF_GRID_NAME]);
 

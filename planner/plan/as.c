@@ -33,8 +33,9 @@ static long long bucket_elements(const struct ff_regular *r)
 static uint32_t groups_of(const struct ff_regular *r)
 {
 	uint32_t shards = r->h.hybrid ? r->strategy.shards : 0;
+	uint32_t same = r->h.data * (r->h.context ? r->h.context : 1);
 
-	return shards && r->h.data % shards == 0 ? r->h.data / shards : 1;
+	return shards && same % shards == 0 ? same / shards : 1;
 }
 
 /* Blocks of each stage, with `between` the stages. */
@@ -93,6 +94,8 @@ static void write_megatron(const struct ff_regular *r, const struct ff_graph *g,
 				h->recomputed_blocks);
 	if (h->recomputed == FF_MEGATRON_LIGHT)
 		fprintf(to, "--recompute-granularity selective\n");
+	if (h->context)
+		fprintf(to, "--context-parallel-size %u\n", h->context);
 	if (h->sequence)
 		fprintf(to, "--sequence-parallel\n");
 	if (h->experts)
@@ -221,20 +224,20 @@ static const struct tool {
 	void (*write)(const struct ff_regular *r, const struct ff_graph *g, FILE *to);
 } tools[] = {
 		{"megatron",
-				{true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1, true,
+				{true, true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_1, true,
 						FF_MOST_CHUNKS, false, true},
 				write_megatron},
 		{"fsdp",
-				{false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 0,
-						false, true},
+				{false, false, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false,
+						0, false, true},
 				write_fsdp},
 		{"deepspeed",
-				{true, true, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, false, 0,
-						false, false},
+				{true, true, false, FF_MEGATRON_ZERO_2, FF_MEGATRON_ZERO_1, false,
+						0, false, false},
 				write_deepspeed},
 		{"torchtitan",
-				{true, true, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false, 2, true,
-						true},
+				{true, true, false, FF_MEGATRON_ZERO_3, FF_MEGATRON_ZERO_3, false,
+						2, true, true},
 				write_torchtitan},
 };
 #define N_TOOLS (sizeof(tools) / sizeof(tools[0]))

@@ -6,6 +6,7 @@
 
 #include "ff/micro.h"
 #include "space/repeats.h"
+#include "space/tensor.h"
 
 /* How far apart two plans are, in halvings of an operator, and of that a stage or a recomputation
  * that differs. */
@@ -19,6 +20,7 @@ struct walk {
 	const struct ff_regular_limits *limits;
 	struct ff_arena *a;
 	uint32_t stages, updates, recomputed; /* the plan's */
+	uint32_t context;                     /* shares of places that some operators have */
 	uint32_t recomputed_blocks;           /* of a stage, recomputed whole; 0: all, or none */
 	double apart;                         /* of the nearest so far; INFINITY: none */
 	struct ff_regular best;
@@ -88,6 +90,21 @@ static int count_recomputed_blocks(struct walk *x, struct ff_error *err)
 	if (whole < n)
 		x->recomputed_blocks = (whole + x->stages / 2) / x->stages;
 	return FF_OK;
+}
+
+/* Into how many shares places are cut at most, where sequences have any that all layers share. */
+static int find_context(struct walk *x, struct ff_error *err)
+{
+	struct ff_sequence seq;
+	struct ff_repeats r;
+	int code = ff_repeats_find(x->g, NULL, 1, x->a, &r, err);
+
+	if (code == FF_OK)
+		code = ff_sequence_find(x->g, r.n_blocks ? r.block : NULL, x->a, &seq, err);
+	for (uint32_t i = 0; i < x->g->n_nodes && code == FF_OK; i++)
+		if (seq.dim[i] != FF_NONE && x->plan->config[i].degree[seq.dim[i]] > x->context)
+			x->context = x->plan->config[i].degree[seq.dim[i]];
+	return code;
 }
 
 /* ---- how near another one is ---- */
@@ -221,6 +238,23 @@ static int try_degrees(struct walk *x, struct ff_megatron h, struct ff_error *er
 	return code;
 }
 
+/* With samples alone in shares, and places in as many as the plan has, or fewer. */
+static int try_shares(struct walk *x, uint32_t tensor, uint32_t pipeline, struct ff_error *err)
+{
+	uint32_t n = x->m->n_devices / pipeline / tensor;
+	int code = FF_OK;
+
+	for (uint32_t c = 1; c <= x->context && c <= n && code == FF_OK; c++)
+		if (x->context % c == 0 && n % c == 0 && (uint32_t)x->g->batch % (n / c) == 0)
+			code = try_degrees(x,
+					(struct ff_megatron){.tensor = tensor,
+							.data = n / c,
+							.pipeline = pipeline,
+							.context = c > 1 ? c : 0},
+					err);
+	return code;
+}
+
 static int count_blocks(const struct walk *x, struct ff_regular *r, struct ff_error *err)
 {
 	uint32_t n = ff_strategy_stages(x->g, &r->strategy), next = 0, *blocks;
@@ -257,18 +291,17 @@ int ff_regular_find(const struct ff_graph *g, const struct ff_machine *m,
 			.stages = ff_strategy_stages(g, plan),
 			.updates = updates_of(g, plan),
 			.recomputed = recomputed_of(g, plan),
+			.context = 1,
 			.apart = INFINITY};
 	uint32_t n = m->n_devices;
 	int code = count_recomputed_blocks(&x, err);
 
+	if (code == FF_OK && limits->context)
+		code = find_context(&x, err);
 	for (uint32_t p = 1; p <= (limits->pipeline ? n : 1) && code == FF_OK; p++)
 		for (uint32_t t = 1; t <= (limits->tensor ? n / p : 1) && code == FF_OK; t++)
-			if (n % p == 0 && n / p % t == 0 && (uint32_t)g->batch % (n / p / t) == 0)
-				code = try_degrees(&x,
-						(struct ff_megatron){.tensor = t,
-								.data = n / p / t,
-								.pipeline = p},
-						err);
+			if (n % p == 0 && n / p % t == 0)
+				code = try_shares(&x, t, p, err);
 	*found = code == FF_OK && isfinite(x.apart);
 	if (*found)
 		code = count_blocks(&x, &x.best, err);
@@ -282,7 +315,7 @@ void ff_regular_name(const struct ff_megatron *h, char *buf, size_t size)
 	static const char *const updates[] = {"", ",zero-1", ",zero-2", ",zero-3"};
 	static const char *const recomputed[] = {"", ",recompute=light", ",recompute"};
 
-	char chunks[32] = "", blocks[32] = "";
+	char context[32] = "", chunks[32] = "", blocks[32] = "";
 
 	if (h->recomputed_blocks)
 		snprintf(blocks, sizeof(blocks), ",recompute=%u", h->recomputed_blocks);
@@ -290,8 +323,10 @@ void ff_regular_name(const struct ff_megatron *h, char *buf, size_t size)
 		snprintf(chunks, sizeof(chunks), ",%s", ff_order_name((enum ff_order_rule)h->rule));
 	if (h->interleave)
 		snprintf(chunks, sizeof(chunks), ",interleave=%u", h->interleave);
-	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s%s%s%s", h->tensor, h->data, h->pipeline,
-			h->micro, updates[h->updates], h->hybrid ? ",hybrid" : "",
+	if (h->context)
+		snprintf(context, sizeof(context), ",cp=%u", h->context);
+	snprintf(buf, size, "megatron:%u,%u,%u,%u%s%s%s%s%s%s%s%s", h->tensor, h->data, h->pipeline,
+			h->micro, context, updates[h->updates], h->hybrid ? ",hybrid" : "",
 			recomputed[h->recomputed], blocks, chunks, h->sequence ? ",sequence" : "",
 			h->experts ? ",experts" : "");
 }

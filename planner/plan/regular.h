@@ -7,7 +7,7 @@
 
 /* What a tool can do. */
 struct ff_regular_limits {
-	bool tensor, pipeline;
+	bool tensor, pipeline, context;
 	/* FF_MEGATRON_ZERO_*, the furthest that goes with each of them */
 	uint32_t tensor_updates, pipeline_updates;
 	bool blocks;     /* some of a stage are recomputed, and others not */

@@ -214,15 +214,6 @@ static void split_table(const struct ff_graph *g, uint32_t node, uint32_t *dim)
 		*dim = row;
 }
 
-/* Places of the sequences that a product reads: [samples, places, features]. */
-static int32_t places_of(const struct ff_node *n)
-{
-	const struct ff_operand *o = &n->in_map[0];
-	uint32_t d = o->rank == 3 ? outer_dim(&o->axis[1]) : FF_NONE;
-
-	return d != FF_NONE && n->dim[d].label == FF_DIM_ATTRIBUTE ? n->dim[d].extent : 0;
-}
-
 int ff_tensor_find(const struct ff_graph *g, uint32_t degree, struct ff_arena *a,
 		struct ff_tensor *ret, struct ff_error *err)
 {
@@ -238,7 +229,6 @@ int ff_tensor_find(const struct ff_graph *g, uint32_t degree, struct ff_arena *a
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		if (t.dim[i] == FF_NONE && product_dim(g, i) != FF_NONE && grow(&x, i)) {
 			t.n_rows += x.n_rows;
-			t.places = t.places ? t.places : places_of(&g->nodes[i]);
 			divide(&x, &t);
 		}
 	}
@@ -310,5 +300,73 @@ int ff_experts_find(const struct ff_graph *g, struct ff_arena *a, uint32_t **dim
 	}
 	*dim = found;
 	*groups = all;
+	return FF_OK;
+}
+
+/* ---- sequences ---- */
+
+/* Places of the sequence that a product reads, [samples, places, features]; 0: it reads none. */
+static int32_t places_of(const struct ff_graph *g, uint32_t node)
+{
+	const struct ff_node *n = &g->nodes[node];
+	const struct ff_operand *o = &n->in_map[0];
+	uint32_t d = product_dim(g, node) != FF_NONE && o->rank == 3 ? outer_dim(&o->axis[1])
+								     : FF_NONE;
+
+	return d != FF_NONE && n->dim[d].label == FF_DIM_ATTRIBUTE ? n->dim[d].extent : 0;
+}
+
+/* `dim` if it is that of so many places. */
+static uint32_t if_places(const struct ff_node *n, uint32_t dim, int32_t places)
+{
+	return dim != FF_NONE && n->dim[dim].label == FF_DIM_ATTRIBUTE &&
+					       n->dim[dim].extent == places
+			       ? dim
+			       : FF_NONE;
+}
+
+/* The dim of the places that a node makes, or else of those that it reads of one who has them. */
+static uint32_t find_places(const struct ff_graph *g, uint32_t node, const struct ff_sequence *s)
+{
+	const struct ff_node *n = &g->nodes[node];
+	const struct ff_axis_map *at = n->out_map[0].rank > 1 ? &n->out_map[0].axis[1] : NULL;
+	uint32_t ret = FF_NONE;
+
+	if (at && at->n_terms == 1 && at->window == 1 && at->term[0].step == 1 &&
+			n->out_map[0].shape[1] == s->places)
+		ret = if_places(n, (uint32_t)at->term[0].dim, s->places);
+	for (uint32_t k = 0; k < ff_node_inputs(n) && ret == FF_NONE; k++) {
+		const struct ff_value *v = &g->values[g->edges[n->in + k].value];
+		uint32_t axis = FF_NONE;
+
+		if (ff_node_needs_config(g, v->producer) && s->dim[v->producer] != FF_NONE)
+			axis = split_axis(&g->nodes[v->producer].out_map[v->port],
+					s->dim[v->producer]);
+		if (axis != FF_NONE)
+			ret = if_places(n, outer_dim(&n->in_map[k].axis[axis]), s->places);
+	}
+	return ret;
+}
+
+int ff_sequence_find(const struct ff_graph *g, const uint32_t *block, struct ff_arena *a,
+		struct ff_sequence *ret, struct ff_error *err)
+{
+	struct ff_sequence s = {.dim = ff_arena_array(a, g->n_nodes, sizeof(*s.dim))};
+	bool alike = true;
+
+	if (!s.dim)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		int32_t n = !block || block[i] != FF_NONE ? places_of(g, i) : 0;
+
+		s.dim[i] = FF_NONE;
+		alike = alike && (!n || !s.places || n == s.places);
+		s.places = n ? n : s.places;
+	}
+	s.places = alike ? s.places : 0;
+	for (uint32_t i = 0; i < g->n_nodes && s.places; i++)
+		if (ff_node_needs_config(g, i))
+			s.dim[i] = find_places(g, i, &s);
+	*ret = s;
 	return FF_OK;
 }

@@ -213,6 +213,7 @@ def test_as():
                                                         "--recompute-granularity full"]),
                         ("megatron:2,4,2,4,recompute=1", ["--recompute-method block", "--recompute-num-layers 1"]),
                         ("megatron:2,4,2,4,interleave=2", ["--num-virtual-stages-per-pipeline-rank 2"]),
+                        ("megatron:2,2,1,2,cp=4", ["--context-parallel-size 4", "--micro-batch-size 8"]),
                         ("megatron:4,4,1,1,sequence", ["--sequence-parallel"])):
         simulate("g.json", "dgx-a100-40:2", name, "regular.json")
         text = plan("as", "megatron", "regular.json", "--graph", "g.json", "--machine", "dgx-a100-40:2")

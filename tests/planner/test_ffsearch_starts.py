@@ -199,6 +199,20 @@ def test_grid_of_twelve():
     assert json.loads(read("plan.json"))["predicted_us"] <= by_hand, by_hand
 
 
+def test_grid_shares_places():
+    """Two long sequences on eight devices of a node: the best by hand cuts places, in all layers."""
+    zoo("bert", "--batch", "2", "--set", "layers=4", "--set", "width=1024", "--set", "heads=2", "--set", "sequence=4096",
+        "--set", "vocabulary=1000", "--set", "dtype=bfloat16", "-o", "long.json")
+    at = ["long.json", "--machine", "dgx-h100", "--costs", "analytic", "--optimizer", "adamw", "--report", "r.json"]
+    steps = {}
+    for name in "megatron", "megatron:1,1,1,1,cp=8,zero-1", "megatron:2,2,2,1,zero-1":
+        run(*at, "--simulate", name)
+        report = json.loads(read("r.json"))
+        steps[report["strategy"] if name == "megatron" else name] = report["predicted_us"]
+    best = min(steps, key=steps.get)
+    assert len(steps) == 2 and "cp=8" in best, steps
+
+
 @of_plans
 def test_what_is_found_can_be_written():
     """Memory is so tight that parameters are gathered again, those too that a search would leave where they are read:

@@ -475,7 +475,7 @@ START_TEST(test_lays_out_late)
 }
 END_TEST
 
-#define MOST_WAITING 256
+#define MOST_WAITING 512
 
 /* How often it was asked whether the time is up, also before anything was laid out; and what was
  * or waits for it. */

@@ -120,6 +120,46 @@ START_TEST(test_sequence)
 }
 END_TEST
 
+/* Sequences are split in all layers alike, in products too: devices that share one are neighbours,
+ * then those that share its places. */
+START_TEST(test_context)
+{
+	struct ff_graph g = zoo("gpt2", 5), nmt;
+	struct ff_strategy s = start("megatron:2,3,1,1,cp=4,sequence", &g, 24);
+	uint32_t query = ff_graph_find(&g, "block1.attention.query");
+	struct ff_error err = {0};
+	struct ff_config c;
+
+	for (uint32_t d = 0; d < g.nodes[query].n_dims; d++) {
+		const struct ff_dim *dim = &g.nodes[query].dim[d];
+		uint32_t want = dim->label == FF_DIM_SAMPLE      ? 3
+				: dim->label == FF_DIM_ATTRIBUTE ? 4
+				: dim->label == FF_DIM_PARAMETER ? 2
+								 : 1;
+		uint32_t apart = want == 3 ? 8 : want == 4 ? 2 : 1;
+
+		c = s.config[query];
+		ck_assert_msg(c.degree[d] == want && (want == 1 || c.stride[d] == apart), "%s",
+				dim->name);
+	}
+	check_split(&g, &s, "block1.norm1", "axis1", 8, 3, 1);
+	check_split(&g, &s, "block1.add1", "axis1", 8, 3, 1);
+	s = start("megatron:1,3,1,1,cp=8", &g, 24);
+	check_split(&g, &s, "embed", "axis1", 8, 3, 1);
+	check_split(&g, &s, "block0.attention.heads", "query", 8, 3, 1);
+	check_split(&g, &s, "loss", "axis2", 8, 3, 1);
+	/* a recurrence is split by its steps; what reads its end alone is not */
+	CHECK_OK(ff_zoo_build("nmt", 24, NULL, 0, &arena, &nmt, &err));
+	s = start("megatron:1,3,2,2,cp=4", &nmt, 24);
+	check_split(&nmt, &s, "embed", "axis1", 4, 3, 1);
+	check_split(&nmt, &s, "encoder1.t0.in", "axis1", 4, 3, 1);
+	check_split(&nmt, &s, "encoder1.t0.state", "step", 4, 3, 1);
+	check_split(&nmt, &s, "encoder1.t0.last", "", 1, 3, 4);
+	check_split(&nmt, &s, "decoder2.t0.state", "step", 4, 3, 1);
+	check_split(&nmt, &s, "attention.tanh", "axis1", 4, 3, 1);
+}
+END_TEST
+
 START_TEST(test_experts)
 {
 	struct ff_graph g = zoo("moe", 8);
@@ -398,6 +438,12 @@ START_TEST(test_refused)
 	refuse("megatron:1,2,1,1,sequence", &g, 2, "expected T above 1");
 	refuse("megatron:2,1,1,1,sequence", &mlp, 2, "a network of sequences");
 	refuse("megatron:1,2,1,1,experts", &g, 2, "expected no experts");
+	refuse("megatron:1,2,1,1,cp=2", &g, 2, "times cp 2 are 4 devices, there are 2");
+	refuse("megatron:1,1,1,1,cp=2", &mlp, 2, "expected no cp");
+	refuse("megatron:1,1,1,1,cp=3", &g, 3, "cp 3 does not divide the 16 places");
+	refuse("megatron:2,1,1,1,cp=12,sequence", &g, 24, "such as 8");
+	refuse("megatron:1,2,1,1,cp=1", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,1,1,1,cp=2,cp=2", &g, 2, "expected megatron:T,D,P,M");
 	refuse("megatron:1,2,1,1,recompute", &mlp, 2, "expected no recompute");
 	refuse("megatron:1,2,1,1,recompute=1", &mlp, 2, "expected no recompute");
 	refuse("megatron:1,2,1,1,recompute=0", &g, 2, "expected megatron:T,D,P,M");
@@ -422,7 +468,8 @@ static void draw(struct ff_random *r, uint32_t n, char name[120])
 			{"", ",recompute", ",recompute=light,recompute=1"}, {"", "", ",sequence"},
 			{"", ",even", ",experts"}, {"", "", ",interleave=2"},
 			{"", "", ",uneven-batch"}};
-	uint32_t t, p;
+	uint32_t t, p, c;
+	char shares[24] = "";
 
 	do
 		t = 1 + ff_random_below(r, n);
@@ -430,8 +477,15 @@ static void draw(struct ff_random *r, uint32_t n, char name[120])
 	do
 		p = 1 + ff_random_below(r, n / t);
 	while (n / t % p);
-	snprintf(name, 120, "megatron:%u,%u,%u,%u%s%s%s%s%s%s", t, n / t / p, p,
-			1u << ff_random_below(r, 4), words[0][ff_random_below(r, 3)],
+	do
+		c = 1 + ff_random_below(r, n / t / p);
+	while (n / t / p % c);
+	if (c > 1 && ff_random_below(r, 2))
+		snprintf(shares, sizeof(shares), ",cp=%u", c);
+	else
+		c = 1;
+	snprintf(name, 120, "megatron:%u,%u,%u,%u%s%s%s%s%s%s%s", t, n / t / p / c, p,
+			1u << ff_random_below(r, 4), shares, words[0][ff_random_below(r, 3)],
 			words[1][ff_random_below(r, 3)], words[2][ff_random_below(r, 3)],
 			words[3][ff_random_below(r, 3)], words[4][ff_random_below(r, 3)],
 			words[5][ff_random_below(r, 3)]);
@@ -604,6 +658,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_products);
 	tcase_add_test(c, test_uneven_batch);
 	tcase_add_test(c, test_sequence);
+	tcase_add_test(c, test_context);
 	tcase_add_test(c, test_experts);
 	tcase_add_test(c, test_zero_3);
 	tcase_add_test(c, test_stages);

@@ -17,9 +17,12 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 SMALL = ["layers=2", "width=64", "heads=4", "sequence=16", "vocabulary=101"]
 GATED = SMALL + ["key_heads=2", "hidden=96"]
+NMT = ["layers=1", "hidden=32", "vocabulary=101", "steps=8"]
 CASES = [("gpt2", SMALL, "2,2,1,1"), ("gpt2", SMALL, "2,1,2,2,zero-1"), ("gpt2", SMALL, "1,2,2,4,zero-1,recompute"),
          ("gpt2", SMALL + ["dropout=10"], "2,2,1,2,sequence,recompute=light"),
          ("gpt2", SMALL, "2,2,1,2,zero-3,recompute"), ("llama", GATED, "2,1,2,4,zero-1,sequence,recompute"),
+         ("gpt2", SMALL, "1,2,1,2,cp=2,zero-1"), ("llama", GATED, "2,1,1,2,cp=2,sequence"),
+         ("nmt", NMT, "1,1,2,2,cp=2"), ("nmt", NMT, "1,1,1,1,cp=4"),
          ("moe", GATED + ["experts=4"], "1,2,2,2,zero-1,experts"),
          ("gpt2", ["layers=8"] + SMALL[1:], "1,1,4,8,interleave=2"),
          ("gpt2", ["layers=4"] + SMALL[1:], "1,2,2,4,interleave=2,zero-3,recompute"),
