@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import resource
 import sys
 
 from searched import BASE, SHARE, conforms, main, of_plans, read, refuse, run, write, write_costs, zoo
@@ -167,6 +168,20 @@ def test_sizes_of_buckets_that_are_no_better_do_not_end_the_tuning():
     write("other.json", json.dumps(dict(plan, bucket_bytes=400 << 20)))
     run(*at, "--simulate", "other.json")
     assert 1.01 * json.loads(read("r.json"))["predicted_us"] > tuned["predicted_us"], tuned["predicted_us"]
+
+
+def test_many_buffers():
+    """Four times as many micro-batches take some times as long to lay out in memory, not sixteen times."""
+    zoo("gpt2", "--set", "layers=24", "--set", "width=64", "--set", "heads=2", "--set", "sequence=16", "--set",
+        "vocabulary=100", "--batch", "1024", "-o", "many.json")
+
+    def spent_s(micro_batches):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        run("many.json", "--machine", "dgx-a100-40", "--costs", "peak", "--optimizer", "adamw", "--simulate",
+            "megatron:1,8,1,%d,zero-3,recompute" % micro_batches)
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    few, many = spent_s(32), spent_s(128)
+    assert many < 4.5 * few, "%g s for %g" % (many, few)
 
 
 def test_tells_what_lacks():

@@ -19,6 +19,7 @@
 #include "ff/grow.h"
 
 #define BIN_TASKS 32
+#define CHUNK 256    /* buffers of a chunk, at most */
 #define NEAR_SHARE 8 /* where less than so much of all may be near, it is looked at for itself */
 
 /* A buffer of the device at hand. */
@@ -32,6 +33,13 @@ struct item {
 struct placed {
 	int64_t from, to;
 	struct ff_life life;
+};
+
+/* Some of those that have their places, one behind another by offset. */
+struct chunk {
+	int64_t to; /* where the last of them ends */
+	uint32_t n;
+	struct placed at[CHUNK];
 };
 
 /* Bytes that are taken. */
@@ -58,8 +66,11 @@ struct device {
 	} * in, *begin;
 	struct chain *chain;
 	uint32_t n_chain, cap_chain;
-	struct placed *placed; /* all of them, by offset: what is looked at lies together */
-	uint32_t n_placed;
+	/* All that is placed, by offset, in chunks: what is looked at lies together, and what comes
+	 * between others moves few. */
+	struct chunk *chunks;
+	uint32_t *order; /* of chunks */
+	uint32_t n_chunks, n_placed;
 	struct span *near; /* those that may live with the one at hand */
 };
 
@@ -202,12 +213,19 @@ static int64_t find_gap(struct span *taken, uint32_t n, int64_t bytes, int64_t b
 static int64_t find_room(const struct device *d, const struct item *item, int64_t base)
 {
 	struct ff_life life = d->l->life[item->buffer];
-	const struct placed *all = d->placed;
 	int64_t at = base;
 
-	for (uint32_t i = 0; i < d->n_placed && all[i].from < at + item->bytes; i++)
-		if (all[i].to > at && may_meet(&all[i].life, &life))
-			at = all[i].to;
+	for (uint32_t k = 0; k < d->n_chunks; k++) {
+		const struct chunk *c = &d->chunks[d->order[k]];
+
+		if (c->at[0].from >= at + item->bytes)
+			break;
+		if (c->to <= at)
+			continue;
+		for (uint32_t i = 0; i < c->n && c->at[i].from < at + item->bytes; i++)
+			if (c->at[i].to > at && may_meet(&c->at[i].life, &life))
+				at = c->at[i].to;
+	}
 	return at;
 }
 
@@ -219,20 +237,58 @@ static int64_t find_offset(struct device *d, const struct item *item, int64_t ba
 	return find_gap(d->near, list_near(d, item), item->bytes, base);
 }
 
-static void keep_sorted(struct device *d, const struct item *item, int64_t offset)
+/* The chunk that what is placed at `offset` belongs in: the last that begins no later. */
+static uint32_t find_chunk(const struct device *d, int64_t offset)
 {
-	uint32_t low = 0, high = d->n_placed;
+	uint32_t low = 0, high = d->n_chunks;
 
-	while (low < high) {
+	while (high - low > 1) {
 		uint32_t mid = (low + high) / 2;
 
-		if (d->placed[mid].from > offset)
+		if (d->chunks[d->order[mid]].at[0].from > offset)
 			high = mid;
 		else
-			low = mid + 1;
+			low = mid;
 	}
-	memmove(d->placed + low + 1, d->placed + low, (d->n_placed - low) * sizeof(*d->placed));
-	d->placed[low] = (struct placed){offset, offset + item->bytes, d->l->life[item->buffer]};
+	return low;
+}
+
+static void measure_chunk(struct chunk *c)
+{
+	c->to = c->at[0].to;
+	for (uint32_t i = 1; i < c->n; i++)
+		c->to = c->at[i].to > c->to ? c->at[i].to : c->to;
+}
+
+/* The upper half of a full chunk becomes the next one. */
+static void split_chunk(struct device *d, uint32_t k)
+{
+	struct chunk *low = &d->chunks[d->order[k]], *high = &d->chunks[d->n_chunks];
+
+	high->n = CHUNK / 2;
+	low->n -= high->n;
+	memcpy(high->at, low->at + low->n, high->n * sizeof(*high->at));
+	measure_chunk(low);
+	measure_chunk(high);
+	memmove(d->order + k + 2, d->order + k + 1, (d->n_chunks - k - 1) * sizeof(*d->order));
+	d->order[k + 1] = d->n_chunks++;
+}
+
+static void keep_sorted(struct device *d, const struct item *item, int64_t offset)
+{
+	const struct placed x = {offset, offset + item->bytes, d->l->life[item->buffer]};
+	struct chunk *c;
+	uint32_t k = find_chunk(d, offset), i;
+
+	if (d->chunks[d->order[k]].n == CHUNK) {
+		split_chunk(d, k);
+		k = find_chunk(d, offset);
+	}
+	c = &d->chunks[d->order[k]];
+	for (i = c->n++; i > 0 && c->at[i - 1].from > offset; i--)
+		c->at[i] = c->at[i - 1];
+	c->at[i] = x;
+	c->to = x.to > c->to ? x.to : c->to;
 	d->n_placed++;
 }
 
@@ -253,6 +309,10 @@ static int place_items(struct device *d, uint32_t device, int64_t base, struct f
 	for (uint32_t i = 0; i < bins; i++)
 		d->in[i] = d->begin[i] = (struct bin){FF_NONE, 0};
 	d->n_chain = d->n_placed = 0;
+	d->n_chunks = 1;
+	d->order[0] = 0;
+	d->chunks[0].n = 0;
+	d->chunks[0].to = 0;
 	qsort(d->item, d->n_items, sizeof(*d->item), compare_items);
 	for (uint32_t i = 0; i < d->n_items && code == FF_OK && !is_over(d, device); i++) {
 		const struct item *x = &d->item[i];
@@ -300,6 +360,7 @@ static int allocate(struct device *d, const struct sliced *tasks, const struct s
 	struct ff_lowering *l = d->l;
 	struct ff_arena *a = l->scratch;
 	uint32_t n = longest(l, tasks), n_buffers = longest(l, buffers);
+	uint32_t n_chunks = n_buffers / (CHUNK / 2) + 1; /* all but one are half full */
 
 	d->number = ff_arena_array(a, l->r.n_tasks, sizeof(*d->number));
 	for (int k = 0; k < FF_DEVICE_LANES; k++) {
@@ -312,8 +373,9 @@ static int allocate(struct device *d, const struct sliced *tasks, const struct s
 	d->in = ff_arena_array(a, n / BIN_TASKS + 1, sizeof(*d->in));
 	d->begin = ff_arena_array(a, n / BIN_TASKS + 1, sizeof(*d->begin));
 	d->near = ff_arena_array(a, n_buffers, sizeof(*d->near));
-	d->placed = ff_arena_array(a, n_buffers, sizeof(*d->placed));
-	return d->number && d->item && d->in && d->begin && d->near && d->placed
+	d->chunks = ff_arena_array(a, n_chunks, sizeof(*d->chunks));
+	d->order = ff_arena_array(a, n_chunks, sizeof(*d->order));
+	return d->number && d->item && d->in && d->begin && d->near && d->chunks && d->order
 			       ? FF_OK
 			       : ff_fail_memory(err);
 }
