@@ -113,19 +113,35 @@ def once(t, x):
 
 def parameter(t, p):
     """A parameter as a tensor that every sample has; in the shape in which another operator reads it."""
+    if p.index is not None and p.name in t.claims:
+        p = rows_alone(t, p)
     stored = list(p.tensor.shape) or [1]
     known = t.graph.params.get(p.name)
     turned = bool(known and known.get("transpose"))
-    if known and (turned or "names" not in known) and math.prod(known["shape"]) == math.prod(stored):
+    if known and math.prod(known["shape"]) == math.prod(stored):
         stored = known["shape"]
     groups = [fresh(n) for n in stored]
-    name = p.name if turned else t.graph.parameter(p.name, p.tensor, stored)
+    name = p.name if turned or known and "names" in known else t.graph.parameter(p.name, p.tensor, stored)
     node = t.graph.add("expand", params={"weight": name}, weight=stored, shape=[t.batch.size, *stored])
     value = Value(node, [[t.batch], *groups], groups[::-1] if turned else groups)
     if p.index is None:
         return moved(t, value, p.shape)
     value = moved(t, value, list(p.tensor.shape))
     return rearranged(t, value, p)
+
+
+def rows_alone(t, p):
+    """Of a parameter of which rows are parameters of their own, others, in whatever order: such a one, too."""
+    width = p.tensor[0].numel() if p.tensor.dim() else 1
+    index = p.index.reshape(-1)
+    first, last = int(index.min()) // width, int(index.max()) // width + 1
+    name, part = f"{p.name}.{first}-{last}", p.tensor.detach()[first:last]
+    if len(index) != (last - first) * width or len(index.unique()) != len(index):
+        return p
+    t.claim(p.name, [first, last])
+    if name not in t.graph.params:
+        t.graph.parameter(name, part, list(part.shape), names=p.name, rows=[first, last])
+    return Param(name, part, p.shape, p.index - first * width)
 
 
 def rearranged(t, value, p):

@@ -10,18 +10,18 @@ from torch.export.graph_signature import InputKind, OutputKind
 from . import Refused, sums, trace
 from .graph import Builder, plain
 from .layout import Atom, Value, fresh, size_of
-from .rows import ROWS, RANDOM, losses, taken, waves
+from .rows import ROWS, RANDOM, composed, losses, taken, waves
 from .rows.pointwise import of_samples
 from .rows.taken import OF_PLACES
-from .values import Choice, Complex, Each, Loss, Param, Places, Stopped, TENSORS
+from .values import Choice, Complex, Composed, Each, Loss, Param, Places, Stopped, TENSORS
 
 CONTAINERS = ("torch.nn.modules.container", "torch.nn.modules.transformer", "torch.nn.modules.activation.Multi")
 OF_LOSSES = ("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "true_divide", "mean", "sum", "clone",
              "alias", "detach", "neg")
 OF_CHOICES = ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "permute", "transpose", "t", "movedim",
-              "unsqueeze", "squeeze", "expand", "repeat", "repeat_interleave", "select", "slice", "split", "chunk", "unbind",
-              "clone", "alias", "contiguous", "detach", "_to_copy", "to", "eq", "ne", "lt", "le", "gt", "ge", "one_hot",
-              "index", "index_select", "gather", "scatter", "scatter_add", "embedding")
+              "unsqueeze", "squeeze", "expand", "repeat", "repeat_interleave", "select", "slice", "split", "chunk",
+              "unbind", "clone", "alias", "contiguous", "detach", "_to_copy", "to", "eq", "ne", "lt", "le", "gt", "ge",
+              "one_hot", "index", "index_select", "gather", "scatter", "scatter_add", "embedding")
 OF_COMPLEX = ("view_as_real", "real", "imag", "conj", "_conj", "conj_physical", "_conj_physical", "resolve_conj",
               "abs", "angle", "_fft_c2c", "_fft_c2r", "zeros_like", "ones_like", "full_like", "empty_like",
               "new_zeros", "new_ones", "new_empty", "new_full")
@@ -131,6 +131,7 @@ class Translator:
             return self.values[node.args[0]]
         args, kwargs = (torch.fx.node.map_arg(x, self.operand) for x in (node.args, node.kwargs))
         if op is operator.getitem:
+            self.taken.with_lengths(node)
             return args[0][args[1]]
         if not isinstance(op, torch._ops.OpOverload):
             raise Refused("this is no operator of PyTorch's")
@@ -140,12 +141,14 @@ class Translator:
         taken.check_sizes(node, name)
         if name == "sym_size":
             return int(args[0].shape[args[1]])
+        parts = [x for x in tensors_of(args) + tensors_of(kwargs.values())]
+        if name not in RANDOM and parts and all(isinstance(x, torch.Tensor) for x in parts):
+            return self.taken.found_out(node, fold(op, args, kwargs))
         self.taken.settle(node, args)
         missing = [n for n in node.all_input_nodes if self.values[n] is None]
         if missing:
             raise Refused("reads places or other results that a graph does not have")
-        parts = [x for x in tensors_of(args) + tensors_of(kwargs.values())]
-        if name not in RANDOM and all(isinstance(x, torch.Tensor) for x in parts):
+        if name not in RANDOM and not parts:
             return fold(op, args, kwargs)
         if name in ("sum", "mean", "count_nonzero") and node.meta["val"].numel() == 1 and sums.of_data(
                 self, node) and (name == "count_nonzero" or sums.told_by_elements(self, node)):
@@ -155,8 +158,17 @@ class Translator:
         if any(isinstance(x, Places) for x in parts) and (name not in OF_PLACES or isinstance(args[0], Places)):
             return taken.of_places(self, name, args)
         found = self.taken.call(node, name, args, kwargs)
+        if found is None:
+            found = composed.made(self, name, args)
+        if found is None and any(isinstance(x, Composed) for x in parts):
+            found = composed.used(self, name, args, kwargs)
         if found is not None:
+            check_shape(found, node.meta.get("val"))
             return found
+        if any(isinstance(x, Composed) for x in parts):
+            args, kwargs = (torch.fx.node.map_aggregate(x, lambda y: composed.numbers(self, y) if isinstance(
+                y, Composed) else y) for x in (args, kwargs))
+            parts = tensors_of(args) + tensors_of(kwargs.values())
         if any(isinstance(x, Each) for x in parts) and not losses_alone(name, args):
             args = tuple(losses.value_of(self, x) if isinstance(x, Each) else x for x in args)
             parts = tensors_of(args) + tensors_of(kwargs.values())
@@ -310,6 +322,8 @@ class Translator:
         for node, weight in terms:
             weights[node] = weights.get(node, 0.0) + weight
         if len(weights) > MOST_LOSSES:
+            weights = self.with_one_mean(weights)
+        if len(weights) > MOST_LOSSES:
             raise Refused(f"the loss is a sum of {len(weights)} losses, where a graph has at most {MOST_LOSSES}")
         for node, weight in weights.items():
             if weight < 0:
@@ -329,6 +343,21 @@ class Translator:
         self.add_sums(used)
         self.check_parts()
         return self
+
+    def with_one_mean(self, weights):
+        """Means of what is computed of each sample are the mean of a weighted sum."""
+        means = [n for n in weights if self.graph.find(n)["op"] == "mean" and len(self.graph.find(n)["in"]) == 1]
+        if len(means) < 2:
+            return weights
+        self.graph.module, self.graph.source, self.graph.hint = "", None, None
+        total = None
+        for n in means:
+            part = self.graph.find(n)["in"][0]
+            if weights[n] != 1:
+                part = self.graph.add("scale", [part], factor=weights[n])
+            total = part if total is None else self.graph.add("add", [total, part])
+        rest = {n: w for n, w in weights.items() if n not in means}
+        return {**rest, self.graph.add("mean", [total], name=self.graph.unique("loss")): 1.0}
 
     def add_sums(self, used):
         """What inputs add up to in a batch, behind them."""

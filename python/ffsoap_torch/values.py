@@ -73,6 +73,14 @@ class Shifted(Value):
         self.ids, self.by = ids, by
 
 
+class Composed:
+    """Integers that are put together of others, as `kind` says: "cat" along the axis `how`, "where" the condition `how`
+    holds, "pick" of an axis and its places, "view" of another shape."""
+
+    def __init__(self, kind, parts, how, shape):
+        self.kind, self.parts, self.how, self.shape = kind, parts, how, list(shape)
+
+
 class Rows:
     """Rows of a table at places that are chosen, until somebody says what for."""
 
@@ -167,4 +175,4 @@ class Stopped:
         self.loss, self.number = loss, None
 
 
-TENSORS = (torch.Tensor, Value, Param, Noise, Loss, Complex, Rows, Places)
+TENSORS = (torch.Tensor, Value, Param, Noise, Loss, Complex, Rows, Places, Composed)

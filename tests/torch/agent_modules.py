@@ -551,12 +551,12 @@ MODELS = {
         4, 4, 3, below=5), reals()), {}),
     "DeepONet": lambda: (DeepONet(), (reals(10), torch.rand(BATCH, 5, 2), reals(5)), {}),
     "Burgers, written out": lambda: (Burgers(), (reals(2), reals(2), reals(1)), {}),
-    "Transolver": lambda: (Slices(), (reals(10, 3), reals(10)), {})}
-REFUSED = {
+    "Transolver": lambda: (Slices(), (reals(10, 3), reals(10)), {}),
     "DreamerV3": lambda: (DreamerV3(), (reals(3, 6), reals(3, 2), reals(3), torch.rand(BATCH, 3).round(),
                                         reals(3, 3, 4)), {}),
-    "SAINT": lambda: (Samples(), (reals(4), ids(below=3)), {}),
     "TabM, expanded": lambda: (Heads(), (reals(5), ids(below=3)), {}),
     "BST": lambda: (Behaviour(), (ids(6, below=20), path(below=20), ids(7, below=8), ids(3, below=6), torch.rand(
         BATCH).round()), {}),
     "PaiNN": lambda: (PaiNN(), (ids(4, below=10), reals(4, 3) * 2, reals()), {})}
+REFUSED = {
+    "SAINT": lambda: (Samples(), (reals(4), ids(below=3)), {})}

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "python"))
 import reference  # says SKIP and ends without PyTorch
@@ -31,11 +32,21 @@ def in_type(module, dtype):
     return made
 
 
-class Step:
-    """`why`: a sentence where it did not come so far."""
+def told_type(dtype):
+    """Modules that ask for float32 get the type that is compared in."""
+    plain = torch.Tensor.to
 
-    def __init__(self, ffrun, module, inputs, seed=1, plan="single", devices=1, **options):
-        self.module, self.why, self.options = module, None, options
+    def to(x, *args, **kwargs):
+        args, kwargs = torch.fx.node.map_aggregate((args, kwargs), lambda y: dtype if y is torch.float32 else y)
+        return plain(x, *args, **kwargs)
+    return mock.patch.multiple(torch.Tensor, float=lambda x: plain(x, dtype), to=to)
+
+
+class Step:
+    """`why`: a sentence where it did not come so far; `own`: of the inputs as they are, in the place of drawn ones."""
+
+    def __init__(self, ffrun, module, inputs, seed=1, plan="single", devices=1, own=False, **options):
+        self.module, self.why, self.options, self.own = module, None, options, own
         self.inputs = inputs if isinstance(inputs, tuple) else (inputs,)
         self.made = export(module, self.inputs, **options)
         self.graph, self.map = json.loads(self.made.graph), json.loads(self.made.map)
@@ -44,7 +55,7 @@ class Step:
             self.made.write(folder / "graph.json", folder / "weights", folder / "map.json")
             strategy = plan if isinstance(plan, str) else plan(folder)
             done = run(ffrun, folder / "graph.json", strategy, "--devices", devices, "--data",
-                       f"synthetic:{self.map['batch']}", "--weights", folder / "weights", "--seed", seed,
+                       self.data(folder), "--weights", folder / "weights", "--seed", seed,
                        "--dump", folder / "dump")
             if done.returncode:
                 self.why = done.stderr.strip()
@@ -53,6 +64,24 @@ class Step:
             self.tensors = {name: np.array(x) for name, x in tensors.items()}
 
     # ---- what the module is given ----
+
+    def data(self, folder):
+        """What is drawn; of inputs of which several parts are read, which would be drawn apart, the examples."""
+        read = [n["name"] for n in self.graph["nodes"] if n["op"] == "input" and "of" not in n]
+        sources = [self.map["inputs"][name]["input"] for name in read]
+        if not self.own and len(set(sources)) == len(sources) or None in sources:
+            return f"synthetic:{self.map['batch']}"
+        names = list(self.made.program.graph_signature.user_inputs)
+        examples = dict(zip(names, self.inputs + tuple(self.options.get("targets") or ())))
+        arrays = {}
+        for name in read:
+            x = np.array(examples[self.map["inputs"][name]["input"]])
+            for part in self.map["inputs"][name]["parts"]:
+                x = x.take(part["indices"], part["axis"])
+            arrays[name] = x.astype("f4" if x.dtype.kind == "f" else "i4")
+        for kind in ("train", "test"):
+            np.savez(folder / f"{kind}.npz", **arrays)
+        return f"numpy:{folder}"
 
     def given(self, dtype):
         """The module's inputs, and what a loss behind it compares with."""
@@ -94,8 +123,14 @@ class Step:
     def pytorchs(self, dtype):
         module = in_type(self.module, dtype)
         module.train()
-        loss = self.loss(module, dtype)
-        loss.backward()
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            with told_type(dtype):
+                loss = self.loss(module, dtype)
+                loss.backward()
+        finally:
+            torch.set_default_dtype(before)
         gradients = {n: p.grad.to_dense() for n, p in module.named_parameters(remove_duplicate=False)
                      if p.grad is not None}
         kept = dict(module.named_buffers())

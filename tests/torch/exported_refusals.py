@@ -64,7 +64,6 @@ REFUSED = {
     "places as numbers": (lambda m, x: x.topk(2)[1][:, :1] * x, "module body .*mul.*: computes with places"),
     "places to go back to": (lambda m, x: F.max_unpool1d(*F.max_pool1d(x[:, None], 2, return_indices=True),
                                                          2).flatten(1), "module body .*a graph does not have"),
-    "integers of what is computed": (lambda m, x: x * x.long(), "module body .*makes integers of what was computed"),
     "complex numbers": (lambda m, x: torch.fft.rfft(x).sqrt().abs()[:, :1] * x, "module body .*sqrt: "),
     "how many there are": (lambda m, x: x * len(x[x > 0]), "torch.export cannot export"),
     "a branch by how many there are": (lambda m, x: x * 2 if x[x > 0].numel() > 5 else x, "torch.export cannot export"),

@@ -37,6 +37,10 @@ FUNCTIONS = {
     "added where they are large": lambda x: x.scatter_add(1, x.topk(2)[1], torch.ones(6, 2, dtype=x.dtype)).scatter(
         1, x.argmax(1, keepdim=True), 0.5),
     "gradients that stop": lambda x: x * (x + 1).detach() + x / unlearned(x),
+    "integers of what is computed": lambda x: x * (4 * x).long() + (torch.arange(9.0) ** 2)[
+        (2 * x.abs()).int().clamp(max=8)],
+    "bins": lambda x: x * torch.bucketize(x, torch.tensor([-1.0, 0, 1]).to(x.dtype)) + F.one_hot(
+        torch.searchsorted(torch.tensor([-1.0, 0, 1]).to(x.dtype), x[:, 0], right=True), 4).repeat(1, 3),
     "elu, softplus": lambda x: F.elu(x) + F.softplus(x, 2.0),
     "where functions have a kink": lambda x: kinks(x - x.detach(), x),
     "rarer functions": lambda x: torch.hypot(x, x + 3) + (x / 2).cosh() - (x / 2).sinh() + torch.exp2(x) + x.norm(
@@ -79,7 +83,8 @@ FUNCTIONS = {
     "filters that are numbers": lambda x: F.conv1d(x[:, None], x.new_tensor([[[0.25, 0.5, 0.25]]]), padding=1)[
         :, 0] + F.linear(x, torch.eye(12, dtype=x.dtype) * 2),
     "whole numbers": lambda x: x * (x.floor() + 2 * x.ceil() - x.round(decimals=1)) + torch.trunc(3 * x) * x.frac() +
-    torch.fmod(x, 0.7) - x % 0.4 + x.detach() // 0.3 + torch.div(x, 0.2, rounding_mode="trunc") + (x.round() - x).detach() * x,
+    torch.fmod(x, 0.7) - x % 0.4 + x.detach() // 0.3 + torch.div(x, 0.2,
+            rounding_mode="trunc") + (x.round() - x).detach() * x,
     "angles": lambda x: x.tanh().asin() * x.sigmoid().acos() + x.atan() + torch.atan2(x, x.flip(1) + 3) + torch.atan2(
         x, x.new_tensor(0.5)) + torch.angle(torch.complex(x, x + 2)) + torch.angle(x) * x + torch.tan(x / 2),
     "the gamma function": lambda x: torch.lgamma(x.exp()) + torch.digamma(x.exp() + 0.1) + torch.special.gammaln(

@@ -20,6 +20,9 @@ import learning_modules
 import modules
 import more_modules
 import newest_modules
+import recent_fields
+import recent_modules
+import recent_pictures
 import reference
 import shape_modules
 import text_modules
@@ -177,8 +180,7 @@ def test_pictures():
 
 
 def test_texts():
-    test_today(text_modules.MODELS, ["MegaByte", "Jamba"])
-    test_refused(text_modules.REFUSED, {"FastSpeech 2": "divides integers"})
+    test_today(text_modules.MODELS, ["MegaByte", "Jamba", "FastSpeech 2"])
 
 
 def test_images():
@@ -186,10 +188,22 @@ def test_images():
 
 
 def test_agents():
-    test_today(agent_modules.MODELS, ["TD3+BC", "QMIX"])
-    test_refused(agent_modules.REFUSED, {
-        "DreamerV3": "places that are computed", "SAINT": "the axis of samples", "TabM, expanded": "by a tensor",
-        "BST": "an input of integers", "PaiNN": "a condition"})
+    test_today(agent_modules.MODELS, ["TD3+BC", "QMIX", "BST", "TabM, expanded"])
+    test_refused(agent_modules.REFUSED, {"SAINT": "the axis of samples"})
+
+
+def test_recent():
+    test_today(recent_modules.MODELS, ["T5, labels shifted", "LLaDA"])
+
+
+def test_seen():
+    test_today(recent_pictures.MODELS, ["SAM 2"])
+
+
+def test_various():
+    test_today(recent_fields.MODELS, ["reward model", "DPO, pairs"])
+    test_refused(recent_fields.REFUSED, {"VQ-VAE, moved codes": "buffer codes changes in every step",
+                                         "R1": "gradients within forward"})
 
 
 def test_refused(models, words):
@@ -292,6 +306,7 @@ PARTS = {
     "models": test_models, "more": test_more, "hand": test_hand, "language": test_language, "others": test_others,
     "newest": test_newest, "fields": test_fields, "learning": test_learning, "shapes": test_shapes, "wide": test_wide,
     "pictures": test_pictures, "texts": test_texts, "images": test_images, "agents": test_agents, "draws": test_draws,
+    "recent": test_recent, "seen": test_seen, "various": test_various,
     "operators": exported_operators.test_operators, "losses": exported_operators.test_losses,
     "refusals": exported_refusals.test_refusals, "command": exported_command.test_command}
 PARTS[sys.argv[1]]()

@@ -463,7 +463,6 @@ MODELS = {
     "MegaByte": lambda: (Bytes(), (ids(12, below=32),), {}), "gated DeltaNet, chunks": lm(GatedDelta),
     "RNN-T": lambda: (Transduced(), (reals(5, 5), ids(3, below=5)), {}),
     "DAC, spectra": lambda: (Spectra(), (reals(1, 64),), {}),
-    "Demucs": lambda: (Stems(), (reals(1, 64), reals(2, 64)), {})}
-REFUSED = {
+    "Demucs": lambda: (Stems(), (reals(1, 64), reals(2, 64)), {}),
     "FastSpeech 2": lambda: (Spoken(), (ids(6, below=20), torch.rand(BATCH, 6) * 4, reals(6), ids(10, below=6),
                                         reals(10, 5)), {})}

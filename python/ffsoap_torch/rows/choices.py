@@ -76,7 +76,7 @@ def without(choice, dim):
 
 @row("one_hot")
 def one_hot(t, choice, classes=-1):
-    if isinstance(choice, Value) and choice.whole:
+    if isinstance(choice, Value) and not isinstance(choice, Choice):
         from .masks import ones_at
         if classes < 0:
             raise Refused("has as many classes as the largest integer says")

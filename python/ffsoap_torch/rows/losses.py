@@ -115,6 +115,8 @@ def cross_entropy(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100, 
 
     def points(x=x, labels=labels):
         return of_labels(t, along(t, "log_softmax", x, classes), classes, labels, weight, ignore_index, label_smoothing)
+    if set(flat(labels.dims)) - labels.has() and weight is None:  # as one for several heads
+        weight = torch.ones(x.shape[classes])
     if weight is not None:
         return by_weights(t, points(), labels, weight, ignore_index, reduction)
     x, labels = matched_labels(x, classes, labels)
@@ -139,7 +141,10 @@ def by_weights(t, x, labels, weight, ignore_index, reduction):
 
     def told(ids):
         return torch.where(ids == ignore_index, 0.0, weight.double()[ids.clamp(0, len(weight) - 1)])
-    x, labels = matched(t, whole(t, as_value(t, two(t, "div", x, t.batch_sum(where, told)))), labels)
+    x = as_value(t, two(t, "div", x, t.batch_sum(where, told)))
+    if set(flat(labels.dims)) - labels.has():
+        return general(t, x).sum()
+    x, labels = matched(t, whole(t, x), labels)
     count = math.prod(labels.shape)
     x = t.graph.arranged(x, labels.axes)
     node = t.add("mean", [x.node, labels.node], ignore_index=int(ignore_index) if ignore_index != -1 else None)
@@ -300,7 +305,7 @@ def by_points(t, op, x, target, reduction, unit=1.0):
     known = isinstance(target, Value) and target.node in t.inputs
     if of_apart and (unit != 1 or not known) and isinstance(target, Value) and not target.whole:
         x, target = by_difference(t, x, target, unit)
-    if not is_target(t, target) or target.whole:
+    if not is_target(t, target) or target.whole or set(flat(target.dims)) - target.has():
         return by_reduction(general(t, points()), reduction)
     predicted, target = matched(t, whole(t, as_value(t, x)), target)
     predicted = t.graph.arranged(predicted, target.axes)

@@ -110,6 +110,18 @@ def by_ids(t, table, ids):
     return moved(t, matmul(t, ones_at(t, ids, rows), table.reshape(rows, -1).float()), shape)
 
 
+@row("bucketize", "searchsorted")
+def bin_of(t, *args, right=False, out_int32=False, side=None, sorter=None):
+    """How many known edges a number is above: conditions, added up."""
+    edges, x = args[:2] if t.node.target._opname == "searchsorted" else args[1::-1]
+    if not isinstance(edges, torch.Tensor) or edges.dim() != 1 or sorter is not None:
+        raise Refused("puts numbers between edges that are computed, or differ")
+    from .reductions import reduce
+    x = x.like(dims=[*x.dims, []]) if isinstance(x, Value) else x
+    above = plain(compare_with(t, "ge" if right or side == "right" else "gt", x, edges))
+    return reduce(t, "reduce_sum", above, [len(above.dims) - 1])
+
+
 @row("logical_not", "bitwise_not")
 def negated(t, x):
     return opposite(t, mask_of(t, x))

@@ -128,7 +128,7 @@ def repeat(t, x, times):
     x = x if is_ids(x) else as_value(t, x)
     dims = [[]] * (len(times) - len(x.dims)) + x.dims
     x = x.like(dims=dims)
-    if not any(a.samples for a in flat(dims)) and times[0] == t.batch.size:
+    if not any(a.samples for a in flat(dims)) and times[0] == t.batch.size and not (len(dims) == 1 and dims[0]):
         x = x.like(dims=[[t.batch] + dims[0], *dims[1:]])
         times = [1, *times[1:]]
     dims = [fresh(n) + d for n, d in zip(times, x.dims)]
@@ -137,9 +137,11 @@ def repeat(t, x, times):
 
 @row("repeat_interleave")
 def repeat_interleave(t, x, times, dim=None, output_size=None):
-    if not isinstance(times, int) or dim is None:
+    if not isinstance(times, int):
         raise Refused("repeats by a tensor")
-    x = as_value(t, x)
+    x = x if is_ids(x) else as_value(t, x)
+    if dim is None:
+        x, dim = moved(t, x, [math.prod(x.shape)]), 0
     dims = list(x.dims)
     dims[dim] = dims[dim] + fresh(times)
     return x.like(dims=dims)
@@ -362,6 +364,11 @@ def is_table(x):
                                   not any(a.samples for a in flat(x.dims)))
 
 
+def is_computed(x):
+    """Integers as numbers, as they are computed of others."""
+    return isinstance(x, Value) and not x.whole and not isinstance(x, Choice)
+
+
 def is_shifted(x):
     return isinstance(x, Shifted) and not x.by.dim()
 
@@ -434,7 +441,8 @@ def index(t, x, indices):
         ahead = indices[0] is not None and indices[0].dim() > 1 and len(places) == t.batch.size
         return x.moved(places[:1] if ahead and bool((places == places[:1]).all()) else places)
     used = [i for i, v in enumerate(indices) if v is not None]
-    if isinstance(x, torch.Tensor) and used == [0] and (is_ids(indices[0]) or is_shifted(indices[0])):
+    if isinstance(x, torch.Tensor) and used == [0] and (is_ids(indices[0]) or is_shifted(indices[0]) or is_computed(
+            indices[0])):
         return by_ids(t, x, indices[0])
     if one_of_each(t, x, indices, used):
         return moved(t, at_ids(t, x, 1, indices[1].like(dims=[*indices[1].dims, []])), t.shape())
@@ -474,8 +482,8 @@ def index(t, x, indices):
 
 def one_of_each(t, x, indices, used):
     """Whether of each sample's numbers that is taken which an input says."""
-    return used == [0, 1] and len(x.shape) == 2 and is_ids(indices[1]) and len(indices[1].dims) == 1 and isinstance(
-        indices[0], torch.Tensor) and each_sample(t, x, 0, [indices[0]])
+    return used == [0, 1] and len(x.shape) == 2 and (is_ids(indices[1]) or is_computed(indices[1])) and len(
+        indices[1].dims) == 1 and isinstance(indices[0], torch.Tensor) and each_sample(t, x, 0, [indices[0]])
 
 
 def each_sample(t, x, first, found):
@@ -590,7 +598,7 @@ def as_strided(t, x, size, stride, offset=0):
 def index_select(t, x, dim, places):
     if isinstance(x, torch.Tensor) and dim % x.dim() == 0 and is_ids(places):
         return by_ids(t, x, places)
-    if isinstance(x, Param) and is_ids(places) and dim % len(x.shape) == 0:
+    if isinstance(x, Param) and (is_ids(places) or is_computed(places)) and dim % len(x.shape) == 0:
         from .products import embedding
         rows = embedding(t, x.moved(x.places().reshape(x.shape[0], -1)), places)
         return moved(t, rows, [*places.shape, *x.shape[1:]])

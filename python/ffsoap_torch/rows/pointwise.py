@@ -254,7 +254,8 @@ def convert(t, x, *args, dtype=None, **kwargs):
     if of_reals(x) and dtype == torch.bool:
         return compare_with(t, "ne", x, 0)
     if isinstance(x, Value) and not x.whole and not dtype.is_floating_point and t.of_reals():
-        raise Refused("makes integers of what was computed")
+        from .steps import towards_zero
+        return towards_zero(t, x)
     return x
 
 

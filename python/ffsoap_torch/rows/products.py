@@ -431,9 +431,10 @@ def looked_up(t, weight, places, padding_idx):
     """By integers that are computed, as places counted without padding: a product with ones where they are a row's."""
     from .masks import MAX_CHOICES, clipped, opposite, plain
     rows, count = weight.shape[0], math.prod(places.shape[1:])
-    for node in chosen_among(t, t.node.args[1]):
+    of = next((n for n in t.node.all_input_nodes if t.values[n] is places), t.node.args[1])
+    for node in chosen_among(t, of):
         t.classes(t.values[node], rows)
-    if t.node.args[1].meta["val"].dtype.is_floating_point or count * rows > MAX_CHOICES:
+    if of.meta["val"].dtype.is_floating_point or count * rows > MAX_CHOICES:
         raise Refused(f"looks up {count} of {rows} rows a sample by numbers that are computed: make them an input")
     each = torch.arange(rows, dtype=torch.float32)
     if padding_idx >= 0:

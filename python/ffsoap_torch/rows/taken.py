@@ -21,8 +21,8 @@ from .reductions import reduce
 APART = ("linear", "addmm", "mm", "bmm", "matmul", "einsum", "layer_norm", "native_layer_norm", "rms_norm", "view",
          "reshape", "_unsafe_view", "flatten", "unflatten", "unsqueeze", "squeeze", "permute", "transpose", "t",
          "expand", "clone", "alias", "contiguous", "detach", "_to_copy", "to", "dropout", "native_dropout", "embedding",
-         "one_hot", "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "where", "index",
-         "index_put", "index_put_", "index_add", "gelu")
+         "one_hot", "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full",
+         "where", "index", "index_put", "index_put_", "index_add", "gelu", "broadcast_tensors")
 # What goes along axes that are said behind the tensor.
 ALONG = ("softmax", "_softmax", "log_softmax", "_log_softmax", "sum", "mean", "amax", "amin", "max", "min", "logsumexp",
          "linalg_vector_norm", "var", "topk", "argmax", "select", "slice", "split", "chunk", "unbind", "gather",
@@ -44,6 +44,10 @@ def symbols(meta):
         i: n.node.expr for i, n in enumerate(meta.shape) if isinstance(n, torch.SymInt)}
 
 
+def listed(x):
+    return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
 def told(node):
     """The shape that PyTorch knows."""
     return node.meta.get("told", node.meta.get("val"))
@@ -53,11 +57,21 @@ class Taken:
     """Sizes that are not known, by the condition that they are of: its value, and its node."""
 
     def __init__(self, t):
-        self.t, self.of, self.sizes = t, {}, {}
+        self.t, self.of, self.sizes, self.lengths = t, {}, {}, {}
+
+    def found_out(self, node, made):
+        """What is known says sizes that torch.export does not know."""
+        value = node.meta.get("val")
+        for x, want in zip(listed(made), listed(value)):
+            for axis, expr in symbols(want).items():
+                if expr.is_Symbol and expr not in self.sizes:
+                    self.lengths[expr] = int(x.shape[axis])
+        self.with_lengths(node)
+        return made
 
     def settle(self, node, args):
         """As many as there could be, in the place of how many there are."""
-        value = node.meta.get("val")
+        value = self.with_lengths(node)
         made = value if isinstance(value, (list, tuple)) else [value]
         if not any(symbols(x) for x in made):
             if isinstance(value, torch.SymInt):
@@ -73,10 +87,23 @@ class Taken:
             [self.size(n) for n in x.shape], dtype=x.dtype, device="meta") for x in made]
         node.meta = dict(node.meta, told=value, val=settled if isinstance(value, (list, tuple)) else settled[0])
 
+    def with_lengths(self, node):
+        """What a node makes, with the sizes that were found out."""
+        value = node.meta.get("val")
+
+        def known(x):
+            if not symbols(x) or any(e.free_symbols - set(self.lengths) for e in symbols(x).values()):
+                return x
+            return torch.empty([self.size(n) for n in x.shape], dtype=x.dtype, device="meta")
+        if self.lengths:
+            value = [known(x) for x in value] if isinstance(value, (list, tuple)) else known(value)
+            node.meta = dict(node.meta, val=value)
+        return value
+
     def size(self, n):
         if not isinstance(n, torch.SymInt):
             return int(n)
-        return int(n.node.expr.subs(self.sizes))
+        return int(n.node.expr.subs(self.sizes).subs(self.lengths))
 
     def number(self, node):
         """Of a node that computes with sizes."""
@@ -89,6 +116,9 @@ class Taken:
         given = [found for found in map(symbols, map(told, node.all_input_nodes)) if found]
         if not given or name in ("index_put", "index_put_", "index_add"):
             return None
+        at = REDUCTIONS.get(name)
+        if at and len(args) > at and args[at] == 0 and not symbols(told(node)):  # whose shape torch.export forgets
+            node.meta = dict(node.meta, told=told(node.args[1]), val=node.args[1].meta["val"])
         made = told(node)
         left = [made] if isinstance(made, torch.Tensor) else made if isinstance(made, (list, tuple)) else []
         left = {s for x in left for e in symbols(x).values() for s in e.free_symbols}
