@@ -35,8 +35,12 @@ static int by_number(const void *a, const void *b)
 uint32_t ff_memo_join_lanes(uint32_t n, uint32_t *lane, struct ff_lanes *run)
 {
 	uint32_t runs = 0;
+	bool ascend = true;
 
-	qsort(lane, n, sizeof(*lane), by_number);
+	for (uint32_t i = 1; i < n && ascend; i++)
+		ascend = lane[i] > lane[i - 1];
+	if (!ascend)
+		qsort(lane, n, sizeof(*lane), by_number);
 	for (uint32_t i = 0; i < n; i++) {
 		if (runs && lane[i] == run[runs - 1].first + run[runs - 1].n)
 			run[runs - 1].n++;
