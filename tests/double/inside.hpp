@@ -145,6 +145,7 @@ cudaError_t enqueue(cudaStream_t stream, Op op);
 /* Work alone, on memory. */
 cudaError_t enqueue(cudaStream_t stream, const char *what, std::function<cudaError_t()> run);
 bool known(cudaStream_t stream);
+bool hangs(int device);
 /* Now and then something runs before anybody waits. */
 void hurry(Lock &lock);
 /* While one stream waits for another process the others go on, as that may wait for them: with

@@ -387,6 +387,11 @@ cudaError_t cudaFree(void *memory)
 		return c.code;
 	if (capturing())
 		return capture_broken("cudaFree");
+	if (hangs(device())) {
+		complain(cudaErrorNotReady,
+				"cudaFree waits for ever for what the device was given");
+		abort();
+	}
 	if (planted("memory is freed twice"))
 		release(memory);
 	return release(memory);

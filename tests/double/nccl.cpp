@@ -279,6 +279,8 @@ ncclResult_t leave(ncclComm_t c, bool abort)
 
 	if (!known(c))
 		return complain(ncclInvalidArgument, "there is no such communicator");
+	if (abort && twin::lacks("abort"))
+		return ncclSuccess; /* and its kernels go on */
 	if (c->captured && !abort)
 		return complain(ncclInvalidUsage, "a communicator goes before the graphs that "
 						  "communicate by it: NCCL waits for those");

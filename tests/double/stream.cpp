@@ -296,6 +296,15 @@ void forget_streams()
 	sweep();
 }
 
+/* Whether a device has been given what never ends. */
+bool hangs(int device)
+{
+	for (const CUstream_st *s : streams())
+		if (s->device == device && !s->queue.empty() && lacks("abort"))
+			return true;
+	return false;
+}
+
 /* Work left in streams when the process ends was never waited for. */
 static struct Last {
 	~Last()
@@ -309,7 +318,7 @@ static struct Last {
 		if (f)
 			fclose(f);
 		for (const CUstream_st *s : streams())
-			if (!s->queue.empty())
+			if (!s->queue.empty() && !lacks("abort"))
 				complain(cudaErrorNotReady,
 						"nobody waited for %zu operations of a stream, "
 						"first: %s",

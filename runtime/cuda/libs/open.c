@@ -106,6 +106,16 @@ int ff_cuda_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *err)
 	return FF_OK;
 }
 
+/* To free device memory is to wait for all that the device was given: what is lost keeps it. */
+static void close_what_waits(struct ff_device *dev)
+{
+	if (dev->lost)
+		return;
+	ff_dnn_close(dev->dnn);
+	ff_blas_close(dev->blas);
+	cudaFree(dev->figures);
+}
+
 void ff_cuda_close(struct ff_device *dev)
 {
 	if (!dev)
@@ -117,12 +127,10 @@ void ff_cuda_close(struct ff_device *dev)
 	}
 	ff_cuda_leave(dev);
 	ff_cuda_enter(dev, NULL);
-	ff_dnn_close(dev->dnn);
-	ff_blas_close(dev->blas);
+	close_what_waits(dev);
 	ff_plans_close(dev->plans);
 	ff_device_errors_close(dev);
 	ff_ledgers_free(dev->ledgers);
-	cudaFree(dev->figures);
 	cudaStreamDestroy(dev->own);
 	free(dev);
 }
