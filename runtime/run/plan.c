@@ -255,7 +255,7 @@ static void note_clip(struct ff_run_plan *p, uint32_t i)
 	ff_error_write(&p->note[FF_NOTE_TRAINED + i], FF_OK,
 			"%.200s was searched for gradients that are %sclipped: its predicted time "
 			"and "
-			"memory do not hold (ffsearch %s --clip searches for it)",
+			"memory do not hold (search %s --clip)",
 			c->name, clips ? "not " : "", clips ? "with" : "without");
 	c->info.predicted_us = 0;
 }

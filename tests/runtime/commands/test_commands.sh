@@ -252,11 +252,11 @@ plan_for cpu2 1 | sed 's/"devices": 1,/&"clip": true, "predicted_us": 9,/' >plan
 check 'clipped as the plan says' status 0 "$ffrun" tiny.json plan.json $data --steps 1 --clip 1
 check 'it needs no note' test ! -s err
 check 'not clipped' status 0 "$ffrun" tiny.json plan.json $data --steps 1
-check 'that is noted' grep -q 'plan.json was searched for gradients that are clipped' err
+check 'that is noted' grep -q 'plan.json was searched for gradients that are clipped.*(search without --clip)' err
 check 'and no time predicted' grep -q 'predicted step time  *- *$' out
 plan_for cpu2 1 | sed 's/"devices": 1,/&"predicted_us": 9,/' >plan.json
 check 'clipped where the plan is of none' status 0 "$ffrun" tiny.json plan.json $data --steps 1 --clip 1
-check 'that too' grep -q 'plan.json was searched for gradients that are not clipped' err
+check 'that too' grep -q 'plan.json was searched for gradients that are not clipped.*(search with --clip)' err
 check 'a --top that is too large' refused 'option --top: expected at most' "$ffrun" tiny.json single \
 	$data --steps 1 --test --top 2147483648
 plan_for cpu2 1 | sed 's/"devices": 1,/&"optimizer": "ada",/' >plan.json
