@@ -401,13 +401,19 @@ static int reorder(struct ff_chain *c, double patience, struct ff_error *err)
 	return decide(c, &as_order, patience, slower, e, err);
 }
 
+/* So many proposals were asked for, and made. */
+static bool has_no_more(const struct ff_chain *c)
+{
+	return c->clock.limit > 0 && c->proposals >= c->clock.limit;
+}
+
 int ff_chain_list(struct ff_chain *c, struct ff_error *err)
 {
 	struct ff_evaluation e;
 	bool slower = false;
 	int code;
 
-	if (!c->frame->may_reorder)
+	if (!c->frame->may_reorder || has_no_more(c))
 		return FF_OK;
 	code = ff_list_order(c->graph, &c->current, c->evaluator, c->leap.priority, err);
 	if (code == FF_OK)
@@ -463,7 +469,7 @@ int ff_chain_try(struct ff_chain *c, double patience, bool *kept, struct ff_erro
 
 bool ff_chain_out_of_budget(const struct ff_chain *c)
 {
-	return ff_chain_in_hurry(c) || (c->clock.limit > 0 && c->proposals >= c->clock.limit);
+	return ff_chain_in_hurry(c) || has_no_more(c);
 }
 
 /* Used share of the whole budget. */
