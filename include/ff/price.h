@@ -103,11 +103,27 @@ double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_
 /* Each move takes every device that it is among at least so long for a byte that it receives, of
  * gradients, weights or data, from others (docs/simulator.md); 0: nothing is known. */
 double ff_price_received_us(const struct ff_pricer *p);
-/* And that much beside its bytes, if it receives any. */
-double ff_price_base_us(const struct ff_pricer *p);
-/* Until each of `n` devices has what adds up of what all of them have, however little that is and
- * wherever they are, it takes at least so long; 0: nothing is known. */
-double ff_price_sum_us(const struct ff_pricer *p, uint32_t n);
+/* What a device waits, at least, for what it receives of others, in whatever moves: the least of
+ * the lines, each base_us + byte_us b + root_us sqrt(b) of b bytes, and what hearing of several
+ * devices takes more. */
+#define FF_LEAST_LINES 16
+struct ff_least_wait {
+	uint32_t n;
+	struct ff_least_line {
+		double base_us, byte_us, root_us;
+	} line[FF_LEAST_LINES];
+	uint32_t most;   /* others that more_us knows of */
+	double *more_us; /* by how many others have some of it, each */
+};
+/* Where ff_price_received_us knows something; memory from `a`. */
+int ff_price_least_wait(const struct ff_pricer *p, struct ff_arena *a, struct ff_least_wait *ret,
+		struct ff_error *err);
+/* Of so many bytes, which at least so many others have; 0 of none. */
+double ff_least_wait_us(const struct ff_least_wait *w, double bytes, double others);
+/* Until each of `n` devices has what `elements` reduced by `reduce` come to of what all of them
+ * have, wherever they are, it takes at least so long; 0: nothing is known. */
+double ff_price_sum_us(
+		const struct ff_pricer *p, uint32_t n, enum ff_reduce reduce, int64_t elements);
 /* Updating so many bytes of weights. */
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes);
 /* So many bytes of gradients that are copied; as long takes reading them for their norm. */

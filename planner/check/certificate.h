@@ -5,7 +5,7 @@
 
 #include "weighted.h"
 
-#define FF_CERTIFICATE_VERSION 5
+#define FF_CERTIFICATE_VERSION 6
 #define FF_MOST_CERTIFIED 16 /* numbers of micro-batches */
 
 #define FF_CERTIFIED_MEASURED "measured"

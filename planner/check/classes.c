@@ -10,6 +10,8 @@
 #include "ff/backward.h"
 #include "ff/work.h"
 
+#define SLACK 1e-9 /* of a quotient of volumes */
+
 /* ---- sizes ---- */
 
 /* Places or channels of parts: of the first one, and of any. */
@@ -196,28 +198,26 @@ static int find_sizes(struct ff_kinds *k, struct operand *p, double element_byte
 
 /* ---- pairs ---- */
 
-/* Elements that a part has to receive: of `places` by `channels`, which `from`'s parts have
- * together, all that none of them has by itself. */
-static double missing(double places, double channels, const struct ff_class_sizes *from)
+/* How long a part waits that has `places` by `channels`, which `from`'s parts have together, for
+ * all that none of them has by itself. */
+static double wait_us(const struct ff_class_pairs *p, double places, double channels,
+		const struct ff_class_sizes *from)
 {
-	double own = from->copied ? 0
-				  : fmin(places, from->places.most) *
-						     fmin(channels, from->channels.most);
+	double all = places * channels;
+	double own = fmin(places, from->places.most) * fmin(channels, from->channels.most);
+	double copies = from->copied ? 2 : 1;
 
-	return fmax(places * channels - own, 0);
-}
-
-/* That in bytes, with what stands for the base of their move. */
-static double moved(const struct ff_class_pairs *p, double elements)
-{
-	return elements > 0 ? elements * p->element_bytes + p->base_bytes : 0;
+	if (!(all > (from->copied ? 0 : own)) || !(own > 0))
+		return 0;
+	return ff_least_wait_us(p->wait, (from->copied ? all : all - own) * p->element_bytes,
+			copies * ceil(all / own - SLACK) - 1);
 }
 
 static void hand(const struct ff_class_pairs *p, const struct ff_class_sizes *to,
 		const struct ff_class_sizes *from, double *first, double *least)
 {
-	*first = moved(p, missing(to->places.first, to->channels.first, from));
-	*least = moved(p, missing(to->places.least, to->channels.least, from));
+	*first = wait_us(p, to->places.first, to->channels.first, from);
+	*least = wait_us(p, to->places.least, to->channels.least, from);
 }
 
 struct ff_handed ff_class_pairs_handed(const struct ff_class_pairs *p, uint32_t from, uint32_t to)
@@ -227,9 +227,9 @@ struct ff_handed ff_class_pairs_handed(const struct ff_class_pairs *p, uint32_t 
 
 	if (!x->known || !y->known)
 		return h;
-	hand(p, y, x, &h.first, &h.least);
+	hand(p, y, x, &h.first_us, &h.least_us);
 	if (p->back)
-		hand(p, x, y, &h.back_first, &h.back_least);
+		hand(p, x, y, &h.back_first_us, &h.back_least_us);
 	if (p->adds)
 		h.added_us = fmin(x->add_us, y->add_us);
 	return h;
@@ -261,8 +261,8 @@ int ff_class_pairs_find(struct ff_kinds *k, uint32_t edge, bool adds, struct ff_
 		return ff_fail_memory(err);
 	*ret = (struct ff_class_pairs){.from = at_source,
 			.to = at_sink,
+			.wait = &k->moves.wait,
 			.element_bytes = (double)ff_dtype_bytes(v->dtype),
-			.base_bytes = k->moves.base_bytes,
 			.back = ff_edge_needs_grad(g, edge) && ff_reads_all(to, sink.o),
 			.adds = adds};
 	source.channels = v->rank > 1 ? 1u << ff_channel_axis(v->rank) : 0;

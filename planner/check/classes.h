@@ -5,11 +5,11 @@
 
 #include "kinds.h"
 
-/* Bytes that devices receive of one pair of degree vectors: of data forward, and of their gradients
- * back.  What the first part receives, and what every part does at least. */
+/* What one pair of degree vectors hands over: data forward, and their gradients back. */
 struct ff_handed {
-	double all; /* devices together, both ways */
-	double first, least, back_first, back_least;
+	double all; /* bytes that all devices receive, both ways */
+	/* How long the first part waits for what it receives, and every part at least. */
+	double first_us, least_us, back_first_us, back_least_us;
 	double added_us; /* until gradients of several readers are added up, at least */
 };
 
@@ -20,7 +20,8 @@ struct ff_class_sizes;
  * there are many. */
 struct ff_class_pairs {
 	const struct ff_class_sizes *from, *to; /* by class */
-	double element_bytes, base_bytes;       /* that any move takes beside its own */
+	const struct ff_least_wait *wait;
+	double element_bytes;
 	bool back, adds;
 };
 

@@ -43,6 +43,22 @@ uint32_t ff_place_dims(const struct ff_node *n)
 	return ((1u << n->n_dims) - 1) & ~others;
 }
 
+static bool has_dims_of(const struct ff_node *a, const struct ff_node *b)
+{
+	bool same = a->n_dims == b->n_dims;
+
+	for (uint32_t d = 0; d < a->n_dims && same; d++)
+		same = a->dim[d].extent == b->dim[d].extent;
+	return same;
+}
+
+uint32_t ff_degrees_of(const struct ff_graph *g, uint32_t node)
+{
+	uint32_t leader = ff_node_leader(g, node);
+
+	return has_dims_of(&g->nodes[leader], &g->nodes[node]) ? leader : node;
+}
+
 /* 1, 2, 3, 4, 5 to 7, 8, 9 to 15, 16 and so on, counted from 0.  Two of them are together no more
  * than that of the product. */
 static uint32_t bin_of(uint32_t n)

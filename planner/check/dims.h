@@ -17,6 +17,9 @@ uint32_t ff_channel_axis(uint32_t rank);
 uint32_t ff_channel_dims(const struct ff_node *n);
 /* Likewise those that are places: all others that are not summed over, of a prelude also these. */
 uint32_t ff_place_dims(const struct ff_node *n);
+/* The node whose degrees `node` has: that behind a prelude, where both have the same dims; itself.
+ */
+uint32_t ff_degrees_of(const struct ff_graph *g, uint32_t node);
 /* How many classes there are on so many devices. */
 uint32_t ff_class_count(uint32_t n_devices);
 /* The class of a config's degrees, below ff_class_count of as many devices as it has parts. */

@@ -58,7 +58,7 @@ static uint64_t hash_attributes(const struct ff_node *n)
 
 /* All that the price of a part depends on but its box: the key of its cost, its
  * FLOPs and its bytes, where it stands. */
-uint64_t ff_kinds_hash(const struct ff_kinds *b, uint32_t node)
+static uint64_t hash_node(const struct ff_kinds *b, uint32_t node)
 {
 	const struct ff_graph *g = b->graph;
 	const struct ff_node *n = &g->nodes[node];
@@ -77,6 +77,14 @@ uint64_t ff_kinds_hash(const struct ff_kinds *b, uint32_t node)
 	for (uint32_t k = 0; k < n->n_out; k++)
 		h = ff_hash_mix(h, hash_operand(&n->out_map[k]));
 	return ff_hash_mix(h, g->values[n->out].needs_grad);
+}
+
+uint64_t ff_kinds_hash(const struct ff_kinds *b, uint32_t node)
+{
+	uint32_t leader = ff_degrees_of(b->graph, node);
+	uint64_t h = hash_node(b, node);
+
+	return leader == node ? h : ff_hash_mix(h, hash_node(b, leader)); /* whose classes it has */
 }
 
 /* ---- prices of parts ---- */
@@ -242,18 +250,38 @@ static bool is_below(const struct ff_split_us *a, const struct ff_split_us *b)
 	       a->open_us <= b->open_us && a->sum_us <= b->sum_us;
 }
 
-/* How many parts have to add up what `node`'s prelude finds, each for itself. */
-static uint32_t count_summed(
-		const struct ff_graph *g, uint32_t node, const struct ff_config *config)
+/* How many parts have to reduce what `prelude` finds, each for itself. */
+static uint32_t count_summed(const struct ff_node *prelude, const struct ff_config *config)
 {
-	uint32_t prelude = ff_node_prelude(g, node), n = 1;
-	const struct ff_node *sums = prelude == FF_NONE ? NULL : &g->nodes[prelude];
+	uint32_t n = 1;
 
-	if (!sums || sums->n_dims != g->nodes[node].n_dims)
-		return 1;
-	for (uint32_t d = 0; d < sums->n_dims; d++)
-		n *= sums->dim[d].label == FF_DIM_REDUCTION ? config->degree[d] : 1;
+	for (uint32_t d = 0; d < prelude->n_dims; d++)
+		n *= prelude->dim[d].label == FF_DIM_REDUCTION ? config->degree[d] : 1;
 	return n;
+}
+
+/* All `n` devices reduce the whole of a value; else only of how many there are something is
+ * known. */
+static double sum_us(const struct ff_kinds *b, uint32_t n, enum ff_reduce reduce, int64_t elements)
+{
+	if (n == b->n_devices)
+		return ff_price_sum_us(b->pricer, n, reduce, elements);
+	return b->moves.sum_us[reduce != FF_REDUCE_SUM][n];
+}
+
+/* Until `node`'s parts know what its prelude's found, and until those of the prelude have what
+ * comes back of that. */
+static double sums_us(const struct ff_kinds *b, uint32_t node, const struct ff_config *config)
+{
+	uint32_t prelude = ff_node_prelude(b->graph, node), n;
+	const struct ff_node *p = prelude == FF_NONE ? NULL : &b->graph->nodes[prelude];
+	int64_t elements;
+
+	if (!p || ff_degrees_of(b->graph, prelude) != node || !(b->kept.every || b->kept.classes))
+		return 0;
+	n = count_summed(p, config);
+	elements = ff_value_volume(&b->graph->values[p->out]);
+	return sum_us(b, n, p->out_map[0].reduce, elements) + sum_us(b, n, FF_REDUCE_SUM, elements);
 }
 
 /* Keeps `s` unless another of its kind is below it; drops those that it is below.  One that is
@@ -361,12 +389,11 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 	double count[FF_MAX_DIMS + 1] = {1};
 	struct apart apart = start_apart(b, node);
 	struct ff_split_us s = {.least_us = INFINITY,
-			.sum_us = b->kept.every || b->kept.classes
-						  ? b->moves.sum_us[count_summed(
-								    b->graph, node, config)]
-						  : 0,
+			.sum_us = sums_us(b, node, config),
 			.number = b->kept.every     ? b->n_split - kind->split
-				  : b->kept.classes ? ff_class_of(&b->graph->nodes[node], config)
+				  : b->kept.classes ? ff_class_of(&b->graph->nodes[ff_degrees_of(
+										  b->graph, node)],
+								      config)
 						    : 0};
 
 	for (uint32_t i = 0; i < n_dims; i++)
@@ -461,11 +488,6 @@ int ff_kinds_find(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, struct
 	return ff_table_put(&b->kinds, hash, b->kinds.n) < 0 ? ff_fail_memory(err) : FF_OK;
 }
 
-double ff_kinds_moved_bytes(const struct ff_kinds *b, double bytes)
-{
-	return bytes > 0 ? bytes + b->moves.base_bytes : 0;
-}
-
 double ff_kinds_add_us(const struct ff_kinds *b, double bytes)
 {
 	double best = INFINITY;
@@ -517,6 +539,20 @@ static void find_kinds(struct ff_kinds *b, const struct ff_machine *m)
 	}
 }
 
+static int find_moves(struct ff_kinds *b, struct ff_arena *a, struct ff_error *err)
+{
+	static const enum ff_reduce by[] = {FF_REDUCE_SUM, FF_REDUCE_MOMENTS};
+
+	for (int i = 0; i < 2; i++) {
+		b->moves.sum_us[i] = ff_arena_array(a, b->n_devices + 1, sizeof(double));
+		if (!b->moves.sum_us[i])
+			return ff_fail_memory(err);
+		for (uint32_t n = 0; n <= b->n_devices; n++)
+			b->moves.sum_us[i][n] = ff_price_sum_us(b->pricer, n, by[i], 0);
+	}
+	return ff_price_least_wait(b->pricer, a, &b->moves.wait, err);
+}
+
 int ff_kinds_init(struct ff_kinds *b, const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer *p, bool halves, bool (*stop)(void *ctx), void *ctx,
 		struct ff_arena *a, struct ff_error *err)
@@ -533,14 +569,7 @@ int ff_kinds_init(struct ff_kinds *b, const struct ff_graph *g, const struct ff_
 	if (!b->device)
 		return ff_fail_memory(err);
 	find_kinds(b, m);
-	if (ff_price_received_us(p) > 0)
-		b->moves.base_bytes = ff_price_base_us(p) / ff_price_received_us(p);
-	b->moves.sum_us = ff_arena_array(a, m->n_devices + 1, sizeof(*b->moves.sum_us));
-	if (!b->moves.sum_us)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i <= m->n_devices; i++)
-		b->moves.sum_us[i] = i < 2 ? 0 : ff_price_sum_us(p, i);
-	return FF_OK;
+	return find_moves(b, a, err);
 }
 
 void ff_kinds_finish(struct ff_kinds *b)

@@ -61,10 +61,10 @@ struct ff_kept_splits {
 	uint32_t most_every; /* devices on which all are kept, where moves count */
 };
 
-/* What moves take at least, whatever they bring. */
+/* What moves take at least. */
 struct ff_least_moves {
-	double *sum_us;    /* by number of devices: ff_price_sum_us */
-	double base_bytes; /* as long as these takes what any takes beside its bytes */
+	struct ff_least_wait wait;
+	double *sum_us[2]; /* by number of devices: ff_price_sum_us, of FF_REDUCE_SUM and others */
 };
 
 struct ff_kinds {
@@ -107,8 +107,6 @@ int ff_kinds_intervals(struct ff_kinds *k, const struct ff_node *n, struct ff_er
 uint64_t ff_kinds_hash(const struct ff_kinds *k, uint32_t node);
 /* Whether to give up; asked now and then. */
 bool ff_kinds_look(struct ff_kinds *k);
-/* Bytes that a part receives, and what stands for the base of their move. */
-double ff_kinds_moved_bytes(const struct ff_kinds *k, double bytes);
 /* Adding so many bytes of gradients to others. */
 double ff_kinds_add_us(const struct ff_kinds *k, double bytes);
 /* Updates of all weights, once. */

@@ -11,6 +11,8 @@
 #include "ff/config.h"
 #include "ff/work.h"
 
+#define SLACK 1e-9 /* of a quotient of volumes */
+
 /* The regions of one operand under one degree vector. */
 struct boxes {
 	uint32_t n; /* parts */
@@ -128,9 +130,9 @@ static double covered(const struct ff_region *sink, const struct boxes *sources,
 	return fmax(sum, *largest);
 }
 
-/* Bytes that the devices of all sinks receive, at least: what that adds up to.  A device has one
- * source at most: of what only that has nothing comes, of what several have each a share of a sum
- * something does. */
+/* Bytes that the devices of all sinks receive, at least: what that adds up to; and how long the
+ * first waits for its own, and each.  A device has one source at most: of what only that has
+ * nothing comes, of what several have each a share of a sum something does. */
 static double received(const struct ff_kinds *k, const struct boxes *sinks,
 		const struct boxes *sources, double size, double *first, double *least)
 {
@@ -140,9 +142,11 @@ static double received(const struct ff_kinds *k, const struct boxes *sinks,
 	for (uint32_t i = 0; i < sinks->n; i++) {
 		double own, all = covered(&sinks->box[i], sources, &own);
 		double here = size * (sources->copies > 1 ? all : all - own);
+		double others = own > 0 ? ceil(all / own - SLACK) * sources->copies - 1 : 0;
+		double us = ff_least_wait_us(&k->moves.wait, here, others);
 
-		*first = i ? *first : ff_kinds_moved_bytes(k, here);
-		*least = fmin(*least, ff_kinds_moved_bytes(k, here));
+		*first = i ? *first : us;
+		*least = fmin(*least, us);
 		sum += here;
 	}
 	return sum;
@@ -188,11 +192,11 @@ static void fill_pairs(struct finder *f, uint32_t edge, const struct operand *fr
 	for (uint32_t i = 0; i < from->n; i++)
 		for (uint32_t k = 0; k < to->n && !ff_kinds_look(f->kinds); k++, ret++) {
 			*ret = (struct ff_handed){.all = 0};
-			ret->all = received(f->kinds, &to->at[k], &from->at[i], size, &ret->first,
-					&ret->least);
+			ret->all = received(f->kinds, &to->at[k], &from->at[i], size,
+					&ret->first_us, &ret->least_us);
 			if (ff_edge_needs_grad(f->g, edge))
 				ret->all += received(f->kinds, &from->at[i], &to->at[k], size,
-						&ret->back_first, &ret->back_least);
+						&ret->back_first_us, &ret->back_least_us);
 			if (adds)
 				ret->added_us = ff_kinds_add_us(f->kinds,
 						size * fmin(least_volume(&from->at[i]),
@@ -329,16 +333,6 @@ static int find_params(struct finder *f, uint32_t node, struct ff_received *r, s
 
 /* ---- all nodes ---- */
 
-/* A prelude has the degrees of its node, where both have the same dims. */
-static bool is_split_as(const struct ff_node *a, const struct ff_node *b)
-{
-	bool same = a->n_dims == b->n_dims;
-
-	for (uint32_t d = 0; d < a->n_dims && same; d++)
-		same = a->dim[d].extent == b->dim[d].extent;
-	return same;
-}
-
 /* Whether what goes over `edge` may count for `node`, which reads there, or whose prelude does. */
 static bool may_count(const struct finder *f, uint32_t node, uint32_t edge)
 {
@@ -346,8 +340,7 @@ static bool may_count(const struct finder *f, uint32_t node, uint32_t edge)
 	uint32_t from = ff_edge_source(g, edge), reader = g->edges[edge].node;
 
 	return ff_chain_may_pass(g, edge) && !f->taken[g->edges[edge].value] &&
-	       !ff_node_is_prelude(g, from) && from < node &&
-	       is_split_as(&g->nodes[node], &g->nodes[reader]) &&
+	       !ff_node_is_prelude(g, from) && from < node && ff_degrees_of(g, reader) == node &&
 	       (f->kinds->kept.every || ff_class_pairs_may(g, edge));
 }
 

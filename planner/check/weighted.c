@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "dims.h"
 #include "section.h"
 
 /* A number of a node's splits, and what it costs with all behind it. */
@@ -136,7 +137,6 @@ static void spread_handed(struct ff_weighted *w, const struct ff_weights *by)
 		w->handed_by[i] = (struct ff_handed){.all = all};
 	for (uint32_t k = 0; k < by->n_chains; k++) {
 		const struct ff_chain *c = &by->chain[k];
-		double byte_by = c->weight * w->received_us;
 
 		for (uint32_t i = 1; i < c->n; i++) {
 			uint32_t node = handed_to(w, c, i);
@@ -145,21 +145,19 @@ static void spread_handed(struct ff_weighted *w, const struct ff_weights *by)
 			if (node == FF_NONE)
 				continue;
 			h->added_us += c->weight;
-			*(is_first(c, i) ? &h->first : &h->least) += byte_by;
-			*(is_first(c, i - 1) ? &h->back_first : &h->back_least) += byte_by;
+			*(is_first(c, i) ? &h->first_us : &h->least_us) += c->weight;
+			*(is_first(c, i - 1) ? &h->back_first_us : &h->back_least_us) += c->weight;
 		}
 	}
 }
 
-/* Sums that a chain waits for at its place `i`: what the prelude before it found, and its gradient
- * back. */
-static double sums_at(const struct ff_weighted *w, const struct ff_chain *c, uint32_t i)
+/* Whether a chain waits at its place `i` for sums: what the prelude before it found, and its
+ * gradient back. */
+static bool sums_at(const struct ff_weighted *w, const struct ff_chain *c, uint32_t i)
 {
-	bool sums = w->received && i && !ff_section_has(c, i) &&
-		    c->node[i - 1] == ff_node_prelude(w->graph, c->node[i]) &&
-		    ff_edge_source(w->graph, c->edge[i]) == c->node[i - 1];
-
-	return sums ? 2 : 0;
+	return w->received && i && !ff_section_has(c, i) &&
+	       c->node[i - 1] == ff_node_prelude(w->graph, c->node[i]) &&
+	       ff_edge_source(w->graph, c->edge[i]) == c->node[i - 1];
 }
 
 static void spread_chain(struct ff_weighted *w, const struct ff_chain *c)
@@ -177,7 +175,7 @@ static void spread_chain(struct ff_weighted *w, const struct ff_chain *c)
 			by->least_us += c->weight;
 		else if (part_of(c, i) == FF_CHAIN_OPEN)
 			by->open_us += c->weight / w->n_devices;
-		by->sum_us += sums_at(w, c, i) * c->weight;
+		by->sum_us += sums_at(w, c, i) ? c->weight : 0;
 	}
 	for (uint32_t k = 0; k < c->n_sections; k++)
 		for (uint32_t i = 0; i < c->section[k].n; i++)
@@ -235,8 +233,8 @@ static uint32_t number_of(const struct ff_weighted *w, uint32_t node)
 
 static double handing(const struct ff_handed *h, const struct ff_handed *by)
 {
-	return h->all * by->all + h->first * by->first + h->least * by->least +
-	       h->back_first * by->back_first + h->back_least * by->back_least +
+	return h->all * by->all + h->first_us * by->first_us + h->least_us * by->least_us +
+	       h->back_first_us * by->back_first_us + h->back_least_us * by->back_least_us +
 	       h->added_us * by->added_us;
 }
 
@@ -302,6 +300,36 @@ static void choose_splits(struct ff_weighted *w, const struct ff_weights *by, ui
 	}
 }
 
+/* A prelude has the degrees of the node behind it. */
+static void join_preludes(struct ff_weighted *w)
+{
+	for (uint32_t i = 0; i < w->graph->n_nodes; i++) {
+		uint32_t node = ff_degrees_of(w->graph, i);
+
+		for (uint32_t k = 0; node != i && k < w->n_class[node]; k++)
+			w->cost[node][k] += k < w->n_class[i] ? w->cost[i][k] : INFINITY;
+	}
+}
+
+/* The numbers chosen become splits. */
+static void choose_numbered(struct ff_weighted *w)
+{
+	for (uint32_t i = 0; i < w->graph->n_nodes; i++) {
+		uint32_t from = w->received[i].from;
+
+		if (from != FF_NONE)
+			w->chosen[i] = w->best[i][number_of(w, from)];
+		if (w->n_split[i] && ff_degrees_of(w->graph, i) == i)
+			w->chosen[i] = w->split_of[i][w->chosen[i]];
+	}
+	for (uint32_t i = 0; i < w->graph->n_nodes; i++) {
+		uint32_t node = ff_degrees_of(w->graph, i);
+
+		if (node != i)
+			w->chosen[i] = w->split_of[i][number_of(w, node)];
+	}
+}
+
 /* All that hang together: a node is behind the one that it reads. */
 static double choose_together(struct ff_weighted *w, const struct ff_weights *by)
 {
@@ -311,10 +339,11 @@ static double choose_together(struct ff_weighted *w, const struct ff_weights *by
 	spread_handed(w, by);
 	for (uint32_t i = 0; i < n; i++)
 		choose_splits(w, by, i);
+	join_preludes(w);
 	for (uint32_t i = n; i-- > 0;) {
 		uint32_t from = w->received[i].from, ranked = rank(w, i);
 
-		if (from == FF_NONE && w->n_split[i]) {
+		if (from == FF_NONE && w->n_split[i] && ff_degrees_of(w->graph, i) == i) {
 			w->chosen[i] = w->ranked[0].number;
 			us += w->ranked[0].us;
 		}
@@ -325,14 +354,7 @@ static double choose_together(struct ff_weighted *w, const struct ff_weights *by
 			w->cost[from][k] += least;
 		}
 	}
-	for (uint32_t i = 0; i < n; i++) { /* numbers become splits */
-		uint32_t from = w->received[i].from;
-
-		if (from != FF_NONE)
-			w->chosen[i] = w->best[i][number_of(w, from)];
-		if (w->n_split[i])
-			w->chosen[i] = w->split_of[i][w->chosen[i]];
-	}
+	choose_numbered(w);
 	return us;
 }
 
@@ -348,15 +370,14 @@ static struct ff_handed handed(const struct ff_weighted *w, uint32_t node)
 double ff_weighted_wait_us(const struct ff_weighted *w, const struct ff_chain *c, uint32_t i)
 {
 	uint32_t node = handed_to(w, c, i), at = c->node[i];
-	double us = sums_at(w, c, i) * w->split[at][w->chosen[at]].sum_us;
+	double us = sums_at(w, c, i) ? w->split[at][w->chosen[at]].sum_us : 0;
 	struct ff_handed h;
 
 	if (node == FF_NONE)
 		return us;
 	h = handed(w, node);
-	return us + h.added_us +
-	       w->received_us * ((is_first(c, i) ? h.first : h.least) +
-						(is_first(c, i - 1) ? h.back_first : h.back_least));
+	return us + h.added_us + (is_first(c, i) ? h.first_us : h.least_us) +
+	       (is_first(c, i - 1) ? h.back_first_us : h.back_least_us);
 }
 
 /* What the operator at place `i` of a chain takes, but for sections' members. */

@@ -51,7 +51,7 @@ static uint32_t longest(struct raiser *r)
 		}
 		r->chain_us[i] = us + w->split[i][w->chosen[i]].first_us;
 		if (w->received && r->before[i] != FF_NONE && r->before[i] == ff_node_prelude(g, i))
-			r->chain_us[i] += 2 * w->split[i][w->chosen[i]].sum_us;
+			r->chain_us[i] += w->split[i][w->chosen[i]].sum_us;
 		if (end == FF_NONE || r->chain_us[i] > r->chain_us[end])
 			end = i;
 	}

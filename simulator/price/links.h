@@ -53,11 +53,5 @@ double ff_links_messages_us(const struct ff_links *l, const struct ff_move *mv);
 /* The same of `bytes` from each of the devices to each other, all at once. */
 double ff_links_all_to_all_us(
 		const struct ff_links *l, uint32_t n, const uint16_t *device, int64_t bytes);
-/* Of a byte that some device receives from others, the least; 0: nothing is known. */
-double ff_links_received_us(const struct ff_links *l);
-/* What any move takes beside its bytes, where of these something is known. */
-double ff_links_base_us(const struct ff_links *l);
-/* Sums that each of `n` devices gets of all, the least; 0: nothing is known. */
-double ff_links_sum_us(const struct ff_links *l, uint32_t n);
 
 #endif

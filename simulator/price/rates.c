@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "least.h"
+
 /* Long runs save no more than this share of the time that was measured. */
 #define MOST_OF_RUNS 0.5
 /* By peak rates: how often a byte crosses the memory bus when it is copied (read,
@@ -327,17 +329,20 @@ double ff_price_beside(const struct ff_pricer *p, uint32_t n, const uint16_t *de
 
 double ff_price_received_us(const struct ff_pricer *p)
 {
-	return p->codec || p->averaged || p->framework ? 0 : ff_links_received_us(&p->links);
+	return p->codec || p->averaged || p->framework ? 0 : ff_links_least_received_us(&p->links);
 }
 
-double ff_price_base_us(const struct ff_pricer *p)
+int ff_price_least_wait(const struct ff_pricer *p, struct ff_arena *a, struct ff_least_wait *ret,
+		struct ff_error *err)
 {
-	return ff_price_received_us(p) > 0 ? ff_links_base_us(&p->links) - FF_PRICE_STEP_US : 0;
+	*ret = (struct ff_least_wait){.n = 0};
+	return ff_price_received_us(p) > 0 ? ff_links_least_wait(&p->links, a, ret, err) : FF_OK;
 }
 
-double ff_price_sum_us(const struct ff_pricer *p, uint32_t n)
+double ff_price_sum_us(
+		const struct ff_pricer *p, uint32_t n, enum ff_reduce reduce, int64_t elements)
 {
-	double us = p->framework ? 0 : ff_links_sum_us(&p->links, n);
+	double us = p->framework ? 0 : ff_links_least_sum_us(&p->links, n, reduce, elements);
 
 	return us > 0 ? ff_price_on_grid(us) : 0;
 }

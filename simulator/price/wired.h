@@ -28,10 +28,4 @@ double ff_wired_across_us(const struct ff_wired *w, enum ff_move_kind kind, enum
 		uint32_t n, uint32_t each, const uint16_t *device, double bytes);
 double ff_wired_messages_us(const struct ff_wired *w, const struct ff_move *mv);
 
-/* The least of any moves, as ff_links_received_us and ff_links_sum_us have it, where prices are
- * multiples of `step_us`. */
-double ff_wired_received_us(const struct ff_wired *w, double step_us);
-double ff_wired_base_us(const struct ff_wired *w);
-double ff_wired_sum_us(const struct ff_wired *w, uint32_t n, bool by_nodes);
-
 #endif

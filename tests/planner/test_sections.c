@@ -289,8 +289,8 @@ static void choose_class(struct world *w, const struct ff_strategy *s)
 {
 	for (uint32_t i = 0; i < w->g.n_nodes; i++)
 		if (ff_node_is_computed(&w->g, i))
-			w->w.chosen[i] = ff_class_of(
-					&w->g.nodes[i], &s->config[ff_node_leader(&w->g, i)]);
+			w->w.chosen[i] = ff_class_of(&w->g.nodes[ff_degrees_of(&w->g, i)],
+					&s->config[ff_node_leader(&w->g, i)]);
 }
 
 static double step_us(struct world *w, const struct ff_strategy *s, struct ff_arena *a)
@@ -469,6 +469,55 @@ static uint32_t product(const struct ff_config *c, uint32_t dims)
 	return n;
 }
 
+/* Some devices, ascending; how many. */
+static uint32_t draw_devices(struct ff_random *r, uint32_t n_devices, uint16_t *device)
+{
+	uint32_t all = ff_random_below(r, 3), n = 0;
+
+	while (n < 2) {
+		n = 0;
+		for (uint32_t d = 0; d < n_devices; d++)
+			if (!all || ff_random_below(r, 2))
+				device[n++] = (uint16_t)d;
+	}
+	return n;
+}
+
+/* In an all-reduce each device receives as many bytes as the array has, of what all others have;
+ * some take not much more than that must. */
+START_TEST(no_sum_takes_less)
+{
+	struct ff_random r = {.seed = ff_test_seed(70)};
+	uint32_t n = 0, near = 0;
+
+	for (uint32_t round = 0; round < ff_test_rounds(400); round++) {
+		const struct ff_least_wait *least;
+		struct world w;
+
+		open_world(&r, &w, residual, ff_random_below(&r, 2), FF_RECEIVED_DEVICES);
+		least = &w.k->moves.wait;
+		for (int k = 0; k < 20 && least->n; k++) {
+			uint16_t device[FF_MAX_DEVICES];
+			uint32_t among = draw_devices(&r, w.h.m.n_devices, device);
+			int64_t bytes = (int64_t)64 << ff_random_below(&r, 22);
+			double us = ff_price_sync(w.p, among, device, bytes);
+			double must = ff_least_wait_us(least, (double)bytes, among - 1);
+
+			ck_assert_double_ge(us, must);
+			ck_assert_double_ge(us, ff_price_sum_us(w.p, among, FF_REDUCE_SUM,
+								bytes / FF_F32_BYTES));
+			ck_assert_double_ge(must,
+					(double)bytes * ff_price_received_us(w.p) * (1 - 1e-9));
+			near += us < 2.5 * must;
+			n++;
+		}
+		close_world(&w);
+	}
+	printf("# %u sums, %u of them less than 2.5 times what they must\n", n, near);
+	ck_assert_uint_gt(near, n / 10);
+}
+END_TEST
+
 static bool is_power(uint32_t n)
 {
 	return !(n & (n - 1));
@@ -517,6 +566,7 @@ static Suite *suite(void)
 	tcase_add_test(t, chains_through_concatenations_hold);
 	tcase_add_test(t, chains_through_enlarged_images_hold);
 	tcase_add_test(t, chains_by_classes_hold);
+	tcase_add_test(t, no_sum_takes_less);
 	tcase_add_test(t, classes_tell_powers_of_two_apart);
 	tcase_add_test(t, what_is_added_counts);
 	tcase_add_test(t, no_search_is_faster);
