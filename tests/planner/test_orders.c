@@ -475,8 +475,8 @@ static void find_places(const struct ff_graph *g, const struct ff_strategy *s,
 				at[k] = i;
 }
 
-/* In a list schedule branches of a module take turns, so that one is computed while norms of another
- * sum up what they find. */
+/* In a list schedule branches of a module take turns, so that one is computed while norms of
+ * another sum up what they find. */
 START_TEST(test_branches_take_turns)
 {
 	static const char *const set[] = {"image=64", "classes=10"};
