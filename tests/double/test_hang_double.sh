@@ -35,12 +35,13 @@ for FF_COMM_TIMEOUT in 3 12 48; do # more where a rank was so late on its own th
 		tries=$((tries + 1))
 	done
 	other=$(rank 1)
-	kill -0 $job 2>/dev/null && break
+	test -n "$other" && kill -STOP "$other"
+	wait $job
+	status=$?
+	grep -q "rank 1 has waited" err || break # else rank 0 was late before rank 1 was stopped
+	rm -rf kept
 done
 check 'two ranks are at work' test -n "$other"
-test -n "$other" && kill -STOP "$other"
-wait $job
-status=$?
 check 'one stops, and the job ends' test $status -eq 1
 check 'with a sentence' grep -q "rank 0 has waited $FF_COMM_TIMEOUT s " err
 check 'that tells what to do' grep -q 'FF_COMM_TIMEOUT' err
