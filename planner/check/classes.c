@@ -10,8 +10,6 @@
 #include "ff/backward.h"
 #include "ff/work.h"
 
-#define SLACK 1e-9 /* of a quotient of volumes */
-
 /* ---- sizes ---- */
 
 /* Places or channels of parts: of the first one, and of any. */
@@ -205,12 +203,11 @@ static double wait_us(const struct ff_class_pairs *p, double places, double chan
 {
 	double all = places * channels;
 	double own = fmin(places, from->places.most) * fmin(channels, from->channels.most);
-	double copies = from->copied ? 2 : 1;
 
 	if (!(all > (from->copied ? 0 : own)) || !(own > 0))
 		return 0;
 	return ff_least_wait_us(p->wait, (from->copied ? all : all - own) * p->element_bytes,
-			copies * ceil(all / own - SLACK) - 1);
+			ff_kinds_others(all, own, from->copied ? 2 : 1));
 }
 
 static void hand(const struct ff_class_pairs *p, const struct ff_class_sizes *to,

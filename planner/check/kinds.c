@@ -13,8 +13,9 @@
 #include "ff/grow.h"
 #include "ff/work.h"
 
-#define MOST_GROUPS 8  /* of channels of one degree vector, that are not alike */
-#define LOOK_EVERY 256 /* parts priced or looked up between two polls */
+#define MOST_GROUPS 8       /* of channels of one degree vector, that are not alike */
+#define QUOTIENT_SLACK 1e-9 /* of volumes */
+#define LOOK_EVERY 256      /* parts priced or looked up between two polls */
 
 /* ---- kinds of nodes ---- */
 
@@ -486,6 +487,11 @@ int ff_kinds_find(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, struct
 		return code;
 	b->kind[b->kinds.n] = *ret;
 	return ff_table_put(&b->kinds, hash, b->kinds.n) < 0 ? ff_fail_memory(err) : FF_OK;
+}
+
+double ff_kinds_others(double all, double own, double copies)
+{
+	return own > 0 ? ceil(all / own - QUOTIENT_SLACK) * copies - 1 : 0;
 }
 
 double ff_kinds_add_us(const struct ff_kinds *b, double bytes)

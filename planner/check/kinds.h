@@ -107,6 +107,9 @@ int ff_kinds_intervals(struct ff_kinds *k, const struct ff_node *n, struct ff_er
 uint64_t ff_kinds_hash(const struct ff_kinds *k, uint32_t node);
 /* Whether to give up; asked now and then. */
 bool ff_kinds_look(struct ff_kinds *k);
+/* How many others have some of `all` elements, at least, if none has more than `own` of them, and
+ * so many have the same, each a part of a sum; 0 where `own` is. */
+double ff_kinds_others(double all, double own, double copies);
 /* Adding so many bytes of gradients to others. */
 double ff_kinds_add_us(const struct ff_kinds *k, double bytes);
 /* Updates of all weights, once. */

@@ -11,8 +11,6 @@
 #include "ff/config.h"
 #include "ff/work.h"
 
-#define SLACK 1e-9 /* of a quotient of volumes */
-
 /* The regions of one operand under one degree vector. */
 struct boxes {
 	uint32_t n; /* parts */
@@ -142,7 +140,7 @@ static double received(const struct ff_kinds *k, const struct boxes *sinks,
 	for (uint32_t i = 0; i < sinks->n; i++) {
 		double own, all = covered(&sinks->box[i], sources, &own);
 		double here = size * (sources->copies > 1 ? all : all - own);
-		double others = own > 0 ? ceil(all / own - SLACK) * sources->copies - 1 : 0;
+		double others = ff_kinds_others(all, own, sources->copies);
 		double us = ff_least_wait_us(&k->moves.wait, here, others);
 
 		*first = i ? *first : us;

@@ -12,12 +12,10 @@
 #define FORWARD (1.0 / 3) /* of forward and backward */
 #define SUMS_FORWARD 2    /* of what a block passes on, where products are shared, */
 #define SUMS_BACKWARD 2   /* and of its gradient */
-#define GATHERED                                                                                   \
-	6 /* where places are shared: keys and values of each other share, and gradients           \
-	   */
-#define HALVES_FILL 0.4  /* of bubbles that are left where halves of backward fill them */
-#define LACKING 4.0      /* by so many times what memory lacks, as a share, a step is slower */
-#define HIDDEN (2.0 / 3) /* of the last micro-batch: backward, beside which gradients travel */
+#define GATHERED 6        /* keys and values of each other share of places, and gradients */
+#define HALVES_FILL 0.4   /* of bubbles that are left where halves of backward fill them */
+#define LACKING 4.0       /* by so many times what memory lacks, as a share, a step is slower */
+#define HIDDEN (2.0 / 3)  /* of the last micro-batch: backward, beside which gradients travel */
 
 static double bytes_of(const struct ff_graph *g, const struct ff_node *n)
 {

@@ -36,29 +36,31 @@ static void make_regular(struct pair *w)
 		}
 }
 
+/* Samples over `n` devices, where there are enough, or all of it on the first. */
+static void cut_on(const struct pair *w, uint32_t node, uint32_t first, uint32_t n)
+{
+	const struct ff_node *at = &w->micro.nodes[node];
+	struct ff_config *c = &w->s.config[node];
+	bool cut = false;
+
+	*c = (struct ff_config){.n_parts = 1, .replicas = 1, .start = (uint16_t)first};
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++) {
+		bool here = d < at->n_dims && !cut && at->dim[d].label == FF_DIM_SAMPLE &&
+			    at->dim[d].extent >= (int32_t)n;
+
+		c->degree[d] = here ? (uint16_t)n : 1;
+		c->stride[d] = here;
+		c->n_parts = (uint16_t)(here ? n : c->n_parts);
+		cut = cut || here;
+	}
+}
+
 /* Samples over all devices, where there are enough. */
 static void cut_samples(struct pair *w)
 {
-	uint32_t n = w->h.m.n_devices;
-
-	for (uint32_t i = 0; i < w->micro.n_nodes; i++) {
-		const struct ff_node *at = &w->micro.nodes[i];
-		struct ff_config *c = &w->s.config[i];
-		bool cut = false;
-
-		if (!ff_node_needs_config(&w->micro, i))
-			continue;
-		*c = (struct ff_config){.n_parts = 1, .replicas = 1};
-		for (uint32_t d = 0; d < FF_MAX_DIMS; d++) {
-			bool here = d < at->n_dims && !cut && at->dim[d].label == FF_DIM_SAMPLE &&
-				    at->dim[d].extent >= (int32_t)n;
-
-			c->degree[d] = here ? (uint16_t)n : 1;
-			c->stride[d] = here;
-			c->n_parts = (uint16_t)(here ? n : c->n_parts);
-			cut = cut || here;
-		}
-	}
+	for (uint32_t i = 0; i < w->micro.n_nodes; i++)
+		if (ff_node_needs_config(&w->micro, i))
+			cut_on(w, i, 0, w->h.m.n_devices);
 }
 
 static void set_layers(struct pair *w)
@@ -204,25 +206,6 @@ static uint32_t rank_of(const struct ff_strategy *s, uint32_t stage, uint32_t ra
 	return s->rule == FF_ORDER_ZB_V && stage >= ranks ? 2 * ranks - 1 - stage : stage % ranks;
 }
 
-/* Samples over the devices of the stage, where there are enough, or all of it on its first. */
-static void put_in_stage(const struct pair *w, uint32_t node, uint32_t first, uint32_t n)
-{
-	const struct ff_node *at = &w->micro.nodes[node];
-	struct ff_config *c = &w->s.config[node];
-	bool cut = false;
-
-	*c = (struct ff_config){.n_parts = 1, .replicas = 1, .start = (uint16_t)first};
-	for (uint32_t d = 0; d < FF_MAX_DIMS; d++) {
-		bool here = d < at->n_dims && !cut && at->dim[d].label == FF_DIM_SAMPLE &&
-			    at->dim[d].extent >= (int32_t)n;
-
-		c->degree[d] = here ? (uint16_t)n : 1;
-		c->stride[d] = here;
-		c->n_parts = (uint16_t)(here ? n : c->n_parts);
-		cut = cut || here;
-	}
-}
-
 /* Some operators are left where they were drawn, which is anywhere. */
 static void make_stages(struct pair *w)
 {
@@ -245,7 +228,7 @@ static void make_stages(struct pair *w)
 			w->s.config[i] = (struct ff_config){
 					.n_parts = 0, .flat = w->s.config[i].flat};
 		if (ff_node_needs_config(&w->g, i) && !param && (all || ff_random_below(w->r, 16)))
-			put_in_stage(w, i, rank_of(&w->s, w->s.stage[i], ranks) * each, each);
+			cut_on(w, i, rank_of(&w->s, w->s.stage[i], ranks) * each, each);
 	}
 }
 
