@@ -142,7 +142,8 @@ class Translator:
         if name == "sym_size":
             return int(args[0].shape[args[1]])
         parts = [x for x in tensors_of(args) + tensors_of(kwargs.values())]
-        if name not in RANDOM and parts and all(isinstance(x, torch.Tensor) for x in parts):
+        lacks = any(self.values[n] is None for n in node.all_input_nodes)
+        if name not in RANDOM and parts and not lacks and all(isinstance(x, torch.Tensor) for x in parts):
             return self.taken.found_out(node, fold(op, args, kwargs))
         self.taken.settle(node, args)
         missing = [n for n in node.all_input_nodes if self.values[n] is None]

@@ -176,7 +176,8 @@ def test_wide():
 
 def test_pictures():
     test_today(wide_pictures.MODELS, ["MAE"])
-    test_refused(wide_pictures.REFUSED, {"SegNet": "places", "RAFT": "the axis of samples", "YOLOv8's head": "integers"})
+    test_refused(wide_pictures.REFUSED, {
+        "SegNet": "places", "RAFT": "the axis of samples", "YOLOv8's head": "classes that are no input"})
 
 
 def test_texts():

@@ -74,8 +74,14 @@ def joined(t, parts, dim=0):
 def either(t, mask, a, b):
     if not all(is_integers(x) or isinstance(x, int) or isinstance(x, torch.Tensor) and x.numel() == 1 for x in (a, b)):
         return None
-    a, b = (torch.as_tensor(x).long() if isinstance(x, (int, torch.Tensor)) else x for x in (a, b))
+    a, b = (of_all_samples(t, torch.as_tensor(x).long()) if isinstance(x, (int, torch.Tensor)) else x for x in (a, b))
     return Composed("where", [a, b], mask, t.shape())
+
+
+def of_all_samples(t, x):
+    """Known integers that are the same for each sample, once."""
+    alike = x.dim() == len(t.shape()) > 0 and x.shape[0] == t.batch.size and bool((x == x[:1]).all())
+    return x[:1] if alike else x
 
 
 def padded(t, x, widths, mode="constant", value=0):
