@@ -6,26 +6,26 @@
 
 #include "ff/region.h"
 
-#define FF_MAX_SPATIAL                                                                             \
-	3 /* axes that windows go along: depth, height, width, or the last of those */
+#define FF_MAX_SPATIAL 3 /* spatial axes: depth, height, width, or the last one or two of these */
 
-/* Numbers, as many as a file has. */
+/* A list of any length. */
 struct ff_numbers {
 	int64_t n;
 	const double *at;
 };
-/* Typed attributes; of those with a number for each spatial axis, as many count as there are.
- * sums: no numbers, or the input has one number a sample, the same for all: what the elements of
- * input `of` (of the graph's, from 0) add up to in the whole batch.  Real numbers count for
- * themselves, times sums[0]; of integers there are runs, of how many classes each counts for how
- * much. */
+/* Attributes by operator.  An array of FF_MAX_SPATIAL is used as far as there are spatial axes.
+ *
+ * Input: with `sums` the input is a batch statistic, one number, the same for every sample: the sum
+ * of the elements of the graph's input number `of` over the whole batch.  A real element counts
+ * itself times sums[0].  For integers `sums` has runs: a number of classes, and what each of these
+ * counts. */
 struct ff_input_attrs {
 	int32_t rank, shape[FF_MAX_RANK];
 	int32_t dtype, classes, of;
 	struct ff_numbers sums;
 };
-/* pad: before the first element, behind the last one; of a transposed one, taken away there, and
- * output_pad: added behind. */
+/* pad: before the first and after the last element; a transposed convolution removes it from its
+ * output, and adds output_pad after the last element. */
 struct ff_conv_attrs {
 	int32_t out_channels, kernel[FF_MAX_SPATIAL], stride[FF_MAX_SPATIAL];
 	int32_t pad[2][FF_MAX_SPATIAL], dilation[FF_MAX_SPATIAL], groups, bias;
@@ -39,10 +39,10 @@ struct ff_pool_attrs {
 	int32_t mode, kernel[FF_MAX_SPATIAL], stride[FF_MAX_SPATIAL], pad[2][FF_MAX_SPATIAL];
 	int32_t ceil, count_pad; /* round the output's size up; the mean counts the padding */
 };
-/* The spatial axes of the output; of an enlargement how. */
+/* size: of the output's spatial axes. */
 enum ff_resize_mode { FF_RESIZE_NEAREST, FF_RESIZE_LINEAR };
 struct ff_resize_attrs {
-	int32_t axes, size[FF_MAX_RANK], mode, corners; /* corners: they stay where they are */
+	int32_t axes, size[FF_MAX_RANK], mode, corners; /* corners: align_corners */
 };
 struct ff_response_attrs {
 	double alpha, beta, k;
@@ -54,14 +54,15 @@ struct ff_concat_attrs {
 struct ff_slice_attrs {
 	int32_t axis, start, stop, step; /* of elements start .. stop - 1 every step-th */
 };
-/* What is around: a number; the elements next to the border, mirrored at its outermost; or that. */
+/* Padding is a constant, the mirrored elements next to the border, or the border's element. */
 enum ff_pad_mode { FF_PAD_CONSTANT, FF_PAD_REFLECT, FF_PAD_EDGE };
-struct ff_pad_attrs { /* by axis, samples too, of which there are none; negative: taken away */
+struct ff_pad_attrs { /* by axis, 0 for samples; negative: removes elements */
 	int32_t rank, before[FF_MAX_RANK], rank_after, after[FF_MAX_RANK];
 	double value;
 	int32_t mode;
 };
-/* Of an input, or of a parameter that has the shape `own`; rank 0: none. */
+/* Expands its input to `shape`, or a parameter of its own that has the shape `own` (own_rank > 0).
+ */
 struct ff_expand_attrs {
 	int32_t rank, shape[FF_MAX_RANK], own_rank, own[FF_MAX_RANK];
 };
@@ -71,7 +72,7 @@ struct ff_gather_attrs {
 };
 struct ff_constant_attrs {
 	int32_t rank, shape[FF_MAX_RANK];
-	struct ff_numbers runs; /* of one sample: how many elements, their value; and so on */
+	struct ff_numbers runs; /* a sample's elements, run-length coded: length, value, ... */
 };
 struct ff_split_attrs {
 	int32_t axis, parts;
@@ -81,7 +82,7 @@ struct ff_transpose_attrs {
 };
 struct ff_embedding_attrs {
 	int32_t vocabulary, features;
-	int32_t sparse; /* the gradient of the table has the rows that are read, no others */
+	int32_t sparse; /* the table's gradient has only the rows that were looked up */
 };
 struct ff_reshape_attrs {
 	int32_t rank, shape[FF_MAX_RANK]; /* as asked: 0 keeps the axis, one -1 is inferred */
@@ -91,18 +92,18 @@ struct ff_dropout_attrs {
 	double p;
 	int32_t per;
 };
-/* Of functions of one element: the numbers in them, and which of several forms of one
- * operator it is. */
+/* Functions of one element: their constants, and the variant of the operator. */
 struct ff_unary_attrs {
 	double a, b;
 	int32_t form;
 };
-/* Of functions of two elements: the shape of a parameter that is the second; rank 0: none. */
+/* Functions of two elements: the shape of the parameter that is the second operand; rank 0: the
+ * second operand is an input. */
 struct ff_binary_attrs {
 	int32_t rank, shape[FF_MAX_RANK];
 };
 struct ff_reduce_attrs {
-	int32_t n_axes, axis[FF_MAX_RANK], keep; /* keep: those axes stay, of one element */
+	int32_t n_axes, axis[FF_MAX_RANK], keep; /* keep: reduced axes stay, with extent 1 */
 };
 struct ff_matmul_attrs {
 	int32_t transpose_a, transpose_b; /* the last two axes */
@@ -119,20 +120,21 @@ struct ff_rope_attrs {
 struct ff_softmax_attrs {
 	int32_t axis;
 };
-/* Of every normalisation those that it has. */
+/* All normalisations; each uses some. */
 struct ff_norm_attrs {
 	int32_t axes, groups, affine, bias, sync, group;
 	double epsilon, momentum;
 };
-/* Of recurrences: whether the last step comes first, and whether the last cell is written. */
+/* Recurrent layers.  reverse: from the last step to the first; cell: the last cell state is an
+ * output. */
 struct ff_recurrent_attrs {
 	int32_t bias, reverse, cell, reset_first;
 };
 struct ff_route_attrs {
-	int32_t choices, capacity; /* of a place; of an expert: places of a sample, 0: all */
-	int32_t index;             /* says who has slots, and which places by number */
+	int32_t choices, capacity; /* experts a place; places a sample and expert, 0: no limit */
+	int32_t index; /* writes each slot's place by number, instead of ones and zeros */
 };
-/* Of losses those that they have; `weight` every one. */
+/* All losses; each has `weight` and uses some of the others. */
 struct ff_loss_attrs {
 	double weight, smoothing;
 	int32_t ignore;

@@ -1,28 +1,29 @@
-/* Buckets in bytes: where their arrays lie, what they take and what is sent of them.
+/* Buckets in bytes: offsets of their arrays, memory and traffic.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_BUCKET_LAYOUT_H
 #define FF_BUCKET_LAYOUT_H
 
 #include "ff/bucket.h"
 
-/* Float32 bytes of each of `runs` of a flat bucket of at least `bytes`: the bucket has so many
- * times as many. */
+/* Float32 bytes of a run, of a flat bucket that holds `bytes` in `runs` runs.  The bucket is padded
+ * to `runs` times as much. */
 static inline int64_t ff_bucket_run_bytes(enum ff_dtype type, int64_t bytes, uint32_t runs)
 {
 	return ff_optimizer_align(type, (bytes / FF_F32_BYTES + runs - 1) / runs);
 }
 
-/* Where a device's arrays of a bucket lie, bytes behind the first of them, which are the weights
- * that it updates. */
+/* Offsets of a device's arrays of a bucket, in bytes from the first, the weights that it updates.
+ */
 struct ff_bucket_layout {
-	int64_t run;       /* bytes of what the device updates, float32: all of it, unless flat */
-	int64_t gradients; /* of all, or of the run, if they are scattered */
-	int64_t states;    /* of the run, one array behind the other */
-	int64_t readers;   /* weights as operators read them, of all, or of the run, if dropped */
-	int64_t lists;     /* of rows in sparse gradients */
+	int64_t run; /* float32 bytes that the device updates: the whole bucket, unless flat */
+	int64_t gradients; /* of the whole bucket; scattered: of the run */
+	int64_t states;    /* of the run, one array after the other */
+	int64_t readers; /* weights in the operators' type, of the whole bucket; dropped: of the run
+			  */
+	int64_t lists;   /* rows of sparse gradients */
 	int64_t end;
 };
-/* What of a bucket a device has for good, beside the states of what it updates. */
+/* How much of a bucket a device keeps throughout the step, optimizer states apart. */
 struct ff_bucket_extent {
 	int64_t run, weights, gradients; /* float32 bytes */
 	int64_t lists;                   /* of sparse gradients, bytes */
@@ -35,7 +36,7 @@ static inline struct ff_bucket_extent ff_bucket_extent(int64_t bytes, uint32_t r
 	return (struct ff_bucket_extent){
 			run, dropped ? run : bytes, scattered ? run : bytes, sparse->list_bytes};
 }
-/* Of weights that are read as `type`. */
+/* `type`: of the weights as operators read them. */
 static inline struct ff_bucket_layout ff_bucket_layout(
 		const struct ff_optimizer *o, enum ff_dtype type, struct ff_bucket_extent x)
 {
@@ -59,26 +60,26 @@ static inline struct ff_bucket_layout ff_bucket_arrays(
 	return ff_bucket_layout(o, type,
 			ff_bucket_extent(b->bytes, b->runs, b->scattered, b->dropped, &b->sparse));
 }
-/* Float32 bytes that an update by `o` passes over, of a run. */
+/* Float32 bytes of a run that an update by `o` touches. */
 static inline int64_t ff_bucket_updated_bytes(
 		const struct ff_optimizer *o, int64_t run, const struct ff_sparse *sparse)
 {
 	return run - (o->sparse ? sparse->unread_bytes : 0);
 }
-/* In a bucket whose readers get it as `type`, the first of the arrays of gradients that wait. */
+/* Offset of the first array of delayed gradients. */
 static inline int64_t ff_bucket_waiting(
 		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
 {
 	return ff_bucket_arrays(b, o, type).end + (b->codec ? b->bytes : 0);
 }
-/* All of it on one of its devices. */
+/* Bytes that the bucket takes on each of its devices. */
 static inline int64_t ff_bucket_memory(
 		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
 {
 	return ff_bucket_waiting(b, o, type) + b->delay * b->bytes;
 }
 
-/* What is sent to sum its gradients, all devices together: within groups, or (`across`) among
+/* Bytes that all devices together send to sum its gradients: within groups, or (`across`) between
  * them. */
 static inline int64_t ff_bucket_sent_bytes(const struct ff_bucket *b, bool across)
 {
@@ -87,7 +88,7 @@ static inline int64_t ff_bucket_sent_bytes(const struct ff_bucket *b, bool acros
 
 	return (across ? 2 * (groups - 1) : b->n_devices - groups) * bytes;
 }
-/* What the all-gather of a flat one sends, all devices together. */
+/* Bytes that all devices together send in the all-gather of a flat bucket. */
 static inline int64_t ff_bucket_gathered_bytes(const struct ff_bucket *b, enum ff_dtype type)
 {
 	return (int64_t)(b->n_devices - ff_bucket_groups(b)) *

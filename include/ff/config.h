@@ -14,16 +14,15 @@
  *
  * A config owns nothing and may be copied; a list must outlive it. */
 struct ff_config {
-	uint32_t n_parts;             /* cells * replicas; 0: inputs have no config, parameters
-				       * lie where the first node that reads them does */
+	uint32_t n_parts;             /* cells * replicas.  0: an input, which has no config, or a
+				       * parameter placed as its first reader is */
 	uint16_t degree[FF_MAX_DIMS]; /* 1 .. extent, for n_dims dims */
-	uint16_t replicas;            /* 1: none but the part itself */
+	uint16_t replicas;            /* devices that compute the same cell; 1: no redundancy */
 	uint16_t start, stride[FF_MAX_DIMS], replica_stride;
 	const uint16_t *list; /* n_parts, all different; NULL: the view */
-	/* Of a parameter without parts: where several devices have it alike and sum its gradients
-	 * in place, its bucket is updated flat (ff/bucket.h): each of them updates a run of the
-	 * bucket's elements, and has the optimizer's states of those alone (ZeRO-1: Rajbhandari et
-	 * al., SC 2020). */
+	/* A parameter with n_parts == 0: its bucket is updated flat (ff/bucket.h).  Each of the
+	 * devices that hold it updates a run of the bucket's elements and keeps the optimizer
+	 * states of that run only (ZeRO-1: Rajbhandari et al., SC 2020). */
 	bool flat;
 };
 
@@ -31,7 +30,7 @@ static inline uint32_t ff_config_cells(const struct ff_config *c)
 {
 	return c->n_parts / c->replicas;
 }
-/* Whether a parameter's own config leaves each device a part of it to update. */
+/* Whether a parameter's own config cuts it. */
 static inline bool ff_config_is_cut(const struct ff_config *c)
 {
 	return c->n_parts > 0 && ff_config_cells(c) > 1;
@@ -44,11 +43,11 @@ void ff_config_coords(
 		const struct ff_node *n, const struct ff_config *c, uint32_t part, uint32_t *coord);
 void ff_config_box(const struct ff_node *n, const struct ff_config *c, uint32_t part,
 		struct ff_region *box);
-/* Of each cell the first that costs alike (ff/intervals.h), as are all its replicas.  `like` is
- * scratch; both have room for the cells. */
+/* first[cell]: the first cell with the same cost (ff/intervals.h).  Replicas of a cell cost the
+ * same. `like` is scratch; both have room for all cells. */
 void ff_config_alike(const struct ff_node *n, const struct ff_config *c, uint16_t *like,
 		uint16_t *first);
-/* Whether both have the same cells on the same devices; without any, both are flat or neither. */
+/* Whether both have the same cells on the same devices; if both have no parts, equal `flat`. */
 bool ff_config_equal(const struct ff_node *n, const struct ff_config *a, const struct ff_config *b);
 /* Sentence and FF_E_INPUT if `c` is not legal for node `n` on `n_devices`. */
 int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,
@@ -59,8 +58,8 @@ int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t
  * all ones first; one replica; the view is left alone. */
 bool ff_config_next_degrees(const struct ff_node *n, uint32_t max_parts, struct ff_config *c);
 
-/* What a parameter has that follows the reader at `edge`: each shard that a part
- * reads, on every device that reads it.  `list` has room for reader->n_parts. */
+/* The config of a parameter that follows its reader at `edge`: each shard lies on every device that
+ * reads it.  `list` has room for reader->n_parts. */
 void ff_config_follow(const struct ff_graph *g, uint32_t edge, const struct ff_config *reader,
 		uint16_t *list, struct ff_config *ret);
 

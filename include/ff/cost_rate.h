@@ -1,4 +1,5 @@
-/* Rates of what is not an operator.  SPDX-License-Identifier: Apache-2.0 */
+/* Rates of work that is no operator: copies, updates, loads, codecs.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef FF_COST_RATE_H
 #define FF_COST_RATE_H
 
@@ -9,18 +10,19 @@
 /* Time as a line: latency_us + bytes / bytes_per_us. */
 struct ff_rate {
 	double latency_us, bytes_per_us;
-	uint32_t disturbed;  /* samples behind it while which something else ran */
-	int64_t reuse_bytes; /* that went by before each sample (ff/reuse.h); of a link 0 */
-	/* COPY, ADD: in runs of FF_SHORT_RUN_BYTES, not of FF_LONG_RUN_BYTES; 0: not measured */
+	uint32_t disturbed;  /* samples during which something else ran */
+	int64_t reuse_bytes; /* reuse distance (ff/reuse.h); of a link 0 */
+	/* COPY, ADD: with runs of FF_SHORT_RUN_BYTES; bytes_per_us is with FF_LONG_RUN_BYTES.  0:
+	 * not measured. */
 	double short_bytes_per_us;
-	/* LOAD, LOAD_IDS: one sample of the input that was loaded; 0: not told */
+	/* LOAD, LOAD_IDS: size of a sample; 0: unknown */
 	int64_t sample_bytes;
 };
-/* Runs of what is copied or added where rates are measured. */
+/* Contiguous runs that are copied or added when rates are measured. */
 #define FF_LONG_RUN_BYTES 128
 #define FF_SHORT_RUN_BYTES 16
 
-/* Updates and codecs: in bytes of float32 weights, and gradients. */
+/* Bytes of updates and codecs are those of float32 weights and gradients. */
 enum ff_rate_kind {
 	FF_RATE_COPY,   /* packing and unpacking messages */
 	FF_RATE_ADD,    /* partial sums */
@@ -30,12 +32,12 @@ enum ff_rate_kind {
 	FF_RATE_UPDATE_NESTEROV,
 	FF_RATE_UPDATE_ADAM,
 	FF_RATE_UPDATE_ADAMW,
-	FF_RATE_UPDATE_BF16, /* likewise, with weights rounded to bfloat16 */
+	FF_RATE_UPDATE_BF16, /* likewise, also writing the weights in bfloat16 */
 	FF_RATE_UPDATE_SGD_BF16,
 	FF_RATE_UPDATE_NESTEROV_BF16,
 	FF_RATE_UPDATE_ADAM_BF16,
 	FF_RATE_UPDATE_ADAMW_BF16,
-	FF_RATE_ACCUMULATE, /* whole gradients, added to those of earlier micro-batches */
+	FF_RATE_ACCUMULATE, /* gradients added to those of earlier micro-batches */
 	FF_RATE_UPLOAD,     /* from pinned memory of the host to the device's */
 	FF_RATE_DOWNLOAD,
 	FF_RATE_LOAD_IDS,

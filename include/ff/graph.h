@@ -16,22 +16,20 @@ struct ff_rewritten; /* ff/rewrite.h */
 
 struct ff_graph {
 	const char *name;
-	/* What it computes in: float32 or bfloat16.  Activations, their gradients and
-	 * parameters as they are read are stored as that; sums are float32, and so are the
-	 * weights that are updated and their gradients. */
+	/* The type of activations, of their gradients, and of parameters as operators read them:
+	 * float32 or bfloat16.  Sums, updated weights and their gradients are always float32. */
 	enum ff_dtype dtype;
 	uint32_t n_nodes, n_values, n_edges;
 	struct ff_node *nodes; /* topological: every input comes from an earlier node */
 	struct ff_value *values;
 	struct ff_edge *edges;
 	uint32_t *uses;
-	/* The nodes with FF_OP_LOSS, at least one, ascending.  Each is the last of its chain; what
-	 * is trained is the sum of all, each by its weight. */
+	/* The nodes with FF_OP_LOSS, at least one, ascending; none has a reader.  Training
+	 * minimises their sum, weighted by their attribute `weight`. */
 	uint32_t n_losses, loss[FF_MAX_LOSSES];
 	int32_t batch; /* extent of axis 0 of every input */
-	uint64_t hash; /* FNV-1a of the canonical JSON; strategies carry it.  Rewritten: of the
-			* graph before */
-	const struct ff_rewritten *rewritten; /* NULL: it is as its file has it */
+	uint64_t hash; /* FNV-1a of the canonical JSON, before rewriting; strategies carry it */
+	const struct ff_rewritten *rewritten; /* NULL: the graph is as in its file */
 	const struct ff_names *names;         /* for ff_graph_find */
 };
 
@@ -53,16 +51,18 @@ static inline uint32_t ff_edge_source(const struct ff_graph *g, uint32_t edge)
 {
 	return g->values[g->edges[edge].value].producer;
 }
-/* Whether a node reads there what it has written itself, in another part. */
+/* Whether the value at `edge` is carried: a part reads what another part of the same node wrote. */
 static inline bool ff_edge_is_carried(const struct ff_graph *g, uint32_t edge)
 {
 	return ff_edge_source(g, edge) == g->edges[edge].node;
 }
-/* Outputs of `n` that others read; inputs that a file names. */
+/* How many outputs of `n` other nodes may read. */
 static inline uint32_t ff_node_outputs(const struct ff_node *n)
 {
 	return n->n_out - n->n_saved - n->n_carried;
 }
+/* How many inputs of `n` a file names: neither parameters nor what a prelude or a part passes on.
+ */
 static inline uint32_t ff_node_inputs(const struct ff_node *n)
 {
 	return n->n_data - n->n_prelude - n->n_carried;
@@ -75,7 +75,7 @@ static inline bool ff_node_is_source(const struct ff_graph *g, uint32_t node)
 {
 	return ff_op_flags_of(g, node) & FF_OP_SOURCE;
 }
-/* Among the first `n` nodes the input that has `place` inputs before it; FF_NONE: there is none. */
+/* The input number `place`, from 0, among the first `n` nodes; FF_NONE: there is none. */
 static inline uint32_t ff_graph_source(const struct ff_graph *g, uint32_t n, uint32_t place)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -100,7 +100,7 @@ static inline bool ff_node_is_prelude(const struct ff_graph *g, uint32_t node)
 {
 	return ff_op_flags_of(g, node) & FF_OP_PRELUDE;
 }
-/* The node whose config `node` has: itself, or the one that it is the prelude of. */
+/* The node whose config `node` follows: its own, or that of the node it is the prelude of. */
 static inline uint32_t ff_node_leader(const struct ff_graph *g, uint32_t node)
 {
 	const struct ff_value *v = &g->values[g->nodes[node].out];
@@ -114,17 +114,17 @@ static inline uint32_t ff_node_prelude(const struct ff_graph *g, uint32_t node)
 
 	return n->n_prelude ? ff_edge_source(g, n->in + n->n_data - 1) : FF_NONE;
 }
-/* A strategy must say how it is split: computed, and no prelude. */
+/* Whether a strategy must have a config for it: it is computed, and no prelude. */
 static inline bool ff_node_needs_config(const struct ff_graph *g, uint32_t node)
 {
 	return ff_node_is_computed(g, node) && !ff_node_is_prelude(g, node);
 }
-/* What arrives at `edge` is there from the start. */
+/* Whether the value at `edge` exists before the step: an input or a parameter. */
 static inline bool ff_edge_is_brought(const struct ff_graph *g, uint32_t edge)
 {
 	return !ff_node_is_computed(g, ff_edge_source(g, edge));
 }
-/* The parameter that `node` reads `k`-th, if it is the first to read it; else FF_NONE. */
+/* Parameter number `k` of `node`, if `node` is its first reader (it may be tied); else FF_NONE. */
 static inline uint32_t ff_node_own_parameter(const struct ff_graph *g, uint32_t node, uint32_t k)
 {
 	const struct ff_node *n = &g->nodes[node];
@@ -132,20 +132,20 @@ static inline uint32_t ff_node_own_parameter(const struct ff_graph *g, uint32_t 
 
 	return ff_value_reader(g, v, 0) == node ? v->producer : FF_NONE;
 }
-/* Whether value `v` is what its node keeps from step to step. */
+/* Whether value `v` is state that its node keeps from step to step (running statistics). */
 static inline bool ff_value_is_kept(const struct ff_graph *g, uint32_t v)
 {
 	const struct ff_node *n = &g->nodes[g->values[v].producer];
 
 	return g->values[v].port + n->n_kept >= n->n_out;
 }
-/* Elements of `operand` that the iteration box `box` of `node` touches. */
+/* The region of `operand` that the iteration box `box` of `node` touches. */
 void ff_operand_region(const struct ff_node *node, const struct ff_operand *operand,
 		const struct ff_region *box, struct ff_region *ret);
-/* Once rows have derived everything: a gradient that several uses of a table add to is dense, so
- * the nodes that read such tables get `sparse_rows` 0. */
+/* Called when all rows have derived their nodes: the gradient of a table with several readers is
+ * dense, so these readers get `sparse_rows` 0. */
 void ff_graph_limit_sparse(struct ff_graph *g);
-/* Trained elements, all parameters together. */
+/* The number of trained elements of all parameters. */
 int64_t ff_graph_parameters(const struct ff_graph *g);
 
 #endif

@@ -1,13 +1,13 @@
-/* Instances: which buffers a task of a schedule reads and writes, where a value is there
- * once for every micro-batch.  SPDX-License-Identifier: Apache-2.0 */
+/* Instances: the buffers that a task of a schedule reads and writes.  A value has one a
+ * micro-batch. SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_INSTANCE_H
 #define FF_INSTANCE_H
 
 #include "ff/schedule.h"
 
-/* Which instance of a value of `node` a micro-batch means.  There is one for each micro-batch, and
- * a second one where the value is dropped and made again: `later`, for backward and recomputation.
- * Parameters that are not gathered again have one in all. */
+/* The instance of `node`'s value that micro-batch `micro` uses.  A value that is dropped and
+ * recomputed has a second one a micro-batch, which recomputation and backward use (`later`).  A
+ * parameter that is gathered at most once has a single instance. */
 static inline uint32_t ff_schedule_instance(
 		const struct ff_schedule *s, uint32_t node, uint32_t micro, bool later)
 {
@@ -15,14 +15,15 @@ static inline uint32_t ff_schedule_instance(
 		return 0;
 	return 2 * micro + (later && s->recomputed[node]);
 }
-/* Gradients have one a micro-batch, those of parameters one in all, unless their bucket is
- * scattered: then what a micro-batch has made is summed, and gone. */
+/* The instance of the gradient of `node`'s value.  A parameter has one accumulator for all
+ * micro-batches, unless its bucket is scattered: each micro-batch's gradient is then reduced and
+ * freed by itself. */
 static inline uint32_t ff_schedule_gradient(
 		const struct ff_schedule *s, uint32_t node, uint32_t micro)
 {
 	return ff_node_is_parameter(s->graph, node) && !s->scattered[node] ? 0 : 2 * micro;
 }
-/* Shards that a compute task reads at input `slot`; those of its output `port`. */
+/* By part: the shards that a compute task reads at input `slot`. */
 static inline const uint32_t *ff_task_in(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
@@ -32,6 +33,7 @@ static inline const uint32_t *ff_task_in(
 	return s->in[(size_t)edge * s->n_instances +
 			ff_schedule_instance(s, ff_edge_source(s->graph, edge), t->micro, later)];
 }
+/* By part: the shards of its output `port`. */
 static inline const uint32_t *ff_task_out(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t port)
 {
@@ -41,8 +43,7 @@ static inline const uint32_t *ff_task_out(
 	return s->out[(size_t)value * s->n_instances +
 			ff_schedule_instance(s, t->node, t->micro, later)];
 }
-/* Shards of the gradients that a backward task writes at input `slot`, and reads at output `port`.
- */
+/* By part: the shards of the gradient that a backward task writes at input `slot`. */
 static inline const uint32_t *ff_task_din(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
@@ -51,6 +52,7 @@ static inline const uint32_t *ff_task_din(
 	return s->din[(size_t)edge * s->n_instances +
 			ff_schedule_gradient(s, ff_edge_source(s->graph, edge), t->micro)];
 }
+/* By part: the shards of the gradient that it reads at output `port`. */
 static inline const uint32_t *ff_task_dout(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t port)
 {
@@ -58,15 +60,14 @@ static inline const uint32_t *ff_task_dout(
 
 	return s->dout[(size_t)value * s->n_instances + 2 * (size_t)t->micro];
 }
-/* Where gradients wait, those of parameters have two instances.  Over an edge (`din`) the first is
- * what backward makes in this step, and this one what is due, of an earlier step.  At the parameter
- * (`dout`) the first is where all that is due comes to, and this one where backward writes what it
- * makes there. */
+/* Delayed gradients (staleness > 0): a parameter's gradient has two instances.
+ *   over an edge (`din`): 0 is computed in this step; this one is due, from an earlier step
+ *   at the parameter (`dout`): 0 collects what is due; this one is computed in this step */
 static inline uint32_t ff_schedule_due(const struct ff_schedule *s)
 {
 	return s->travel.staleness ? 1 : 0;
 }
-/* Shards at the two ends of a move. */
+/* By part: the shards at the two ends of a move. */
 static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_task *t,
 		const uint32_t **source, const uint32_t **sink)
 {
@@ -88,19 +89,20 @@ static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_tas
 							    t->phase == FF_PHASE_RECOMPUTE)];
 	}
 }
-/* Whether a backward task makes the gradient of input `slot`; whether it may read what is there. */
+/* Whether a backward task computes the gradient of input `slot`. */
 static inline bool ff_task_makes(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
 	return ff_grads_make(t->grads, slot >= s->graph->nodes[t->node].n_data);
 }
+/* Whether it may read the value of input `slot`. */
 static inline bool ff_task_reads(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
 	return ff_grads_read(t->grads, slot >= s->graph->nodes[t->node].n_data);
 }
-/* Whether a backward task adds to the gradient of input `slot`: an earlier micro-batch (unless its
- * gradients were summed and are gone), or another use of the parameter, has written it. */
+/* Whether a backward task accumulates into the gradient of input `slot`: an earlier micro-batch
+ * (unless its gradient was reduced and freed) or another use of the parameter has written it. */
 static inline bool ff_task_adds(const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
 	const struct ff_node *n = &s->graph->nodes[t->node];
@@ -109,13 +111,14 @@ static inline bool ff_task_adds(const struct ff_schedule *s, const struct ff_tas
 	       ((t->micro > 0 && !s->scattered[ff_edge_source(s->graph, n->in + slot)]) ||
 			       s->accumulate[n->in + slot]);
 }
-/* Whether a backward task adds the gradient of input `slot`, which it has made, to another; to
- * which shards (NULL: to none). */
+/* Whether a backward task adds the gradient of input `slot`, once computed, to that of another
+ * edge. */
 static inline bool ff_task_sums(const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {
 	return ff_task_pass(t) == FF_BACKWARD && ff_task_makes(s, t, slot) &&
 	       s->added[s->graph->nodes[t->node].in + slot] != FF_NONE;
 }
+/* By part: the shards that it is added to; NULL: none. */
 static inline const uint32_t *ff_task_sum(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
 {

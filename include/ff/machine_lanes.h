@@ -1,4 +1,5 @@
-/* Lanes of a machine: what runs one task at a time, in order.  SPDX-License-Identifier: Apache-2.0
+/* Lanes of a machine: resources that run one task at a time, in order.  SPDX-License-Identifier:
+ * Apache-2.0
  */
 #ifndef FF_MACHINE_LANES_H
 #define FF_MACHINE_LANES_H
@@ -14,9 +15,10 @@ enum ff_lane_class {
 	FF_LANE_NETWORK,
 	FF_DEVICE_LANES = FF_LANE_INSIDE
 };
-/* Lanes are numbered densely: devices' compute lanes, their communication lanes, their message
- * lanes, nodes' inside links, network cards node by node.  Where overlap is false communication has
- * the compute lanes; where message_lane is false messages have the communication lanes. */
+/* Numbers of lanes, dense: compute lanes of all devices, their communication lanes, their message
+ * lanes, the nodes' inside links, network cards node by node.  If the machine's `overlap` is false,
+ * communication uses the compute lanes; if its `message_lane` is false, messages use the
+ * communication lanes. */
 static inline uint32_t ff_lane_links(const struct ff_machine *m)
 {
 	return (m->message_lane ? 3 : 2) * m->n_devices;

@@ -15,8 +15,8 @@
 enum ff_value_kind {
 	FF_VALUE_INPUT,      /* of the data set */
 	FF_VALUE_PARAMETER,  /* trained; its producer is the node that updates it */
-	FF_VALUE_ACTIVATION, /* computed forward */
-	FF_VALUE_SAVED,      /* written forward, read backward by the same part; never moves */
+	FF_VALUE_ACTIVATION, /* computed in the forward pass */
+	FF_VALUE_SAVED, /* written by forward, read by backward of the same part; never moves */
 };
 
 /* A tensor: shape in elements, axis 0 first. */
@@ -29,9 +29,10 @@ struct ff_value {
 	uint32_t producer, port;    /* node, and which of its outputs */
 	uint32_t first_use, n_uses; /* slice of ff_graph.uses: edge ids, ascending */
 	bool needs_grad;            /* some parameter lies upstream */
-	int64_t fan_in; /* PARAMETER, and what is kept: for initialisation; 0: starts at zero */
+	/* For initialisation of parameters and of state kept between steps; 0: zeros. */
+	int64_t fan_in;
 };
-/* A fan-in of what starts at one. */
+/* A `fan_in` that means: ones. */
 #define FF_FAN_ONE (-1)
 
 /* Elements of a value. */
@@ -39,7 +40,7 @@ static inline int64_t ff_value_volume(const struct ff_value *v)
 {
 	return ff_shape_volume(v->rank, v->shape);
 }
-/* As they are stored. */
+/* Its size in its element type. */
 static inline int64_t ff_value_bytes(const struct ff_value *v)
 {
 	return ff_sat_mul(ff_dtype_bytes(v->dtype), ff_value_volume(v));
@@ -49,19 +50,23 @@ struct ff_node {
 	enum ff_op op;
 	const char *name; /* unique; the key used in strategy JSON */
 	union ff_attrs attrs;
-	uint32_t in, n_in;   /* edges in .. in + n_in - 1, slot = edge - in */
-	uint32_t n_data;     /* the first slots are data, the rest its parameters */
-	uint32_t n_prelude;  /* the last of the data are what its prelude writes */
-	uint32_t out, n_out; /* values written, consecutive */
-	uint32_t n_saved;    /* the last of them, which it keeps to itself */
-	/* The outputs before those are carried: a part leaves them to the part behind it along
-	 * `carried_dim`, which reads them as the last of its data (docs/schedule.md).  A node that
-	 * carries has no prelude. */
-	uint32_t n_carried;
-	/* The last of the saved values, float32, are kept from step to step: backward changes them,
-	 * passes without training read them.  Parts that have the same elements change them alike,
-	 * or (kept_apart) in every micro-batch by their own samples: then the mean over all counts.
+	uint32_t in, n_in; /* edges in .. in + n_in - 1, slot = edge - in */
+	/* Slots: `n_data` of data, of which the last `n_prelude` are outputs of its prelude; then
+	 * its parameters. */
+	uint32_t n_data;
+	uint32_t n_prelude;
+	/* Values written, consecutive: outputs that others read, then `n_carried`, then `n_saved`.
 	 */
+	uint32_t out, n_out;
+	uint32_t n_saved;
+	/* Carried outputs: a part passes them to the next part along `carried_dim`, which reads
+	 * them in the last data slots (docs/schedule.md).  A node with carried outputs has no
+	 * prelude. */
+	uint32_t n_carried;
+	/* The last saved values, float32, are state kept from step to step, such as running
+	 * statistics: backward updates them, evaluation reads them.  Parts that hold the same
+	 * elements compute the same update; with `kept_apart` each updates by its own samples in
+	 * every micro-batch, and the state is the mean over the parts. */
 	uint32_t n_kept;
 
 	/* derived by the operator's row */
@@ -69,14 +74,14 @@ struct ff_node {
 	struct ff_dim dim[FF_MAX_DIMS];
 	struct ff_operand *in_map;  /* n_in */
 	struct ff_operand *out_map; /* n_out; R dims do not occur in it */
-	uint32_t carried_dim;       /* along which something is carried, towards its end */
-	bool carried_down;          /* or (true) towards its start */
+	uint32_t carried_dim;       /* the dim along which parts pass carried outputs on */
+	bool carried_down;          /* from its end to its start, else from start to end */
 	bool kept_apart;            /* see n_kept */
 	int64_t flops_forward;      /* whole operator: multiply and add count as two */
 	int64_t flops_backward;     /* all gradients */
-	/* Of an embedding: rows that it looks up, all samples together, whose gradients alone it
-	 * makes; 0: it makes those of all rows, as where others read its table, too, or in
-	 * micro-batches.  0 of other operators. */
+	/* Embedding with a sparse gradient: the number of rows looked up for the whole batch.  0:
+	 * the gradient is dense, because the table has other readers or there are micro-batches, or
+	 * the node is no embedding. */
 	int64_t sparse_rows;
 };
 
@@ -88,7 +93,7 @@ static inline uint32_t ff_node_dim(const struct ff_node *n, enum ff_label label)
 			return d;
 	return FF_NONE;
 }
-/* That of the samples. */
+/* The sample dim. */
 static inline uint32_t ff_node_sample_dim(const struct ff_node *n)
 {
 	return ff_node_dim(n, FF_DIM_SAMPLE);
@@ -97,8 +102,9 @@ static inline uint32_t ff_node_sample_dim(const struct ff_node *n)
 /* One use of a value: input `slot` of `node`. */
 struct ff_edge {
 	uint32_t value, node, slot;
-	uint32_t shared; /* the edge at which the node's prelude reads just what its parts read
-			  * here, so that it is moved once; FF_NONE */
+	/* The edge at which the node's prelude reads the same regions, which are then moved once;
+	 * or FF_NONE. */
+	uint32_t shared;
 };
 
 #endif

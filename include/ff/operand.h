@@ -1,12 +1,12 @@
-/* Dims of an operator's iteration space, and access maps: which elements of a tensor a box of it
- * touches.  SPDX-License-Identifier: Apache-2.0 */
+/* The dims of an operator's iteration space, and its access maps: which elements of a tensor an
+ * iteration box touches.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_OPERAND_H
 #define FF_OPERAND_H
 
 #include "ff/reduce.h"
 #include "ff/region.h"
 
-/* The dimension labels of SOAP, and the reduction. */
+/* Labels of dims: the S, A and P of SOAP, and reduction. */
 enum ff_label {
 	FF_DIM_SAMPLE = 'S',
 	FF_DIM_ATTRIBUTE = 'A',
@@ -19,16 +19,17 @@ struct ff_dim {
 	enum ff_label label;
 	const char *name; /* unique in the node; the key of a strategy's "degrees" */
 	int32_t extent;
-	uint8_t placed; /* where a part lies along it changes its work: row->flops says how */
+	uint8_t placed; /* a part's work depends on its position along it (row->flops) */
 };
 
-/* Which elements along one tensor axis the iteration box [lo, hi) touches:
+/* The elements along one tensor axis that the iteration box [lo, hi) touches:
  *   first = offset + sum_t floor(lo[dim_t] / div_t) * step_t
  *   end   = offset + sum_t floor((hi[dim_t] - 1) / div_t) * step_t + window
- * clamped to the axis.  Where `over` is not 0 those sums, and `from` for the first, `to` for the
- * last, are divided by it, rounded down: elements that lie between others.  A plain axis has one
- * term with div = step = window = 1; an axis that is always whole has no term, offset 0 and window
- * = its size.  `only`: of the box's own elements the first or the last stands for all. */
+ * clamped to the axis.
+ *   an axis cut as a dim is:  one term, div = step = window = 1
+ *   an axis that is never cut:  no term, offset = 0, window = its size
+ * With `over` != 0 (resampling) the sums, plus `from` in the first line and `to` in the second, are
+ * divided by `over`, rounded down.  `only`: the box touches only its first or its last element. */
 struct ff_term {
 	int32_t dim, div, step;
 };
@@ -41,26 +42,25 @@ struct ff_axis_map {
 	int32_t only; /* enum ff_only */
 };
 
-/* One tensor as one node sees it. */
+/* A tensor as one node reads or writes it. */
 struct ff_operand {
 	enum ff_dtype dtype;
 	uint32_t rank;
 	int32_t shape[FF_MAX_RANK];
 	struct ff_axis_map axis[FF_MAX_RANK];
 	uint8_t order[FF_MAX_RANK]; /* in memory */
-	uint8_t gradient;      /* enum ff_dtype of its gradient: its own, of a parameter float32 */
-	uint8_t lead_only;     /* used only by parts whose R coordinates are all 0 (a bias) */
-	uint8_t backward_only; /* of an input: forward does not look at it */
-	uint8_t reduce;        /* enum ff_reduce; of an output: what makes its elements of what
-				* parts cut along R write */
+	uint8_t gradient;           /* enum ff_dtype of its gradient; a parameter's is float32 */
+	uint8_t lead_only;          /* used only by parts whose R coordinates are all 0 (a bias) */
+	uint8_t backward_only;      /* an input that forward does not read */
+	uint8_t reduce; /* enum ff_reduce: combines the partial outputs of parts cut along R */
 };
 
-/* A sum of the terms of a map that has `over`: the element that it stands for. */
+/* Of a map with `over`: the element that a sum of terms means. */
 static inline int64_t ff_axis_over(const struct ff_axis_map *m, int64_t sum)
 {
 	return m->offset + (sum >= 0 ? sum / m->over : -((m->over - 1 - sum) / m->over));
 }
-/* Positions of one axis that an iteration box [lo, hi) touches (clamped). */
+/* The interval [*first, *end) of an axis that the iteration box [lo, hi) touches, clamped. */
 void ff_axis_interval(const struct ff_axis_map *m, int32_t extent, const int32_t *lo,
 		const int32_t *hi, int32_t *first, int32_t *end);
 

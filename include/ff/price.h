@@ -11,125 +11,125 @@
 
 struct ff_pricer;
 
-/* Prices of tasks are whole numbers of these steps, at least one (about a picosecond).  So
- * sums of times below FF_TIMES_EXACT_US are exact in whatever order they come about, and what
- * begins later by some time ends later by it, to the bit. */
+/* Prices are positive multiples of this step (about a picosecond).  So sums of prices below
+ * FF_TIMES_EXACT_US are exact in any order, and a task that begins later by some time ends later by
+ * the same time, to the bit. */
 #define FF_PRICE_STEP_US (1.0 / (1 << 20))
 #define FF_TIMES_EXACT_US ((double)(1ull << 32)) /* over an hour */
 
-/* Prices for `g` on `m`, which must outlive it: those of `costs`, as they were measured; NULL:
- * by `estimate`.  `costs_path` and `graph_path` only word the error for a missing cost. */
+/* Prices for `g` on `m`, from the measurements in `costs`; NULL: by `estimate`.  All three must
+ * outlive the pricer.  `costs_path` and `graph_path` only serve the error for a missing cost. */
 int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 		enum ff_estimate estimate, const struct ff_costs *costs, const char *costs_path,
 		const char *graph_path, struct ff_pricer **ret, struct ff_error *err);
 void ff_pricer_destroy(struct ff_pricer *p);
-/* Updates by `o` instead of the preset optimizer, here and in whatever evaluates with
- * these prices.  FF_E_INPUT when its updates were never measured. */
+/* Sets the optimizer, for these prices and every evaluation with them.  FF_E_INPUT if its updates
+ * were never measured. */
 int ff_pricer_set_optimizer(
 		struct ff_pricer *p, const struct ff_optimizer *o, struct ff_error *err);
-/* Whether collectives go in stages where they can (ff/nodes.h); without it, as the costs were
- * measured, and not where there are none. */
+/* Whether collectives run in stages, inside and between nodes, where possible (ff/nodes.h).  The
+ * preset is how costs were measured; without measured costs, no. */
 void ff_pricer_set_by_nodes(struct ff_pricer *p, bool by_nodes);
-/* As if that had been measured of overlapping. */
+/* Overrides the measured costs of overlap. */
 void ff_pricer_set_overlap(struct ff_pricer *p, struct ff_overlap_cost o);
 const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p);
-/* Whether whatever evaluates with these prices clips gradients by their global norm; it does not
- * unless told. */
+/* Whether evaluations with these prices clip gradients by their global norm; the preset is no. */
 void ff_pricer_set_clip(struct ff_pricer *p, bool clip);
 bool ff_price_clips(const struct ff_pricer *p);
-/* How gradients travel; at first as they are.  Prices know by what they are compressed. */
+/* How gradients travel (ff/travel.h); the preset is uncompressed, in the same step. */
 void ff_pricer_set_travel(struct ff_pricer *p, const struct ff_travel *t);
 const struct ff_codec *ff_price_codec(const struct ff_pricer *p);
 
-/* As that framework would execute it; NULL, as at first: our runtime.  Before anything is priced;
- * costs that were measured stay as they are. */
+/* Prices for execution by framework `f`; NULL, the preset: our runtime.  Must be called before
+ * anything is priced.  Measured costs do not change. */
 void ff_pricer_set_framework(struct ff_pricer *p, const struct ff_framework *f);
 const struct ff_framework *ff_price_framework(const struct ff_pricer *p);
 
-/* Microseconds, >= 0: as measured with caches most like those that its node finds in a step or a
- * micro-batch (ff/reuse.h).  A cost that was never measured is FF_E_INPUT: the sentence names the
- * key and the ffprof command that measures it.  Measured ones are memoised by ff_work_hash. */
+/* The time of `w` on `device` in microseconds, >= 0.  Of several measurements it takes the one
+ * whose caches were most like those of the node in a step (ff/reuse.h).  FF_E_INPUT if there is
+ * none: the sentence names the key and the ffprof command that measures it.  Memoised by
+ * ff_work_hash. */
 int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
 		struct ff_error *err);
-/* Of the only part of `n_parts` == 1, or of one of several, of operator `node`: a part that
- * nothing runs beside (ff/alone.h) takes what was measured alone, where that was.  `inferred`, if
- * it is not NULL, becomes what of ff_price_work's rests on no measurement of such a device: by a
- * model. */
+/* The time of one of `n_parts` parts of operator `node`.  A single part that no other device
+ * computes beside (ff/alone.h) takes the time measured alone, if there is one.  `inferred` may be
+ * NULL; else it gets the share of the time that a device model inferred from other kinds of
+ * devices. */
 int ff_price_part(struct ff_pricer *p, const struct ff_work *w, uint32_t node, uint32_t n_parts,
 		uint32_t device, double *us, struct ff_inferred *inferred, struct ff_error *err);
-/* A kind of devices that has no model, where those were asked for, and so costs what its peak
- * rates say; NULL: there is none. */
+/* With FF_ESTIMATE_MODEL: a kind of devices without a model, which is priced by its peak rates;
+ * NULL: there is none. */
 const struct ff_device_kind *ff_price_unmodelled(const struct ff_pricer *p);
-/* FLOP/s of all devices together at which prices have products of the graph's type, at most. */
+/* Peak FLOP/s of all devices together for matrix products in the graph's type. */
 double ff_price_peak_flops_per_s(const struct ff_pricer *p);
-/* The least that ff_price_part may say of it. */
+/* A lower bound of ff_price_part for that work. */
 int ff_price_least(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
 		struct ff_error *err);
-/* What prices of a node's parts depend on beside its kernels: equal nodes (ff/node_class.h) of
- * which this is equal, too, have the same. */
+/* What the prices of a node's parts depend on besides its kernels.  Nodes of one class
+ * (ff/node_class.h) with an equal value here have equal prices. */
 uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node);
-/* Time that `mv` holds its lanes.  `g` is the graph of one micro-batch, as a work's is: what
- * caches hold depends on it. */
+/* The time that `mv` occupies its lanes.  `g`: the graph of one micro-batch; the state of caches
+ * depends on it. */
 double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv);
 /* All-reduce of `bytes` among `device` (ascending); 0 for one device. */
 double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
 /* All-reduce of a bucket of gradients, compressed where the pricer has a codec. */
 double ff_price_bucket(
 		const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
-/* A flat bucket: `bytes` are of all its float32 weights, cut in so many runs (ff/bucket.h). */
+/* A flat bucket (ff/bucket.h): `bytes` of float32 weights in `runs` runs. */
 struct ff_runs {
 	uint32_t n, runs;
 	const uint16_t *device; /* n, ascending */
 	int64_t bytes;
 };
-/* The all-gather of its weights, as operators read them, in all groups at once. */
+/* The all-gather of its weights in the operators' type, in all groups at once. */
 double ff_price_gather(const struct ff_pricer *p, const struct ff_runs *x);
-/* The reduce-scatter of its gradients, likewise, to which each device adds (`adds`) what earlier
- * micro-batches have left.  `g` as above. */
+/* The reduce-scatter of its gradients, in all groups at once.  With `adds` each device adds the
+ * result to that of earlier micro-batches.  `g` as above. */
 double ff_price_scatter(const struct ff_pricer *p, const struct ff_graph *g,
 		const struct ff_runs *x, bool adds);
-/* Behind it the all-reduce of each run among groups, all runs at once; 0 for one group. */
+/* The all-reduce of each run between groups, all runs at once; 0 for one group. */
 double ff_price_across(const struct ff_pricer *p, const struct ff_runs *x);
-/* A bucket's weights and states become the mean of all: what that takes in each of `every` steps.
- */
+/* Local SGD: averaging a bucket's weights and states, divided by the `every` steps between. */
 double ff_price_average(const struct ff_pricer *p, uint32_t n, const uint16_t *device,
 		int64_t bytes, uint32_t every);
-/* What a transfer among `device` that takes `us`, on their communication lanes, takes from what
- * each of them computes: as measured; 0 where that was not, or nothing overlaps. */
+/* How much longer each of `device` computes because of a transfer of `us` that overlaps; 0: nothing
+ * overlaps, or it was not measured. */
 double ff_price_beside(const struct ff_pricer *p, uint32_t n, const uint16_t *device, double us);
-/* Adding so many bytes of gradients to others in memory; 0 for none.  `g` as above. */
+/* Accumulating `bytes` of gradients in memory.  `g` as above. */
 double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_t device,
 		int64_t bytes);
-/* Each move takes every device that it is among at least so long for a byte that it receives, of
- * gradients, weights or data, from others (docs/simulator.md); 0: nothing is known. */
+/* Lower bounds of communication, for ff_lower_bound (docs/simulator.md). */
+
+/* Microseconds that a device needs, at least, for every byte that it receives from others, in
+ * whatever moves; 0: unknown. */
 double ff_price_received_us(const struct ff_pricer *p);
-/* What a device waits, at least, for what it receives of others, in whatever moves: the least of
- * the lines, each base_us + byte_us b + root_us sqrt(b) of b bytes, and what hearing of several
- * devices takes more. */
+/* The least time to receive b bytes, in whatever moves: the minimum over the lines of
+ * base_us + byte_us b + root_us sqrt(b), plus what receiving from several devices adds. */
 #define FF_LEAST_LINES 16
 struct ff_least_wait {
 	uint32_t n;
 	struct ff_least_line {
 		double base_us, byte_us, root_us;
 	} line[FF_LEAST_LINES];
-	uint32_t most;   /* others that more_us knows of */
-	double *more_us; /* by how many others have some of it, each */
+	uint32_t most;   /* length of more_us */
+	double *more_us; /* by number of other devices: added time */
 };
-/* Where ff_price_received_us knows something; memory from `a`. */
+/* n is 0 where ff_price_received_us is.  Memory from `a`. */
 int ff_price_least_wait(const struct ff_pricer *p, struct ff_arena *a, struct ff_least_wait *ret,
 		struct ff_error *err);
-/* Of so many bytes, which at least so many others have; 0 of none. */
+/* That bound for `bytes` bytes from at least `others` other devices; 0 for none. */
 double ff_least_wait_us(const struct ff_least_wait *w, double bytes, double others);
-/* Until each of `n` devices has what `elements` reduced by `reduce` come to of what all of them
- * have, wherever they are, it takes at least so long; 0: nothing is known. */
+/* The least time to reduce `elements` among any `n` devices, so that all of them have the result;
+ * 0: unknown. */
 double ff_price_sum_us(
 		const struct ff_pricer *p, uint32_t n, enum ff_reduce reduce, int64_t elements);
-/* Updating so many bytes of weights. */
+/* An update of `bytes` of float32 weights. */
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes);
-/* So many bytes of gradients that are copied; as long takes reading them for their norm. */
+/* A copy of `bytes` of gradients, which also prices reading them for the global norm. */
 double ff_price_copied(const struct ff_pricer *p, uint32_t device, int64_t bytes);
-/* Scratch that the kernel was measured to need; when analytic an upper estimate.  Fits
- * ff_lower_options.workspace with `p` as ctx. */
+/* Bytes of scratch that the kernel was measured to need, or an upper estimate.  For
+ * ff_lower_options.workspace, with `p` as ctx. */
 int64_t ff_price_workspace(void *p, const struct ff_work *w);
 
 #endif

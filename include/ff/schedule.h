@@ -8,14 +8,14 @@
 #include "ff/strategy.h"
 #include "ff/task.h"
 
-/* A piece of a device's memory and when it holds something.  Shards of
- * parameters and their gradients lie in their buckets for good, those of dropped buckets within
- * other buffers. */
+/* A piece of a device's memory, and the tasks during which it is in use.  Parameters and their
+ * gradients lie in their buckets throughout the step; those of dropped buckets lie within other
+ * buffers. */
 struct ff_buffer {
 	uint32_t device;
-	uint32_t first, last;  /* tasks; in a bucket, or FF_KEPT: 0 and FF_NONE, for good */
-	uint32_t bucket;       /* that it lies in, or FF_NONE; FF_KEPT: an operator keeps it */
-	uint32_t within;       /* the buffer that it is a part of, and lives as long as; FF_NONE */
+	uint32_t first, last; /* tasks; 0 and FF_NONE: the whole step (a bucket's, FF_KEPT) */
+	uint32_t bucket; /* it lies in this bucket, or FF_NONE; FF_KEPT: state of an operator */
+	uint32_t within; /* the buffer that it is a part of and lives as long as; or FF_NONE */
 	int64_t offset, bytes; /* multiples of 64 */
 };
 
@@ -31,62 +31,59 @@ struct ff_schedule {
 	uint32_t *lanes, *deps;
 	struct ff_buffer *buffers;
 	struct ff_bucket *buckets;
-	/* Where gradients are clipped by their global norm: the last bucket, of all devices that
-	 * update something.  It has no shards; what its devices add up is the first of its
-	 * gradients, which its move makes one and every update waits for.  FF_NONE: they are not.
-	 */
+	/* Clipping by the global norm: the last bucket, over all devices that update something.  It
+	 * has no shards.  Its first gradient element is a device's sum of squares; its collective
+	 * adds these up, and every update waits for that.  FF_NONE: gradients are not clipped. */
 	uint32_t clip;
 	struct ff_shard *shards;
 	const struct ff_config *config; /* by node: the strategy's, parameters resolved */
-	const bool *recomputed; /* by node: for backward its values are made, a parameter's brought,
-				 * once more */
+	const bool *recomputed; /* by node: its values are recomputed for backward; a parameter's
+				 * are gathered again */
 	const bool *scattered;  /* by node: a parameter whose bucket is scattered */
 	uint32_t n_instances;   /* of every value */
-	/* Buffers of shards and of their gradients, by instance (ff/instance.h); FF_NONE where
-	 * there is none. */
+	/* Buffers of shards and of their gradients, by instance (ff/instance.h), or FF_NONE. */
 	const uint32_t **out, **dout; /* [value, instance][part of its producer] */
 	const uint32_t **in, **din;   /* [edge, instance][part of the consumer] */
 	const bool *accumulate;       /* by edge: backward of a first micro-batch adds to din */
-	/* By edge: the one to whose din backward adds, once it is made, its own, which nobody else
-	 * reads; FF_NONE: none.  What is moved of both gradients is their sum. */
+	/* By edge: another edge of the same value, to whose gradient this edge's is added on the
+	 * device, so that only the sum is moved; FF_NONE: it is moved by itself. */
 	const uint32_t *added;
-	int64_t *live_bytes;   /* by device: the most that is in use at once */
-	int64_t *memory_bytes; /* by device: all there is to allocate */
-	/* By device: scratch of the running kernel, where the device's memory begins, as some
-	 * libraries want it to be as aligned as what was allocated. */
+	int64_t *live_bytes;   /* by device: the largest sum of buffers that live at once */
+	int64_t *memory_bytes; /* by device: what is allocated */
+	/* By device: scratch of the running kernel.  It stands at the start of the device's memory,
+	 * which is aligned as some libraries ask. */
 	int64_t *workspace_bytes;
-	/* By device: where a bucket's gradients lie while they are compressed, one bucket's at a
-	 * time. */
+	/* By device: scratch for the compressed gradients of one bucket at a time. */
 	int64_t *packed_offset, *packed_bytes;
-	int64_t network_bytes; /* a step, all devices together; at most INT64_MAX */
-	int64_t plain_bytes;   /* of it gradients that moves bring to several devices, as they
-				* are, where others are compressed */
+	int64_t network_bytes; /* sent in a step by all devices together; at most INT64_MAX */
+	int64_t plain_bytes; /* of these, with a codec: gradients sent uncompressed, because several
+			      * devices receive them */
 	struct ff_travel travel;
-	int64_t averaged_bytes; /* what a step that averages parameters sends besides */
+	int64_t averaged_bytes; /* sent in addition by a step that averages parameters */
 };
 
-/* What of a schedule is asked for.  Where gradients are compressed or late it is always all. */
+/* How much of a schedule is made.  With compressed or delayed gradients always all of it. */
 enum ff_lower_what {
 	FF_LOWER_ALL,
-	/* Memory, and bytes sent: which elements are moved is left out, and what devices do that do
-	 * what another does.  Only of others there are buffers. */
+	/* Memory and traffic: no pieces of moves, and of devices that do the same only one, which
+	 * alone has buffers. */
 	FF_LOWER_SIZES,
-	/* Tasks, and bytes sent: there are no buffers. */
+	/* Tasks and traffic: no buffers. */
 	FF_LOWER_TASKS,
 };
 
 struct ff_lower_options {
-	int64_t bucket_bytes;                 /* whatever the strategy says; 0: as it says */
+	int64_t bucket_bytes;                 /* overrides the strategy's; 0: the strategy's */
 	const struct ff_optimizer *optimizer; /* NULL: the preset one */
-	const uint8_t *group;                 /* by node, a parameter's; NULL: all are of one */
-	bool clip;                            /* gradients by their global norm */
+	const uint8_t *group;                 /* by node: a parameter's group; NULL: one group */
+	bool clip;                            /* clip gradients by their global norm */
 	struct ff_travel travel;              /* of gradients */
-	/* Scratch that a kernel needs; NULL: none. */
+	/* Bytes of scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;
 	enum ff_lower_what what;
-	/* SIZES: the layout ends with a device that needs more (by device; NULL: there is none),
-	 * and what is sent is not known then. */
+	/* SIZES: bytes by device; the layout stops at the first device that needs more, and traffic
+	 * is then unknown.  NULL: no limit. */
 	const int64_t *limit;
 	struct ff_arena *scratch; /* NULL: one of its own */
 };
@@ -97,21 +94,21 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 		const struct ff_lower_options *opt, struct ff_arena *a, struct ff_schedule *ret,
 		struct ff_error *err);
 
-/* Whether step `step` averages, of a run whose last one is number `last`. */
+/* Local SGD: whether step `step` averages parameters, in a run whose last step is `last`. */
 static inline bool ff_schedule_averages(const struct ff_schedule *s, uint64_t step, uint64_t last)
 {
 	uint32_t every = s->travel.average_every;
 
 	return every && ((step + 1) % every == 0 || step == last);
 }
-/* What a step sends in the mean. */
+/* Bytes that a step sends, on average. */
 static inline int64_t ff_schedule_sent_bytes(const struct ff_schedule *s)
 {
 	uint32_t every = s->travel.average_every;
 
 	return s->network_bytes + (every ? s->averaged_bytes / every : 0);
 }
-/* What a task computes, of a part. */
+/* The work of a task that computes a part. */
 void ff_task_work(const struct ff_schedule *s, const struct ff_task *t, struct ff_work *ret);
 
 /* 64-bit hash of everything above: ranks compare it before they start. */

@@ -1,4 +1,4 @@
-/* What a strategy file says beside the strategy.  SPDX-License-Identifier: Apache-2.0 */
+/* What a strategy file holds besides the strategy.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_STRATEGY_INFO_H
 #define FF_STRATEGY_INFO_H
 
@@ -6,30 +6,30 @@
 
 struct ff_optimizer;
 
-/* What the tasks of a class (ff/task_class.h) take in a step, all devices together; and how long
- * devices that were ready for them waited: for other devices, or for a link that others held. */
+/* Time in tasks of a class (ff/task_class.h) in a step, summed over devices, and the time that
+ * ready devices waited for them: for other devices, or for a busy link. */
 struct ff_class_time {
 	const char *name;
-	double us, waited_us; /* of waits, NAN: unknown */
+	double us, waited_us; /* waited_us NAN: unknown */
 };
 
-/* For which machine and settings it is, and what is predicted of it. */
+/* The machine and settings of a strategy, and its predicted figures. */
 struct ff_strategy_info {
 	const char *machine;
 	uint32_t devices;
 	double predicted_us;                 /* 0: unknown */
-	const struct ff_class_time *classes; /* n_classes, what that is made of; 0: unknown */
+	const struct ff_class_time *classes; /* n_classes: its parts by class; 0: unknown */
 	uint32_t n_classes;
-	double disturbed_share;      /* of the costs behind it; 0: none, or unknown */
+	double disturbed_share;      /* of the samples of its costs; 0: none, or unknown */
 	const int64_t *memory_bytes; /* by device; NULL: unknown */
-	/* What predicted_us and memory_bytes hold for. */
+	/* The settings that predicted_us and memory_bytes hold for. */
 	const struct ff_optimizer *optimizer; /* NULL: the preset; never after ff_strategy_load */
 	bool clip;                            /* gradients are clipped by their global norm */
 	struct ff_travel travel;              /* of gradients */
 	const char *costs;                    /* "analytic", "peak"; NULL: measured, or unknown */
 	const char *framework;                /* NULL: our runtime */
-	const char *communication;            /* that costs were measured with; NULL: unknown */
-	/* Buckets of the data parallelism that it was compared with; 0: the preset. */
+	const char *communication; /* library that costs were measured with; NULL: unknown */
+	/* Bucket size of the data parallelism that it was compared with; 0: the preset. */
 	int64_t data_parallel_bucket_bytes;
 };
 

@@ -6,37 +6,36 @@
 #include "ff/phase.h"
 #include "ff/redistribution.h"
 
-/* What a task computes that moves nothing. */
+/* What a compute task does. */
 enum ff_compute {
 	FF_COMPUTE_PART,   /* a part of a node, in a phase */
-	FF_COMPUTE_UPDATE, /* of a bucket */
-	/* The squares of the gradients in a bucket, added up: of each of its devices, which have
-	 * the same elements, a share that no other takes (ff_norm_share). */
+	FF_COMPUTE_UPDATE, /* of a bucket, on one device */
+	/* The sum of squares of a bucket's gradients, on one device: over its share of the elements
+	 * (ff_norm_share). */
 	FF_COMPUTE_NORM,
-	/* Gradients of an earlier step come to their turn, and those that wait move up: of a bucket
-	 * on one device, or (`edge`) what a part of a reader has made, which is moved from there.
-	 */
+	/* Delayed gradients move one step up: those of a bucket on one device, or (`edge`) those
+	 * that a part of a reader has computed and a move then sends. */
 	FF_COMPUTE_DELAY,
 };
 
 struct ff_task {
-	/* NULL: it computes.  A move of a redistribution (`edge`), or the collective of a bucket:
-	 * backward its gradients are all-reduced or, where it is flat, reduce-scattered; forward
-	 * the weights of a flat one are gathered. */
+	/* NULL: a compute task.  Else a move of the redistribution at `edge`, or the collective of
+	 * `bucket`: forward the all-gather of its weights; backward the all-reduce, or if it is
+	 * flat the reduce-scatter, of its gradients. */
 	const struct ff_move *move;
 	enum ff_compute compute;
-	enum ff_phase phase; /* WEIGHTS: parts alone; what moves behind them has BACKWARD */
-	enum ff_grads grads; /* a part, backward: that it makes */
-	uint32_t micro;      /* micro-batch: a part, a move of an edge or of a dropped bucket */
-	uint32_t node;       /* a part; what is of an edge: the consumer */
-	uint32_t part;       /* a part; a delay of an edge */
-	uint32_t device;     /* what computes */
+	enum ff_phase phase; /* FF_PHASE_WEIGHTS only of parts; moves after them have BACKWARD */
+	enum ff_grads grads; /* parts, backward: the gradients that it computes */
+	uint32_t micro;      /* micro-batch, of parts and of moves of an edge or a dropped bucket */
+	uint32_t node;       /* of parts; with an edge: its reader */
+	uint32_t part;       /* of parts and of the delay of an edge */
+	uint32_t device;     /* of compute tasks */
 	uint32_t edge;       /* or FF_NONE */
 	uint32_t bucket;     /* or FF_NONE */
-	/* A move: first of n_devices buffers (FF_NONE where no stage); of a dropped bucket that is
-	 * gathered, those of all its weights. */
+	/* Moves: the first of n_devices staging buffers, each perhaps FF_NONE; for the gather of a
+	 * dropped bucket: the buffers of its weights. */
 	uint32_t stage;
-	uint32_t residual; /* a move, compressed: likewise, of what its devices have not sent yet */
+	uint32_t residual; /* compressed moves: likewise, the buffers of error feedback */
 	uint32_t first_lane, n_lanes; /* ff_schedule.lanes */
 	uint32_t first_dep, n_deps;   /* ff_schedule.deps: earlier tasks */
 };
@@ -53,7 +52,7 @@ static inline enum ff_pass ff_task_pass(const struct ff_task *t)
 {
 	return ff_phase_pass(t->phase);
 }
-/* A part of a node; in which pass. */
+/* Whether it computes a part of a node; and in that pass. */
 static inline bool ff_task_computes_part(const struct ff_task *t)
 {
 	return !t->move && t->compute == FF_COMPUTE_PART;

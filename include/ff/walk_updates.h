@@ -1,35 +1,36 @@
-/* The last step of the walk (ff/walk.h): the norm of all gradients, where they are clipped, and the
- * updates.  It is included likewise, by who has defined
+/* The last step of the walk (ff/walk.h): the global norm of gradients, if they are clipped, and the
+ * updates.  It is included likewise, by a file that has defined
  *   FF_WALK, FF_WALK_TASK, FF_WALK_DONE, FF_WALK_START   as for ff/walk.h
  *   FF_WALK_BUCKET                                       a bucket, as the reader keeps it
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdbool.h>
 
-/* One of two rounds over all buckets: for the norm, or the updates, which wait for it. */
+/* A round over all buckets: the norm's, or the updates', which wait for the norm. */
 struct walk_round {
 	bool norm;
 	FF_WALK_DONE after;
 };
 
 static inline bool sink_clips(const FF_WALK *w);
-/* Gradients are applied late: the weights are read in the same step that updates them. */
+/* Gradients are delayed: the step that updates the weights also reads them. */
 static inline bool sink_is_late(const FF_WALK *w);
 /* Calls walk_update for every device of every bucket, in their order. */
 static void sink_each_bucket(FF_WALK *w, const struct walk_round *r);
 static inline FF_WALK_TASK sink_begin_update(
 		FF_WALK *w, const struct walk_round *r, const FF_WALK_BUCKET *b, uint32_t position);
 static inline void sink_wait(FF_WALK *w, FF_WALK_TASK *t, FF_WALK_DONE done);
-/* When the gradients of a bucket are summed that several devices sum; FF_WALK_START: none does. */
+/* Whether several devices sum the gradients of the bucket. */
 static inline bool sink_is_summed(const FF_WALK *w, const FF_WALK_BUCKET *b);
+/* The completion of that; FF_WALK_START: there is none. */
 static inline FF_WALK_DONE sink_summed(const FF_WALK *w, const FF_WALK_BUCKET *b);
-/* The task waits for the gradients of the bucket's members on its device, and until they
- * themselves were brought to who reads them. */
+/* The task waits for the gradients of the bucket's members on its device, and until the members'
+ * weights have been moved to their readers. */
 static inline void sink_wait_gradients(
 		FF_WALK *w, FF_WALK_TASK *t, const FF_WALK_BUCKET *b, uint32_t position);
 static inline void sink_end_update(FF_WALK *w, FF_WALK_TASK *t);
-/* What the devices have added up becomes the sum of all: behind all tasks of the round. */
+/* After all tasks of the round: the all-reduce of the devices' sums of squares. */
 static FF_WALK_DONE sink_sum_norms(FF_WALK *w);
-/* Behind the updates, where parameters are averaged now and then. */
+/* Local SGD: after the updates, the averaging of parameters. */
 static inline void sink_average(FF_WALK *w);
 
 /* On the device at `position` among the bucket's. */
