@@ -1,4 +1,5 @@
-/* What backward visits, reads and brings back.  SPDX-License-Identifier: Apache-2.0 */
+/* What backward visits and reads, and which gradients it returns.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef FF_BACKWARD_H
 #define FF_BACKWARD_H
 
@@ -9,21 +10,21 @@ static inline bool ff_node_needs_grad(const struct ff_graph *g, uint32_t node)
 {
 	return g->values[g->nodes[node].out].needs_grad;
 }
-/* Whether a prelude that backward visits reads at `edge`.  Behind it the node reads the same,
- * and leaves that gradient to it. */
+/* Whether the reader at `edge` is a prelude that backward visits.  Its node reads the same value,
+ * and leaves the whole gradient of it to the prelude. */
 static inline bool ff_edge_is_left(const struct ff_graph *g, uint32_t edge)
 {
 	return ff_node_is_prelude(g, g->edges[edge].node) &&
 	       ff_node_needs_grad(g, g->edges[edge].node);
 }
-/* Whether it does so in the place of the gradient of the node's first output: there the
- * prelude finds that one, and makes of it the one that goes back over `edge`, its first. */
+/* Whether that prelude computes in place: it turns the gradient of the node's first output into the
+ * gradient at `edge`, the prelude's first input. */
 static inline bool ff_edge_is_in_place(const struct ff_graph *g, uint32_t edge)
 {
 	return g->edges[edge].slot == 0 && ff_edge_is_left(g, edge);
 }
-/* Whether backward comes to edge `a` before it comes to `b`, when the forward pass issues nodes at
- * `position[node]`: nodes from the last to the first, the inputs of one in their order. */
+/* Whether backward visits edge `a` before edge `b`.  It visits nodes in reverse issue order
+ * (`position[node]`), and the inputs of a node in their order. */
 static inline bool ff_edge_is_visited_before(
 		const struct ff_graph *g, const uint32_t *position, uint32_t a, uint32_t b)
 {
@@ -31,7 +32,7 @@ static inline bool ff_edge_is_visited_before(
 
 	return x == y ? a < b : position[x] > position[y];
 }
-/* Whether backward brings a gradient back over `edge`. */
+/* Whether backward computes a gradient at `edge`. */
 static inline bool ff_edge_needs_grad(const struct ff_graph *g, uint32_t edge)
 {
 	const struct ff_edge *e = &g->edges[edge];
@@ -39,8 +40,8 @@ static inline bool ff_edge_needs_grad(const struct ff_graph *g, uint32_t edge)
 	return g->values[e->value].needs_grad && ff_node_needs_grad(g, e->node) &&
 	       (e->shared == FF_NONE || !ff_edge_is_left(g, e->shared));
 }
-/* Where what is brought over `edge` is read last: there, or, if a prelude reads it there
- * and backward does not come to it, where the node behind that does. */
+/* The edge at which the value moved over `edge` is read last: itself, or, if its reader is a
+ * prelude that backward does not visit, the same input of the prelude's node. */
 static inline uint32_t ff_edge_last(const struct ff_graph *g, uint32_t edge)
 {
 	uint32_t node = g->edges[edge].node, leader = ff_node_leader(g, node);
@@ -49,8 +50,8 @@ static inline uint32_t ff_edge_last(const struct ff_graph *g, uint32_t edge)
 			       ? edge
 			       : g->nodes[leader].in + g->edges[edge].slot;
 }
-/* The prelude that replaces the gradient which comes back over `edge` by another one, once
- * whoever it is sent on to has it; FF_NONE. */
+/* The prelude that overwrites the gradient returned over `edge` once it has been sent on; FF_NONE:
+ * none does. */
 static inline uint32_t ff_edge_replaced_by(const struct ff_graph *g, uint32_t edge)
 {
 	const struct ff_value *v = &g->values[g->edges[edge].value];
@@ -58,7 +59,7 @@ static inline uint32_t ff_edge_replaced_by(const struct ff_graph *g, uint32_t ed
 
 	return !v->port && prelude != FF_NONE && ff_node_needs_grad(g, prelude) ? prelude : FF_NONE;
 }
-/* Whether the value at `edge` is read backward. */
+/* Whether backward reads the value at `edge`. */
 static inline bool ff_edge_read_backward(const struct ff_graph *g, uint32_t edge)
 {
 	const struct ff_edge *e = &g->edges[ff_edge_last(g, edge)];
@@ -67,19 +68,19 @@ static inline bool ff_edge_read_backward(const struct ff_graph *g, uint32_t edge
 	       (e->slot >= g->nodes[e->node].n_data ||
 			       (ff_op_flags_of(g, e->node) & FF_OP_BACKWARD_IN));
 }
-/* Whether backward of `node` reads what it made forward. */
+/* Whether backward of `node` reads its own outputs. */
 static inline bool ff_node_reads_own(const struct ff_graph *g, uint32_t node)
 {
 	return ff_node_needs_grad(g, node) &&
 	       (g->nodes[node].n_saved > g->nodes[node].n_kept ||
 			       (ff_op_flags_of(g, node) & FF_OP_BACKWARD_OUT));
 }
-/* The two nodes of an edge, and what is asked of them most. */
+/* The two nodes of an edge, and frequently used facts about them. */
 struct ff_edge_ends {
 	uint32_t from, to;
 	uint32_t value;
 	uint32_t prelude;         /* ff_edge_replaced_by */
-	bool computed, parameter; /* what `from` is */
+	bool computed, parameter; /* kind of `from` */
 };
 static inline struct ff_edge_ends ff_edge_ends(const struct ff_graph *g, uint32_t edge)
 {

@@ -1,8 +1,6 @@
-/* Optimizers are data: one row each.  A row says how many states an element of a
- * parameter has beside its weight and its gradient, what the user may set, and what
- * the kernels of a step compute with; everything generic (memory, prices, options,
- * reports) reads it.  The kernels are the backends'.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Optimizers are data: one row each.  A row has the number of states an element, the settings that
+ * a user may change, and the factors of a step.  Memory, prices, options and reports read it; the
+ * kernels are the backends'. SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_OPTIMIZER_H
 #define FF_OPTIMIZER_H
 
@@ -41,8 +39,8 @@ struct ff_setting {
 };
 const struct ff_setting *ff_setting(enum ff_setting_id id);
 
-/* What one step's kernels compute with, in float64 until it is whole, as PyTorch has
- * it.  w, g: weight, gradient; m, v: states. */
+/* The factors of one step, computed in float64 and then rounded, as PyTorch does.  w, g: weight,
+ * gradient; m, v: states. */
 union ff_factors {
 	/* torch.optim.SGD: g += decay * w; w -= rate * g */
 	struct {
@@ -59,7 +57,7 @@ union ff_factors {
 		float rate, momentum, decay;
 	} nesterov;
 	/* torch.optim.Adam (Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR
-	 * 2015): g += decay * w; m, v and w as below, which nothing shrinks */
+	 * 2015): g += decay * w; then as AdamW with shrink = 1 */
 	struct {
 		float decay, keep1, take1, keep2, take2, rate, root, epsilon;
 	} adam;
@@ -72,8 +70,7 @@ union ff_factors {
 };
 
 #define FF_MAX_STATES 2
-/* What gradients of that norm are multiplied by, as torch.nn.utils.clip_grad_norm_ has it; NaN
- * stays NaN. */
+/* The factor of gradients with that norm, as in torch.nn.utils.clip_grad_norm_; NaN stays NaN. */
 #define FF_CLIP_SCALE(clip, norm) ((clip) / ((norm) + 1e-6f) > 1 ? 1 : (clip) / ((norm) + 1e-6f))
 #define FF_NORM_SCRATCH 8192 /* bytes that the kernel of a gradients' norm needs */
 #define FF_MAX_GROUPS 16     /* of parameters (ff/groups.h) */
@@ -83,35 +80,34 @@ struct ff_optimizer {
 	const char *name;    /* in files and options */
 	const char *summary; /* a few words for help and docs */
 	bool sparse;         /* without decay, a weight whose gradient is zero stays as it is */
-	uint32_t states;     /* float32 figures an element beside weight and gradient */
-	/* How cost files call the time of an update, and of one that rounds the weights to
-	 * bfloat16 too. */
+	uint32_t states;     /* float32 values an element, besides weight and gradient */
+	/* Rates in cost files: of an update, and of one that also writes bfloat16 weights. */
 	enum ff_rate_kind rate, rounding_rate;
 	struct {
 		bool used;
 		double preset;
 	} setting[FF_SETTING_COUNT];
-	/* Of the values by setting, when `step` updates have gone before: the same on
-	 * every device, whatever the strategy. */
+	/* From the values by setting, after `step` updates: the same on every device and for every
+	 * strategy. */
 	void (*factors)(const double *value, uint64_t step, union ff_factors *ret);
 };
 
 const struct ff_optimizer *ff_optimizer(enum ff_optimizer_id id);
-/* Where nothing is said: SGD with momentum. */
+/* The preset: SGD with momentum. */
 const struct ff_optimizer *ff_optimizer_preset(void);
 /* FF_E_INPUT if there is none of that name: "expected ...", the caller says where. */
 int ff_optimizer_find(const char *name, const struct ff_optimizer **ret, struct ff_error *err);
 #define FF_OPTIMIZER_TEXT 256
 /* "sgd (...), momentum (...) or adamw (...)": names and summaries, or names alone. */
 void ff_optimizer_list(bool summaries, char text[FF_OPTIMIZER_TEXT]);
-/* What `id` is and what it is where nothing is said, by optimizer. */
+/* Help for setting `id`, with its preset by optimizer. */
 void ff_setting_help(enum ff_setting_id id, char text[FF_OPTIMIZER_TEXT]);
 
 /* FF_E_INPUT if `o` has no such setting, or it is out of range: "`prefix`rate: expected ...". */
 int ff_optimizer_check(const struct ff_optimizer *o, enum ff_setting_id id, double told,
 		const char *prefix, struct ff_error *err);
-/* Presets where told[id] is NAN; FF_E_INPUT for what `o` has not, and for what is out
- * of range.  Both are FF_SETTING_COUNT long. */
+/* value[id] = told[id], or the preset where that is NAN.  FF_E_INPUT for a setting that `o` does
+ * not have or that is out of range.  Both have FF_SETTING_COUNT entries. */
 int ff_optimizer_set(const struct ff_optimizer *o, const double *told, double *value,
 		struct ff_error *err);
 
@@ -126,16 +122,16 @@ static inline enum ff_rate_kind ff_optimizer_rate(const struct ff_optimizer *o, 
 	return type == FF_F32 ? o->rate : o->rounding_rate;
 }
 
-/* Bytes of so many float32 weights of a bucket, padded such that in each of its arrays what
- * follows begins at a multiple of 64, where readers get them as `type` too. */
+/* Bytes of `elements` float32 weights in a bucket, padded so that the next parameter begins at a
+ * multiple of 64 bytes in every array, also that of the readers' `type`. */
 static inline int64_t ff_optimizer_align(enum ff_dtype type, int64_t elements)
 {
 	int64_t size = ff_dtype_bytes(type);
 
 	return (elements * size + 63) / 64 * 64 / size * FF_F32_BYTES;
 }
-/* All that a device has which updates `bytes` float32 weights: weights, gradients, states, and
- * the weights as readers get them. */
+/* Bytes on a device that updates `bytes` of float32 weights: weights, gradients, states, and the
+ * weights in the readers' type. */
 static inline int64_t ff_optimizer_bytes(
 		const struct ff_optimizer *o, enum ff_dtype type, int64_t bytes)
 {
