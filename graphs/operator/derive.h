@@ -1,6 +1,5 @@
-/* What an operator's row writes while a graph is built: helpers for derive().
- * Extents are checked here, once, so that rows may multiply freely.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Helpers for derive(), the function of an operator's row that fills a node.  Extents are checked
+ * here, once, so that rows may multiply freely. SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_GRAPHS_DERIVE_H
 #define FF_GRAPHS_DERIVE_H
 
@@ -9,11 +8,11 @@
 #include "ff/graph.h"
 #include "ff/work.h"
 
-/* Caps on a tensor and on a whole graph, checked while it is built: what one device may hold of
- * all tensors, a tensor or all parameters on 4096 devices, and FLOPs of one step stay within 64
- * bits.  What all devices hold or send of all tensors is summed saturating.
- * Elements are those that all nodes read, write and train, parameters once a reader.  GPT-3 on
- * 1,536 times 2,048 words has some 2^47.2 elements. */
+/* Limits, checked while a graph is built.  With them these fit 64 bits: the bytes of all tensors on
+ * one device, of one tensor or of all parameters on 4,096 devices, and the FLOPs of a step.  The
+ * bytes of all tensors on all devices are summed with saturation.  Elements are those that all
+ * nodes read, write and train; a parameter counts once a reader.  GPT-3 on 1,536 times 2,048 words
+ * has some 2^47.2. */
 #define FF_MAX_TENSOR_ELEMENTS ((int64_t)1 << 44)
 #define FF_MAX_PARAMETER_ELEMENTS ((int64_t)1 << 46)
 #define FF_MAX_GRAPH_ELEMENTS ((int64_t)1 << 50)
@@ -23,7 +22,7 @@
 FF_OPS(FF_OP_EXTERN)
 #undef FF_OP_EXTERN
 
-/* What every loss has: how much it counts among those of its graph. */
+/* The attribute of every loss: its weight in the sum of its graph's losses. */
 #define FF_LOSS_WEIGHT                                                                             \
 	{                                                                                          \
 		.name = "weight", .type = FF_ATTR_REAL,                                            \
@@ -31,8 +30,8 @@ FF_OPS(FF_OP_EXTERN)
 		.later = 1                                                                         \
 	}
 
-/* An operator beside nothing but its inputs, as a row has it: attributes as a graph file has them,
- * "in" the shapes of its data, "labels" of those behind that are int32. */
+/* An example of the operator, for tests and docs: attributes as in a graph file, "in": shapes of
+ * its data, "labels": shapes of the int32 inputs after those. */
 #define FF_EXAMPLE(...) #__VA_ARGS__
 
 /* One node under construction; the nodes before it are complete. */
@@ -63,9 +62,9 @@ struct ff_shape_text {
 };
 struct ff_shape_text ff_shape_text(uint32_t rank, const int32_t *shape);
 
-/* Output extent of a sliding window along one axis, as PyTorch rounds:
- * (in + pad before and behind - dilation (kernel - 1) - 1) / stride + 1, down, or up, but then
- * without a window that would begin in the padding behind. */
+/* Output extent of a sliding window along one axis, as in PyTorch:
+ * (in + pad[0] + pad[1] - dilation (kernel - 1) - 1) / stride + 1, rounded down; with `ceil` up,
+ * but no window begins in the padding after the last element. */
 struct ff_window {
 	const char *name; /* "height" */
 	int32_t in, kernel, stride, dilation, pad[2];
@@ -76,20 +75,19 @@ int ff_derive_window(const struct ff_derive *d, const struct ff_window *w, int32
 
 /* Appends a dim to the iteration space and returns its number. */
 int32_t ff_derive_dim(struct ff_derive *d, enum ff_label label, const char *name, int32_t extent);
-/* What axis `axis` of a rank-`rank` tensor is called: "sample", "channel", ... */
+/* The name of axis `axis` of a tensor of `rank` axes: "sample", "channel", ... */
 const char *ff_axis_name(uint32_t rank, uint32_t axis);
-/* Of `axes` spatial axes number `axis`: "length"; "height", "width"; "depth" before those. */
+/* The name of spatial axis `axis` of `axes`: "length"; "height", "width"; "depth" before these. */
 const char *ff_spatial_name(uint32_t axes, uint32_t axis);
 /* Appends one dim for each axis of `shape`: S for the first, A for the rest. */
 void ff_derive_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape);
 
-/* How a tensor lies that takes after none: of rank 4 as images do, of rank 5 as volumes, so that
- * tensors of one shape lie alike. */
+/* The preset order of axes in memory: by rank alone, so that tensors of one shape have the same. */
 static inline const uint8_t *ff_derive_order(uint32_t rank)
 {
 	return rank == 4 ? ff_order_image : rank == 5 ? ff_order_volume : ff_order_plain;
 }
-/* How filters along `axes` axes lie: channels innermost. */
+/* The order of axes of filters with `axes` spatial axes: channels innermost. */
 static inline const uint8_t *ff_derive_filter_order(uint32_t axes)
 {
 	return axes == 1 ? ff_order_line : ff_derive_order(2 + axes);
@@ -97,7 +95,7 @@ static inline const uint8_t *ff_derive_filter_order(uint32_t axes)
 /* Sets output `port`, stored in `order`; its axes are whole until mapped. */
 int ff_derive_out(struct ff_derive *d, uint32_t port, enum ff_dtype dtype, uint32_t rank,
 		const int32_t *shape, const uint8_t *order, struct ff_error *err);
-/* Sets parameter number `i`, or checks that whoever shares it made it so; its
+/* Sets parameter number `i`; of a tied parameter, checks that its first reader made the same.  Its
  * axes are whole until mapped. */
 int ff_derive_param(struct ff_derive *d, uint32_t i, uint32_t rank, const int32_t *shape,
 		const uint8_t *order, int64_t fan_in, struct ff_operand **ret,
@@ -110,13 +108,14 @@ struct ff_weight {
 	int64_t fan_in;
 	int32_t dim_out, dim_in;
 };
-/* Parameter 0, and behind it, if `bias`, one value for each element of `dim_out`. */
+/* Sets parameter 0 and, if `bias`, parameter 1 with an element for each of `dim_out`. */
 int ff_derive_weights(
 		struct ff_derive *d, const struct ff_weight *w, bool bias, struct ff_error *err);
 /* Shape of input `slot`; its axes are whole until mapped. */
 struct ff_operand *ff_derive_map(struct ff_derive *d, uint32_t slot);
-/* A value that is carried along dim `dim`, which axis `axis` of its shape follows; towards the
- * dim's start if `down`.  `shape` has the dim's steps there: an element lies between two steps. */
+/* A value carried along dim `dim`, which is axis `axis` of its shape; `down`: towards the dim's
+ * start.  Along that axis `shape` has the dim's extent: an element is the state between two steps.
+ */
 struct ff_carry {
 	enum ff_dtype dtype;
 	uint32_t rank;
@@ -124,14 +123,14 @@ struct ff_carry {
 	uint32_t axis;
 	int32_t dim;
 	bool down;
-	/* What ff_derive_carry makes of it: where a part leaves it, and where it finds it.  Other
-	 * axes than `axis` are whole until mapped. */
+	/* Set by ff_derive_carry: the operands by which a part writes it, and reads it.  Axes other
+	 * than `axis` are whole until mapped. */
 	struct ff_operand *left, *found;
 };
 /* Sets carried value number `i`. */
 int ff_derive_carry(struct ff_derive *d, uint32_t i, struct ff_carry *c, struct ff_error *err);
-/* The whole row of an operator whose inputs and one output all have one shape, dims
- * and layout, all axes plain. */
+/* All of derive() for an operator whose inputs and single output have the same shape, dims and
+ * layout, with plain axes. */
 int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err);
 
 /* Maps of one axis. */
@@ -142,11 +141,10 @@ struct ff_axis_map *ff_axis_term(struct ff_operand *o, uint32_t axis, struct ff_
 /* Axis i is dim i, for all axes. */
 void ff_operand_plain(struct ff_operand *o);
 
-/* FLOPs of an operator that does `forward` and `backward` operations for each
- * element of the output. */
+/* Sets the FLOPs: `forward` and `backward` operations for each output element. */
 void ff_derive_flops(struct ff_derive *d, int64_t forward, int64_t backward);
-/* FLOPs of one whose every output element is a sum of `fan_in` products, perhaps with a
- * bias: backward has as many products for the weights, and for input 0 if that has a
+/* Sets the FLOPs of an operator whose output elements are sums of `fan_in` products, perhaps with a
+ * bias. Backward has as many products for the weights, and as many for input 0 if that needs a
  * gradient. */
 void ff_derive_products(struct ff_derive *d, int64_t fan_in, bool bias);
 bool ff_derive_needs_grad(const struct ff_derive *d, uint32_t slot);

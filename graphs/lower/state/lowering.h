@@ -1,6 +1,5 @@
-/* Lowering, inside: the state that its files share while a schedule is put
- * together: lower.c finds the pieces, tasks.c puts them in order, memory/ finds
- * room for them.  SPDX-License-Identifier: Apache-2.0 */
+/* The state of lowering, shared by its files: lower.c builds the blocks, tasks.c emits tasks in
+ * order, memory/ lays out buffers.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_LOWER_LOWERING_H
 #define FF_LOWER_LOWERING_H
 
@@ -9,21 +8,21 @@
 #include "ff/program.h"
 #include "ff/sharing.h"
 
-/* How far a device's lanes are known to have come: tasks done, by enum ff_lane_class. */
+/* Vector clock of a device: by lane, how many of its tasks are known to be done. */
 struct ff_clock {
 	uint32_t done[FF_DEVICE_LANES];
 };
 
-/* clocks.c: those of all tasks. */
+/* clocks.c: the clocks of all tasks. */
 struct ff_clocks {
-	uint32_t *first;       /* by task: of its devices' clocks */
-	struct ff_clock *done; /* when it is done; by `first` + position of the device */
-	struct ff_clock *born; /* before it starts; likewise */
-	struct ff_clock *lane[FF_DEVICE_LANES]; /* by device: of its lanes */
+	uint32_t *first;                        /* by task: its first clock; it has one a device */
+	struct ff_clock *done;                  /* when the task is done */
+	struct ff_clock *born;                  /* before it starts */
+	struct ff_clock *lane[FF_DEVICE_LANES]; /* by device: the latest of each lane */
 	uint32_t n;
 };
 
-/* A buffer while it is being placed. */
+/* The lifetime of a buffer, for the layout of memory. */
 struct ff_life {
 	struct ff_clock born; /* known to be done before its first task starts */
 	struct ff_clock last; /* its last use on each lane */
@@ -33,43 +32,44 @@ struct ff_list {
 	uint32_t *v, n, cap;
 };
 
-/* arrivals.c: tasks that others wait for which are still to be told. */
+/* arrivals.c: lists of emitted tasks that compute tasks, not yet emitted, must wait for. */
 struct ff_arrivals {
-	/* By phase, by micro-batch and node, by part and lane: the newest of its list, or FF_NONE.
-	 */
+	/* By phase, by micro-batch and node, by part and lane: the newest entry of the list, or
+	 * FF_NONE. */
 	uint32_t **first[FF_PHASE_COUNT];
 	struct ff_arrival {
-		uint32_t task, next; /* next: FF_NONE behind the last */
+		uint32_t task, next; /* next: FF_NONE ends the list */
 	} * at;
 	uint32_t n, cap;
 };
 
-/* Tasks that others come after. */
+/* Emitted tasks that later tasks wait for. */
 struct ff_told {
-	uint32_t *sync;    /* by bucket: that sums its gradients, or FF_NONE */
-	uint32_t *delay;   /* by bucket: its delay on its first device, others behind it */
-	uint32_t *limited; /* by device: its last FF_PREFETCH_DISTANCE limited computes, last first
-			    */
-	uint32_t round;    /* the first of the norms, or of the updates */
+	uint32_t *sync;    /* by bucket: the collective of its gradients, or FF_NONE */
+	uint32_t *delay;   /* by bucket: its delay on its first device; the others' follow */
+	uint32_t *limited; /* by device: the last FF_PREFETCH_DISTANCE limited computes, the latest
+			    * first */
+	uint32_t round;    /* the first task of the round of norms, or of updates */
 };
 
-/* Scratch of kernels: equal nodes that are cut alike have the same, part by part. */
+/* Scratch of kernels, memoised: equal nodes with equal degrees need the same, part by part. */
 struct ff_scratches {
-	const uint32_t *class; /* by node: the first one equal to it */
+	const uint32_t *class; /* by node: the first node equal to it */
 	struct ff_scratch {
 		uint16_t degree[FF_MAX_DIMS], replicas;
-		int64_t *bytes[2]; /* by pass, by part; < 0: nobody has asked; NULL: of no part */
+		int64_t *bytes[2]; /* by pass, by part; < 0: not yet known; NULL: no entry */
 	} * of;                    /* by class */
 };
 
-/* computes.c: what is computed while its parts are told. */
+/* computes.c: the node whose parts are being emitted. */
 struct ff_computing {
-	uint32_t *alias[FF_MAX_INPUTS]; /* by slot: the producer's part whose gradient its own is */
+	uint32_t *alias[FF_MAX_INPUTS]; /* by slot: the producer's part whose gradient buffer it
+					   shares */
 	struct ff_arena_mark mark;
 	struct ff_scratches scratches;
 };
 
-/* Whether a parameter's gradients are summed in place, and whether it is updated flat. */
+/* How a parameter is updated (ff_param_is_synced). */
 struct ff_param_state {
 	bool synced;
 	enum ff_flat flat;
@@ -80,9 +80,9 @@ struct ff_lowering {
 	const struct ff_machine *m;
 	const struct ff_strategy *s;
 	const struct ff_lower_options *opt;
-	struct ff_arena *a;       /* what the schedule keeps */
-	struct ff_arena *scratch; /* what it does not */
-	struct ff_arena lasting;  /* that neither, but from step to step */
+	struct ff_arena *a;       /* owns the schedule */
+	struct ff_arena *scratch; /* rewound after each step of the walk */
+	struct ff_arena lasting;  /* scratch of the whole lowering */
 	uint32_t *order, *position;
 	struct ff_program program;
 	struct ff_config *config;          /* by node, parameters resolved */
@@ -98,8 +98,9 @@ struct ff_lowering {
 	struct ff_list lanes, deps;
 	/* By phase, micro-batch and node: the first task, or FF_NONE. */
 	uint32_t *compute[FF_PHASE_COUNT];
-	/* By pass and node, of nodes whose parts run in turn or are not all lowered: how many tasks
-	 * behind that one part p is, or FF_NONE.  NULL: p. */
+	/* By pass and node, by part: its task is number compute[...] + place, or FF_NONE.  NULL:
+	 * place is the part's number; otherwise parts run in turns, or not all of them are lowered.
+	 */
 	uint32_t **place[2];
 
 	struct ff_told told;
@@ -108,8 +109,8 @@ struct ff_lowering {
 	struct ff_clocks clocks;
 	struct ff_life *life; /* by buffer */
 	bool failed;          /* out of memory somewhere */
-	/* equal_devices.c: by device, the first that does the same, which alone is lowered; NULL:
-	 * all are. */
+	/* equal_devices.c: by device, the first device that does the same; only that one is
+	 * lowered. NULL: all devices are lowered. */
 	const uint16_t *like;
 };
 
@@ -123,13 +124,13 @@ static inline bool ff_device_is_lowered(const struct ff_lowering *l, uint32_t de
 	return !l->like || l->like[device] == device;
 }
 
-/* What backward has made stays where it is: compressed, or until a later step. */
+/* Whether gradients outlive their step: as error feedback, or because they are delayed. */
 static inline bool ff_lowering_stays(const struct ff_lowering *l)
 {
 	return l->r.travel.codec || l->r.travel.staleness;
 }
 
-/* Whether buffers are told, of those devices that are lowered. */
+/* Whether the schedule gets buffers. */
 static inline bool ff_lowering_has_buffers(const struct ff_lowering *l)
 {
 	return !l->opt || l->opt->what != FF_LOWER_TASKS || ff_lowering_stays(l);
@@ -140,14 +141,15 @@ static inline bool ff_lowering_clips(const struct ff_lowering *l)
 	return l->opt && l->opt->clip;
 }
 
-/* What is moved at an edge in a pass. */
+/* The redistribution at an edge in a pass. */
 static inline const struct ff_redistribution *ff_moves_at(
 		const struct ff_lowering *l, enum ff_pass pass, uint32_t edge)
 {
 	return pass == FF_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
 }
 
-/* The lane of its devices that a task holds; where two are one, the first of them. */
+/* The class of lane that a task occupies on its devices; of classes that share a lane, the first.
+ */
 static inline enum ff_lane_class ff_task_lane(const struct ff_lowering *l, const struct ff_task *t)
 {
 	enum ff_lane_class lane;
