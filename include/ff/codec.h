@@ -1,6 +1,6 @@
-/* Codecs: how gradients are compressed on their way between devices, where the user asks for it,
- * as that changes what is computed (docs/gradients.md).  A codec is data: one row, and a kernel to
- * encode and one to decode in every backend.  SPDX-License-Identifier: Apache-2.0 */
+/* Codecs compress gradients between devices (docs/gradients.md).  They change what is computed, so
+ * only the user turns them on.  A codec is data: a row, and in every backend a kernel to encode and
+ * one to decode.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CODEC_H
 #define FF_CODEC_H
 
@@ -20,14 +20,14 @@ enum ff_codec_id {
 			FF_CODEC_COUNT
 };
 
-/* float32 numbers are encoded in blocks of `block`, the last of which may be shorter by a
- * multiple of FF_CODEC_STEP: of each `head_bytes`, then so many bits an element. */
+/* float32 elements are encoded in blocks of `block`; the last block may be shorter by a multiple of
+ * FF_CODEC_STEP.  A block takes `head_bytes`, then `bits` an element. */
 struct ff_codec {
 	enum ff_codec_id id;
 	const char *name, *summary; /* in files and options; a few words for help */
-	enum ff_dtype type;         /* what messages are made of, for who carries them */
+	enum ff_dtype type;         /* element type of messages, for the communication library */
 	int64_t block, head_bytes, bits;
-	/* Where it was not measured: what it costs beside gradients that are added to others. */
+	/* Without measurements: its cost relative to adding the gradients to others. */
 	double encode_cost, decode_cost;
 };
 #define FF_CODEC_STEP 16
@@ -39,14 +39,14 @@ int ff_codec_find(const char *name, const struct ff_codec **ret, struct ff_error
 /* "bfloat16 (...) or ternary (...)" */
 void ff_codec_list(char text[FF_CODEC_TEXT]);
 
-/* Of so many elements, a multiple of FF_CODEC_STEP.  Behind whole blocks others may follow. */
+/* Bytes of `elements` encoded elements, a multiple of FF_CODEC_STEP. */
 static inline int64_t ff_codec_bytes(const struct ff_codec *c, int64_t elements)
 {
 	return (elements + c->block - 1) / c->block * c->head_bytes + elements * c->bits / 8;
 }
 
-/* The elements are summed in chunks of whole blocks, one a device: where that of number i of
- * `n` begins, and (i = n) the last one ends. */
+/* A compressed all-reduce sums chunks of whole blocks, one a device: the first element of chunk `i`
+ * of `n`; with i == n the end of the last one. */
 static inline int64_t ff_codec_chunk(
 		const struct ff_codec *c, int64_t elements, uint32_t n, uint32_t i)
 {
@@ -54,7 +54,7 @@ static inline int64_t ff_codec_chunk(
 
 	return at < elements ? at : elements;
 }
-/* No chunk is larger. */
+/* The size of the largest chunk, in elements. */
 static inline int64_t ff_codec_most(const struct ff_codec *c, int64_t elements, uint32_t n)
 {
 	int64_t blocks = (elements + c->block - 1) / c->block,
@@ -63,8 +63,8 @@ static inline int64_t ff_codec_most(const struct ff_codec *c, int64_t elements, 
 	return most < elements ? most : elements;
 }
 
-/* What a device needs meanwhile: the message of all elements, and behind it those of its chunk
- * from all others, each a multiple of 64 bytes. */
+/* Staging of a device: the encoded elements, then a slot for its chunk from each other device. Each
+ * is a multiple of 64 bytes. */
 static inline int64_t ff_codec_slot_bytes(const struct ff_codec *c, int64_t elements, uint32_t n)
 {
 	return (ff_codec_bytes(c, ff_codec_most(c, elements, n)) + 63) / 64 * 64;

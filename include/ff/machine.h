@@ -1,4 +1,4 @@
-/* Device graph: where it runs.  SPDX-License-Identifier: Apache-2.0 */
+/* Machines: devices, nodes and the links between them.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_MACHINE_H
 #define FF_MACHINE_H
 
@@ -18,10 +18,10 @@ struct ff_device_kind {
 	double flops_per_s; /* peak, float32 */
 	double memory_bytes_per_s;
 	int64_t memory_bytes;        /* capacity for one training process */
-	double bfloat16_flops_per_s; /* products of bfloat16, summed in float32; 0: the same */
-	const char *model;           /* of ff_device_model_find; NULL: called as the kind is */
-	const char *model_place;     /* the file that names it, and where; NULL: no file does */
-	const char *backend;         /* that alone can compute on it; NULL: the file does not say */
+	double bfloat16_flops_per_s; /* bfloat16 products, summed in float32; 0: as flops_per_s */
+	const char *model;           /* its device model; NULL: the model of the kind's own name */
+	const char *model_place;     /* file and place that name the model; NULL: none does */
+	const char *backend;         /* the only backend for it; NULL: not stated */
 };
 
 struct ff_machine_node {
@@ -37,28 +37,29 @@ struct ff_machine {
 	uint32_t n_devices, n_nodes, n_kinds;
 	struct ff_device_kind *kinds;
 	struct ff_machine_node *nodes;
-	uint32_t *node_of;     /* n_devices */
-	bool overlap;          /* communication runs beside compute */
-	bool message_lane;     /* and messages beside other communication; only with overlap */
-	uint32_t n_card_lanes; /* of network cards that are lanes */
+	uint32_t *node_of; /* n_devices */
+	bool overlap;      /* communication overlaps compute */
+	bool message_lane; /* messages between stages overlap other communication; needs overlap */
+	uint32_t n_card_lanes; /* network cards that are lanes */
 };
 
 /* Parses a machine; same contract as ff_graph_parse. */
 int ff_machine_parse(const char *file, const char *text, size_t len, struct ff_arena *a,
 		struct ff_machine *ret, struct ff_error *err);
-/* `name` is a path, or the name of a file in graphs/machines/ (searched in
- * $FF_MACHINES, then the source tree and the installed data folder); with ":N" behind it, N nodes
- * as its only one. */
+/* `name` is a path, or the name of a file in graphs/machines/ (searched in $FF_MACHINES, then the
+ * source tree, then the installed data folder).  A suffix ":N" means N nodes like the file's only
+ * one. */
 int ff_machine_load(
 		const char *name, struct ff_arena *a, struct ff_machine *ret, struct ff_error *err);
-/* Whether there is a file for `name`, whatever stands in it. */
+/* Whether there is a file for `name`; it need not be valid. */
 bool ff_machine_known(const char *name);
-/* The file that the name, or the path, means; NULL where there is none, or no memory. */
+/* The path of the file for `name`; NULL: there is none, or no memory. */
 const char *ff_machine_file(const char *name, struct ff_arena *a);
 /* A line for each machine known by name. */
 int ff_machine_list(FILE *to, struct ff_error *err);
 void ff_machine_write(const struct ff_machine *m, struct ff_out *o);
-/* Numbers the lanes of cards: of a machine that was put together, or whose lanes have changed. */
+/* Numbers the lanes of cards.  Must be called after a machine was built in code or its lanes
+ * changed. */
 void ff_machine_number_cards(struct ff_machine *m);
 /* The first `n` devices of `m` as a machine (n <= m->n_devices, else FF_E_INPUT). */
 int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a,
@@ -76,21 +77,21 @@ static inline double ff_device_flops_per_s(const struct ff_device_kind *k, enum 
 							      : k->flops_per_s;
 }
 
-/* The number of a device within its node; of one that `m` does not have, its own. */
+/* The number of a device within its node; `device` itself if `m` does not have it. */
 static inline uint32_t ff_machine_ordinal(const struct ff_machine *m, uint32_t device)
 {
 	return device < m->n_devices ? device - m->nodes[m->node_of[device]].first : device;
 }
 
-/* In how many shards a hybrid has what a device updates: one for each device of a node, or of those
- * that hold the same where `each` share a product; 0: those are no groups. */
+/* Hybrid sharding: the number of shards, so that each node holds all of them; `each`:
+ * tensor-parallel devices, which hold different weights.  0: there are no such groups. */
 static inline uint32_t ff_machine_shards(const struct ff_machine *m, uint32_t each)
 {
 	uint32_t n = m->nodes[0].count / each;
 
 	return m->n_nodes > 1 && n > 1 ? n : 0;
 }
-/* Network cards of a node that are told apart: no more than it has devices. */
+/* Network cards of a node, at most one a device. */
 static inline uint32_t ff_node_cards(const struct ff_machine_node *n)
 {
 	uint32_t most = n->wiring.cards < n->wiring.devices ? n->wiring.cards : n->wiring.devices;
@@ -102,7 +103,7 @@ static inline bool ff_node_own_cards(const struct ff_machine_node *n)
 {
 	return n->wiring.cards > 1 && n->wiring.cards >= n->wiring.devices;
 }
-/* Of its node, the card that stands beside a device. */
+/* The number, within its node, of the card next to a device. */
 static inline uint32_t ff_device_card(const struct ff_machine *m, uint32_t device)
 {
 	const struct ff_machine_node *n = &m->nodes[m->node_of[device]];
@@ -110,8 +111,8 @@ static inline uint32_t ff_device_card(const struct ff_machine *m, uint32_t devic
 
 	return cards == 1 ? 0 : (device - n->first) * cards / n->wiring.devices;
 }
-/* Of a node's cards those that are lanes.  None is where one lane of the device that the card is
- * for has all that goes over it. */
+/* How many of a node's cards are lanes.  A card of a single device is none if that device's
+ * communication lane already has all its traffic. */
 static inline uint32_t ff_node_card_lanes(
 		const struct ff_machine *m, const struct ff_machine_node *n)
 {

@@ -14,8 +14,8 @@ struct ff_span {
 /* A short name for a task: "conv1 forward", "fc1 all-gather", "sync bucket 2". */
 void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t size);
 
-/* The lane of its devices that a task is shown in.  Without overlap communication is told apart all
- * the same; with it a copy that nobody else waits for is among what its device computes. */
+/* The lane in which a timeline shows a task.  Communication has a lane of its own even without
+ * overlap; with overlap, copies within a device are on the compute lane. */
 enum ff_lane_class ff_trace_lane(const struct ff_schedule *s, const struct ff_task *t);
 const char *ff_trace_lane_name(enum ff_lane_class lane);
 
@@ -44,21 +44,22 @@ int ff_trace_group(const struct ff_schedule *s, const struct ff_timeline *timeli
 struct ff_trace_clock {
 	double offset_us, drift, bound_us; /* bound: of the error */
 };
-/* Timelines side by side, and the clocks that the first is by: in "otherData" offset, drift (parts
- * in a million) and bound of each rank, where there are several. */
+/* Timelines side by side, and the clocks of the first one's ranks.  Of several ranks "otherData"
+ * has offset, drift (parts per million) and bound of each. */
 struct ff_trace {
 	const char *title;
 	const struct ff_timeline *timeline;
 	uint32_t n_timelines;
 	const struct ff_trace_clock *clock; /* by rank */
 	uint32_t n_clocks;
-	/* Of each the first device alone is written; NULL: all devices are. */
+	/* Only the first device of each group is written; NULL: all devices are. */
 	const struct ff_trace_groups *groups;
 };
 /* One process a device, one thread a lane.  `title` names the timeline. */
 void ff_trace_write(const struct ff_schedule *s, const char *title, const struct ff_span *spans,
 		uint32_t n, struct ff_out *o);
-/* Process number k * devices + d is device d of timeline k; those of a device stand together. */
+/* Process k * devices + d of the trace is device d of timeline k.  Processes of a device are shown
+ * together. */
 void ff_trace_write_beside(const struct ff_schedule *s, const struct ff_trace *t, struct ff_out *o);
 
 /* trace_file.c: the spans of a trace with one timeline of `s`, by ff_trace_write, in the file's

@@ -1,4 +1,4 @@
-/* Links of a node, to its devices and to other nodes, and how NCCL finds them wired.
+/* Links of a node, inside it and to other nodes, and how they are wired.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_WIRING_H
 #define FF_WIRING_H
@@ -9,26 +9,26 @@
 struct ff_link {
 	double latency_us;
 	double bytes_per_us;
-	bool shared; /* one at a time: all its users queue (a PCIe root, a NIC) */
+	bool shared; /* its users queue: one transfer at a time (a PCIe root, a network card) */
 };
 
-/* Links of a node that stand one by one, so many between two devices; `otherwise` for the others.
+/* A node whose devices are joined pair by pair, each pair by a number of links; 0: by `otherwise`.
  */
 struct ff_mesh {
 	uint32_t n_devices;
 	uint8_t links[FF_MOST_PAIRED][FF_MOST_PAIRED];
 	struct ff_link otherwise;
-	const struct ff_interconnect *interconnect; /* its */
+	const struct ff_interconnect *interconnect; /* of `otherwise` */
 };
 
-/* What prices as NCCL has them know of a node.  All zero: nothing. */
+/* What NCCL prices need of a node.  All zero: unknown. */
 struct ff_wiring {
-	const struct ff_interconnect *inside, *between; /* NULL: the file does not say */
-	const struct ff_mesh *mesh;                     /* NULL: any two are joined alike */
-	uint32_t cards;      /* that share the network's bandwidth; at most one a device counts */
-	uint32_t devices;    /* that the node has, though of a part there are fewer */
-	uint32_t first_card; /* of all nodes' cards that are lanes, its first */
-	bool sums;           /* the network's switches add (SHARP) */
+	const struct ff_interconnect *inside, *between; /* NULL: not stated */
+	const struct ff_mesh *mesh;                     /* NULL: all pairs are joined alike */
+	uint32_t cards;      /* network cards, which share the network's bandwidth */
+	uint32_t devices;    /* of the whole node, even if the machine has only some of them */
+	uint32_t first_card; /* its first card among all cards that are lanes */
+	bool sums;           /* the network's switches reduce (SHARP) */
 };
 
 #endif
