@@ -19,8 +19,8 @@ enum ff_fuse {
 	FF_FUSE_KEEPS = 1, /* stores the value between the last two works, for later readers */
 	FF_FUSE_OVER = 2,  /* an output may have exactly the place of an input of equal size */
 	FF_FUSE_LATE = 4,  /* backward: an output may overlap inputs of the first work in part, so
-			    * din  is written only when all of these have been read; dout[0] has room
-			    * as  with FF_FUSE_KEEPS */
+			    * din is written only when all of these have been read; dout[0] has room
+			    * as with FF_FUSE_KEEPS */
 };
 #define FF_FUSE_MOST 3 /* works */
 
@@ -35,7 +35,7 @@ struct ff_kernel_slots {
 	 *   in       the first work's inputs, then the other inputs of the others
 	 *   out[0]   the last work's output; it may have exactly the place of one of these other
 	 *            inputs
-	 *   with FF_FUSE_KEEPS the value between goes to the output after the first work's
+	 *   next     with FF_FUSE_KEEPS: the value between, in the output after the first work's
 	 *
 	 * Backward: the gradient of an input of each work is that of the next work's only output.
 	 * If the last work has one input there are two works:
@@ -47,9 +47,9 @@ struct ff_kernel_slots {
 	 *   out[0]   the first work's output or input, if its backward reads that
 	 *   din      after the last work's: the other gradients of the works between, each of as
 	 *            many elements
-	 *   with FF_FUSE_KEEPS the gradient before the last work goes to dout[0], and din is
-	 * written only when all of dout[1] and out[0] has been read, as with FF_FUSE_LATE these
-	 * gradients, and dout[0], may have exactly the place of dout[1] or out[0] */
+	 *   dout[0]  with FF_FUSE_KEEPS: the gradient before the last work; din is then written
+	 *            when all of dout[1] and out[0] has been read, as with FF_FUSE_LATE
+	 * The other gradients and dout[0] may have exactly the place of dout[1] or out[0]. */
 	int (*fuse)(struct ff_device *dev, const struct ff_work *const *w, uint32_t n, uint32_t how,
 			struct ff_kernel **ret, struct ff_error *err);
 	/* Optional (may be NULL): if *ret, the kernel from now on adds the gradient of `input` to
