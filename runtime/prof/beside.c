@@ -1,6 +1,5 @@
-/* What communication that overlaps compute takes from it, and how much longer it takes itself: both
- * at once beside each alone.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Measures the costs of overlap: how much longer compute and communication take at the same time
+ * than each alone. SPDX-License-Identifier: Apache-2.0 */
 #include "prof.h"
 
 #include <stdlib.h>
@@ -11,9 +10,9 @@
 #define ROUNDS 21
 #define LEAST_BYTES ((int64_t)256 << 10)
 #define MOST_BYTES ((int64_t)8 << 20)
-#define LONG_US 20000 /* of communication: enough to compute something beside it */
-#define TASK_US 1000  /* what is computed between two looks */
-#define LONGER 1.3    /* compute than communication: all of that fits beside it */
+#define LONG_US 20000 /* the least communication, so that several tasks run beside it */
+#define TASK_US 1000  /* the least time of a task, between two calls of go_on */
+#define LONGER 1.3    /* compute over communication, so that all of the latter is overlapped */
 #define ELEMENTS (1 << 16)
 
 struct trial {
@@ -27,11 +26,11 @@ struct trial {
 	void *memory;
 	float *array;
 	int64_t elements;
-	int turns, tasks; /* of a task; tasks beside one communication */
-	double done_us;   /* of the last communication: when it was done, on the slowest rank */
+	int turns, tasks; /* loops a task; tasks beside one communication */
+	double done_us;   /* when the last communication was done, on the slowest rank */
 };
 
-/* As bound by memory that is near as kernels are. */
+/* A task: bound by caches, as kernels are. */
 static void compute(const struct trial *t)
 {
 	for (int k = 0; k < t->turns; k++) {
@@ -64,7 +63,7 @@ static int note_clock(void *arg, struct ff_error *err)
 	return FF_OK;
 }
 
-/* From a start together: the slowest rank's. */
+/* Time from a common start until the slowest rank is done. */
 static int time_once(
 		struct trial *t, bool communicates, bool computes, double *us, struct ff_error *err)
 {
@@ -102,14 +101,14 @@ static double median(double *sample)
 	return sample[ROUNDS / 2];
 }
 
-/* What both at once make of communication. */
+/* Costs of overlap, as shares of the communication's time alone. */
 struct slowed {
-	double share;  /* that it takes from compute, of its own time */
-	double longer; /* that it takes itself, likewise */
+	double share;  /* added to compute */
+	double longer; /* added to the communication */
 };
 
-/* Communication and compute, each alone and both at once, in turns: a slow moment meets all three.
- * Figures are the medians of the turns'. */
+/* Times communication, compute and both at once, in turns, so that a slow moment of the machine
+ * affects all three. Results are medians over the turns. */
 static int time_turns(struct trial *t, struct slowed *ret, struct ff_error *err)
 {
 	double share[ROUNDS], longer[ROUNDS];
@@ -131,8 +130,8 @@ static int time_turns(struct trial *t, struct slowed *ret, struct ff_error *err)
 	return FF_OK;
 }
 
-/* As much communication as takes a while, and tasks that take longer than that; the same on all
- * ranks, as all times are. */
+/* Chooses the size of the communication, and the number and length of tasks.  All ranks choose
+ * alike, since they agree on all times. */
 static int choose(struct trial *t, struct ff_error *err)
 {
 	double us = 0;
@@ -156,7 +155,7 @@ static int choose(struct trial *t, struct ff_error *err)
 	return code;
 }
 
-/* All devices, or each node's among themselves. */
+/* The group that communicates: all devices, or those of this node. */
 static void set_group(struct trial *t, bool inside)
 {
 	const struct ff_layout *l = &t->p->layout;
@@ -219,7 +218,7 @@ static void close_trial(struct trial *t)
 	free(t->array);
 }
 
-/* Nodes that have no two ranks say nothing of what is inside. */
+/* Whether every node has two ranks, so that overlap inside nodes can be measured. */
 static bool has_pairs(const struct ff_layout *l)
 {
 	bool all = true;
