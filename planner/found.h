@@ -1,4 +1,4 @@
-/* What a search tells beside its plan.  SPDX-License-Identifier: Apache-2.0 */
+/* Results of a search besides its plan.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_PLANNER_FOUND_H
 #define FF_PLANNER_FOUND_H
 
@@ -11,14 +11,14 @@
 struct ff_found {
 	bool no_time;          /* the budget was over before the first proposal */
 	struct ff_seeds seeds; /* n 0: none found a plan that fits */
-	double reserve;        /* percent of memory that stays free, as asked for; */
-	bool used_reserve;     /* nothing fits so, and the plan does without, */
-	bool needed_reserve;   /* as data parallelism does without it alone */
-	double first_s;        /* into the command, until there was a plan that fits; 0: never */
-	double ragged_us; /* the best plan before equal layers were made equal; 0: it is the plan */
-	double whole_us;  /* the best found without --space torch; 0: not asked */
-	uint32_t n_ragged;            /* operators and parameters unlike most in their place */
-	uint32_t n_others;            /* plans of other shapes that were written, */
+	double reserve;        /* --reserve: percent of memory that stays free */
+	bool used_reserve;     /* the plan uses the reserve, as nothing fits without it */
+	bool needed_reserve;   /* data parallelism fits only with the reserve */
+	double first_s;        /* seconds after the start until a plan fitted; 0: never */
+	double ragged_us;      /* the best plan before it was made regular; 0: it is the plan */
+	double whole_us;   /* --space torch: the best plan without the limits; 0: not searched */
+	uint32_t n_ragged; /* operators and parameters split unlike most of their kind */
+	uint32_t n_others; /* --top: plans of other shapes that were written, */
 	double other_us[FF_MOST_TOP]; /* and their steps */
 };
 

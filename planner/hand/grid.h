@@ -6,33 +6,30 @@
 #include "places.h"
 
 struct ff_grid {
-	struct ff_evaluator *evaluator; /* left with another strategy */
+	struct ff_evaluator *evaluator; /* its current strategy changes */
 	const struct ff_space *space;
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	bool fill;       /* memory that recomputing all blocks leaves is used, as no search goes on
-			  * from what is found: that needs some to trade */
-	bool samples;    /* nothing but samples is split: what data parallelism comes to
-			  * where it lacks memory */
-	bool whole;      /* all of it is tried, also what is seldom good */
-	uint32_t most;   /* strategies that are tried, at most; 0: any number */
-	double known_us; /* a step that is known: what takes as long is not wanted; 0: none is */
-	/* Asked between two that are tried: whether `share` of the time for all is over; NULL:
-	 * never
-	 */
+	bool fill;     /* recompute only as many blocks as memory needs; not for a search that goes
+			* on from the result, which needs memory to trade */
+	bool samples;  /* split only samples: data parallelism that fits */
+	bool whole;    /* try all places, also those that are seldom good */
+	uint32_t most; /* the most strategies to try; 0: no limit */
+	double known_us; /* a known step: only faster strategies are wanted; 0: none */
+	/* Called between strategies: whether `share` of the time is used up; NULL: never. */
 	bool (*stop)(void *ctx, double share);
-	/* Whether there is time to lay out a strategy in so many micro-batches; NULL: always. */
+	/* Whether there is time to lay out this strategy in memory; NULL: always. */
 	bool (*may_lay_out)(void *ctx, const struct ff_strategy *s);
-	void (*begins)(void *ctx); /* told when something fits; NULL: nobody is */
-	/* Told of all that fits; NULL: nobody is. */
+	void (*begins)(void *ctx); /* called when a strategy fits for the first time; or NULL */
+	/* Called for each strategy that fits; or NULL. */
 	void (*visit)(void *ctx, const struct ff_strategy *s, double step_us);
 	void *ctx;
 };
 
-/* Tries updates and weights shared out (ZeRO), micro-batches and recomputation, and unless
- * `samples` degrees of tensor, sequence, expert and pipeline parallelism, and if `fill` how few
- * blocks have to be recomputed.  *found false: nothing fits; else `ret` is the strategy of the
- * shortest step and `name` what --simulate calls it. Memory from `a`. */
+/* Tries ZeRO 1 to 3, micro-batches and recomputation; unless `samples` also degrees of tensor,
+ * sequence, context, expert and pipeline parallelism; with `fill` also how few blocks must be
+ * recomputed. *found false: nothing fits.  Else `ret` is the fastest strategy, and `name` its name
+ * for --simulate. Memory from `a`. */
 int ff_grid_find(const struct ff_grid *grid, struct ff_arena *a, struct ff_strategy *ret,
 		char name[FF_GRID_NAME], bool *found, struct ff_error *err);
 

@@ -1,6 +1,5 @@
-/* A guess at what a place of the grid comes to, in closed form: cheap enough to be made of each
- * place, and good enough to say which of two neighbours is worth a look first.
- * SPDX-License-Identifier: Apache-2.0 */
+/* A closed-form estimate of a place of the grid: cheap enough for every place, and good enough to
+ * order neighbours. SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_PLANNER_GUESS_H
 #define FF_PLANNER_GUESS_H
 
@@ -8,40 +7,41 @@
 #include "places.h"
 #include "space/repeats.h"
 
-/* Sums over a graph; those of what is computed again by FF_PLACE_NOTHING, LIGHT, WHOLE. */
+/* Sums over a graph; arrays are by recomputation: FF_PLACE_NOTHING, LIGHT, WHOLE. */
 struct ff_guesser {
 	const struct ff_places *places;
-	double compute_s;       /* all samples on one device, forward and backward; */
-	double again_s[3];      /* what is computed again */
-	double kept_bytes[3];   /* what forward keeps of all samples */
-	double between_bytes;   /* what blocks leave to each other, of all samples */
-	double parameters;      /* elements; */
-	double parameter_bytes; /* one of them */
+	double compute_s;       /* forward and backward of the whole batch on one device */
+	double again_s[3];      /* recomputation of the whole batch */
+	double kept_bytes[3];   /* activations of the whole batch that forward keeps */
+	double between_bytes;   /* activations between blocks, of the whole batch */
+	double parameters;      /* elements */
+	double parameter_bytes; /* of one element, in the graph's type */
 	double memory_bytes;    /* of a device, the mean */
 };
 
 struct ff_guess {
 	double step_us;
-	double bytes;    /* of the fullest device, */
-	double again;    /* of them that need not be if blocks are recomputed whole, */
-	double again_us; /* which takes so long */
+	double bytes;    /* of the fullest device */
+	double again;    /* of these, what recomputing whole blocks would save, */
+	double again_us; /* and the time of that recomputation */
 };
 
-/* Devices have the memory that `e` allows. */
+/* `e` has the memory limits of devices. */
 void ff_guesser_init(const struct ff_places *places, const struct ff_repeats *r,
 		const struct ff_evaluator *e, struct ff_guesser *ret);
 struct ff_guess ff_guess(const struct ff_guesser *x, const struct ff_place *p);
 
-/* What a place came to, as a share of what was guessed: its neighbours are guessed as much off.
- * Bytes may also be off by as many: what is there beside a guess of few grows no more than that. */
+/* The error of an estimate, evaluated over estimated.  Neighbouring places are assumed to have
+ * the same.  Bytes are off by that factor or by the difference `more_bytes`, whichever is less. */
 struct ff_guess_off {
 	double step, bytes, more_bytes;
 };
 struct ff_guess_off ff_guess_off(const struct ff_guesser *x, const struct ff_place *p,
 		const struct ff_evaluation *at);
-/* The step of a place, by a guess that is so far off, or of one that comes to `at`, if as many
- * blocks are recomputed as it lacks memory for. */
+/* The estimated step of a place, corrected by `off`, with as many blocks recomputed as memory
+ * needs. */
 double ff_guess_key(const struct ff_guesser *x, const struct ff_place *p, struct ff_guess_off off);
+/* The same of a place that was evaluated as `at`. */
 double ff_guess_filled(const struct ff_guesser *x, const struct ff_place *p,
 		const struct ff_evaluation *at);
 
