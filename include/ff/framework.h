@@ -1,5 +1,5 @@
-/* Frameworks that execute a strategy, where it is not our runtime: what their hosts and their
- * kernels do otherwise.  docs/simulator.md, "Frameworks".  SPDX-License-Identifier: Apache-2.0 */
+/* Other frameworks that may execute a strategy: how their hosts and kernels differ from our
+ * runtime's. docs/simulator.md, "Frameworks".  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_FRAMEWORK_H
 #define FF_FRAMEWORK_H
 
@@ -7,100 +7,99 @@
 #include "ff/schedule.h"
 
 struct ff_framework_convolutions {
-	bool tf32;   /* of float32, where a device can */
-	bool biases; /* a bias is added to what one made by a kernel of its own */
-	bool taps;   /* groups of one channel: gradients of filters read images for each tap */
-	bool channels_first[2]; /* operands in float32, in 16 bits */
+	bool tf32;              /* float32 in TF32, if the device has it */
+	bool biases;            /* adding a bias is a kernel of its own */
+	bool taps;              /* depthwise: the filter's gradient reads the images once a tap */
+	bool channels_first[2]; /* layout of operands in float32, in 16 bits */
 };
 
-/* What is several kernels in float32: bytes that they read and write for an element, forward and
- * backward; 0: it is one kernel each way. */
+/* Operators that are several kernels in float32: bytes that these access for each element, forward
+ * and backward; 0: one kernel each way. */
 struct ff_framework_written {
-	double loss[2];              /* one more for its statistics else */
-	double rms_norm[2], rope[2]; /* of 16 bits alone */
-	double layer_norm[2];        /* then gelus are written out by tanh, too */
+	double loss[2];              /* 0: one kernel, and one for its statistics */
+	double rms_norm[2], rope[2]; /* only in graphs of 16 bits */
+	double layer_norm[2];        /* if set, gelu by tanh is several kernels, too */
 };
 
-/* Of 16 bits, what is of float32. */
+/* Operators that compute in float32 in graphs of 16 bits. */
 struct ff_framework_wide {
-	bool norms;   /* layer norms, and sums */
-	bool softmax; /* and what it drops; what reads any of these casts */
+	bool norms;   /* layer norms and sums */
+	bool softmax; /* softmax and its dropout; their readers cast */
 };
 
-/* Our runtime has no row: it replays its steps as CUDA graphs, and kernels are as operators' rows
- * say. */
+/* Our runtime has no row: it replays its steps as CUDA graphs, with the kernels of operators' rows.
+ */
 struct ff_framework {
 	const char *name, *summary;
-	/* Hosts issue tasks one after another, a device starts none before. */
+	/* Hosts issue their device's tasks one after another; no task starts before it is issued.
+	 */
 	struct ff_framework_hosts {
-		/* One takes so long to issue a pass of an operator (or each of its kernels), a move
-		 * or an update.  This or `times` is fitted to steps that were published, the other
-		 * is 0. */
+		/* Time to issue a pass of an operator (with `calls` each kernel of it), a move or
+		 * an update.  This or `times` is fitted to published steps; the other is 0. */
 		double operator_us;
-		bool calls; /* they issue a pass kernel by kernel, not operator by operator */
-		bool waits; /* they wait until messages between stages have arrived */
-		bool times_passes; /* they wait for their devices between passes of micro-batches */
-		/* So many calls more has a message between stages, forward and backward: what tells
-		 * the shape of what follows it is read from the device, number by number. */
+		bool calls;        /* hosts issue kernel by kernel, not operator by operator */
+		bool waits;        /* hosts wait until messages between stages have arrived */
+		bool times_passes; /* hosts synchronise with their device after each pass */
+		/* Further calls of a message between stages, forward and backward: hosts read the
+		 * shape of the next tensor from the device, number by number. */
 		double shapes[2];
 	} hosts;
-	double times;   /* what kernels are told to take, for all that is in a step beside them */
-	bool alike;     /* devices of a kind are as fast as one another; no row has it */
-	bool whole;     /* what is recomputed is recomputed up to what is kept, needed or not */
-	bool at_once;   /* gradients are summed behind backward, all at once */
-	bool narrow;    /* gradients are kept and summed in the type that is computed in */
-	bool products;  /* attention is two products and what lies between, each a kernel */
-	bool causal;    /* what lies between is one kernel, which does not read masked scores */
-	bool copies;    /* what attention's products read and make is brought in order for them */
-	bool sums;      /* a gradient of a bias is a kernel of its own */
-	bool hands_on;  /* of a sum of equal shapes, each gradient is the sum's, not a copy */
-	bool adds;      /* products add gradients of weights to those of earlier micro-batches */
-	bool beside;    /* gathers and scatters inside a node go chunk by chunk beside products */
-	bool gelus;     /* gelu by tanh is written out, a kernel a power, product, sum or tanh */
-	bool drops;     /* a sum drops what it reads, where nothing else reads that */
-	bool blocks;    /* a batch norm's kernels are those of rows' norms: a block a channel */
-	bool fuses[2];  /* in float32, in 16 bits: batch norms add and cut off what they made */
-	bool interacts; /* products of each sample's vectors, and picking of them, are one kernel */
-	bool pads;      /* features that a linear layer reads are padded to a multiple of eight */
-	bool tf32_products; /* of float32, where a device can */
+	double times;  /* factor of kernels' times, for all else that is in a step */
+	bool alike;    /* devices of a kind are equally fast; no row has it */
+	bool whole;    /* recomputes whole blocks, needed or not */
+	bool at_once;  /* sums gradients after backward, without overlap */
+	bool narrow;   /* keeps and sums gradients in the graph's type */
+	bool products; /* attention is two products and the operators between them, each a kernel */
+	bool causal;   /* these are one kernel, which does not read masked scores */
+	bool copies;   /* copies operands and results of attention's products into order */
+	bool sums;     /* the gradient of a bias is a kernel of its own */
+	bool hands_on; /* the gradients of a sum's operands are the sum's, not copies */
+	bool adds;     /* products accumulate gradients of weights over micro-batches */
+	bool beside;   /* gathers and scatters inside a node overlap products, chunk by chunk */
+	bool gelus;    /* gelu by tanh is a kernel for each power, product, sum and tanh */
+	bool drops;    /* a sum includes the dropout before it, if that has no other reader */
+	bool blocks;   /* batch norms have a block of threads a channel, as norms of rows */
+	bool fuses[2]; /* in float32, in 16 bits: batch norms include the sum and relu after them */
+	bool interacts;     /* DLRM's interaction of a sample's vectors is one kernel */
+	bool pads;          /* inputs of linear layers are padded to a multiple of eight features */
+	bool tf32_products; /* float32 products in TF32, if the device has it */
 	struct ff_framework_convolutions convolutions;
-	/* Of 16 bits, parameters are kept in float32: cast for each pass, as gradients are back. */
+	/* In 16 bits: parameters are float32, cast for each pass; gradients are cast back. */
 	bool casts;
-	/* So often more than by one kernel is an update's memory read or written in float32:
-	 * gradients are divided by the loss's scale, tested and clipped before it, and it may be a
-	 * kernel an operation. */
+	/* Passes over an update's float32 memory beyond one kernel's: unscaling, testing and
+	 * clipping gradients, and updates of a kernel an operation. */
 	double gradient_passes;
-	const double *attention; /* numbers of its own kernel for 16 bits; NULL: the model's */
-	double passes;           /* over all scores beside softmax and dropout: scaled, masked */
+	const double *attention; /* parameters of its own 16-bit kernel; NULL: the model's */
+	double passes;           /* further passes over all scores: scaling, masking */
 	struct ff_framework_written written;
 	struct ff_framework_wide wide;
-	bool joins; /* a sum belongs to the kernel of the norm that reads it */
+	bool joins; /* the kernel of a norm includes the sum before it */
 };
 
-/* The row whose name `text` is; "NAME:NUMBER" with that in place of the number that was fitted.
- * FF_E_INPUT: there is none. */
+/* The row of name `text`.  "NAME:NUMBER" replaces the fitted number.  FF_E_INPUT: there is none. */
 int ff_framework_find(const char *text, struct ff_framework *ret, struct ff_error *err);
 /* "pytorch (...), megatron (...) or ..." */
 #define FF_FRAMEWORK_TEXT 800
 void ff_framework_list(char buf[FF_FRAMEWORK_TEXT]);
 
-/* The kernels of `w` there. */
+/* The kernels of `w` in that framework. */
 #define FF_FRAMEWORK_KERNELS (9 * FF_MOST_KERNELS)
 uint32_t ff_framework_kernels(const struct ff_framework *f, const struct ff_work *w,
 		struct ff_kernel_shape ret[FF_FRAMEWORK_KERNELS]);
-/* What these depend on beside the work: where its node stands.  0: nowhere of note. */
+/* What these depend on besides the work: a value for the position of its node in the graph; 0:
+ * nothing. */
 uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *w);
-/* Whether the gradient of input `i` is added up as it is made, without a pass of its own. */
+/* Whether the kernel of `w` accumulates the gradient of input `i`, without a pass of its own. */
 bool ff_framework_adds(const struct ff_framework *f, const struct ff_work *w, uint32_t i);
-/* Of the bytes of a parameter's gradient of `type`, how many there are there. */
+/* Bytes of a parameter's gradient in that framework, relative to `type`. */
 double ff_framework_narrowed(
 		const struct ff_framework *f, const struct ff_graph *g, enum ff_dtype type);
-/* What the host of one of its devices takes to issue task `t`. */
+/* The time of a host to issue task `t`. */
 double ff_framework_issue_us(
 		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t);
-/* What its kernels take on the slowest of so many devices, for one on each. */
+/* The factor of kernels' times on the slowest of `n_devices` devices, relative to the mean one. */
 double ff_framework_slowest(const struct ff_framework *f, uint32_t n_devices);
-/* Whether hosts issue nothing until it is done. */
+/* Whether hosts issue nothing more until task `t` is done. */
 bool ff_framework_awaits(
 		const struct ff_framework *f, const struct ff_schedule *s, const struct ff_task *t);
 
