@@ -1,4 +1,4 @@
-/* Runs of lanes that are held together.  SPDX-License-Identifier: Apache-2.0 */
+/* Runs of neighbouring lanes that a task occupies together.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_SIMULATOR_LANE_RUNS_H
 #define FF_SIMULATOR_LANE_RUNS_H
 
@@ -12,8 +12,8 @@ static inline double later(double a, double b)
 	return a > b ? a : b;
 }
 
-/* Times are never negative, so their bits compare as they do; and whole numbers
- * are what compilers find the largest of side by side. */
+/* Times are never negative, so their bits compare as they do.  Compilers vectorise the maximum of
+ * integers. */
 typedef int64_t __attribute__((may_alias)) time_bits;
 
 FF_CLONES static void latest_bits(uint32_t n, const time_bits *x, time_bits *at)
@@ -35,7 +35,7 @@ static inline double latest(uint32_t n, const double *x, double at)
 	return at;
 }
 
-/* All of some lanes: when they are free, not before `at`; until when they are held. */
+/* When all lanes are free, not before `at`. */
 static inline double free_at(
 		uint32_t n_runs, const struct ff_lanes *run, const double *lane, double at)
 {
@@ -44,6 +44,7 @@ static inline double free_at(
 	return at;
 }
 
+/* Occupies all lanes until `at`. */
 static inline void hold_until(uint32_t n_runs, const struct ff_lanes *run, double at, double *lane)
 {
 	for (uint32_t k = 0; k < n_runs; k++)
@@ -51,7 +52,7 @@ static inline void hold_until(uint32_t n_runs, const struct ff_lanes *run, doubl
 			lane[run[k].first + i] = at;
 }
 
-/* So much later on each of some lanes that follow each other. */
+/* Delays each of `n` neighbouring lanes by `us`. */
 static inline void delay_each(uint32_t n, double us, double *lane)
 {
 	for (uint32_t k = 0; k < n; k++)

@@ -1,4 +1,4 @@
-/* A pricer, inside: what prices rest on, and what its files share.
+/* The state of a pricer, shared by its files.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_SIMULATOR_PRICER_H
 #define FF_SIMULATOR_PRICER_H
@@ -11,23 +11,23 @@
 #include "ff/scratch.h"
 #include "links.h"
 
-/* By peak rates: starting a pass of an operator, a copy or an update costs this
- * much beside the roofline; what one CUDA kernel launch takes. */
+/* Prices by peak rates: added to the roofline of each pass of an operator, copy and update; about a
+ * CUDA kernel launch. */
 #define FF_LAUNCH_US 5.0
 
-/* What a kernel was found to cost. */
+/* The memoised price of a kernel. */
 struct ff_priced {
 	double us, alone_us;
 	struct ff_inferred inferred; /* of `us` */
 	int64_t workspace_bytes;
 };
 
-/* What goes by when batches are cut into so many micro-batches, and the rates that go with it. */
+/* The reuse distance in a micro-batch, and the rates for it. */
 struct ff_price_state {
 	int64_t reuse_bytes;
 	const struct ff_rate *rate[FF_RATE_COUNT];
 };
-#define FF_PRICE_STATES (2 * 64) /* as ff_reuse_bytes rounds: two for each power of two */
+#define FF_PRICE_STATES (2 * 64) /* ff_reuse_bytes rounds to two values a power of two */
 
 struct ff_pricer {
 	const struct ff_graph *graph;
@@ -39,11 +39,11 @@ struct ff_pricer {
 	const struct ff_optimizer *optimizer;
 	bool clip;
 	const struct ff_codec *codec;
-	bool averaged; /* parameters are sent now and then instead of gradients */
+	bool averaged;                        /* local SGD */
 	const struct ff_framework *framework; /* NULL: our runtime */
 	struct ff_overlap_cost overlap;
 	struct ff_links links;
-	struct ff_scratch scratch; /* without costs */
+	struct ff_scratch scratch; /* estimates, without costs */
 	struct ff_table table;     /* ff_work_hash to memo */
 	struct ff_priced *memo;
 	uint32_t memo_cap;
@@ -55,7 +55,7 @@ struct ff_pricer {
 	uint8_t state_of[FF_MAX_MICRO_BATCHES + 1];
 };
 
-/* What `g` is the graph of one of; one where it is another graph. */
+/* The number of micro-batches for which `g` is the graph of one. */
 static inline uint32_t ff_pricer_micro(const struct ff_pricer *p, const struct ff_graph *g)
 {
 	int32_t m = g->batch > 0 ? p->graph->batch / g->batch : 1;
@@ -80,15 +80,15 @@ static inline const struct ff_device_model *ff_pricer_model(
 	return p->model[ff_pricer_kind(p, device)];
 }
 
-/* Time of `bytes` bytes that cross the memory bus of `kind` so many times. */
+/* The time of `passes` passes over `bytes` of memory. */
 static inline double ff_price_memory_us(
 		const struct ff_device_kind *kind, double passes, double bytes)
 {
 	return FF_LAUNCH_US + passes * bytes * 1e6 / kind->memory_bytes_per_s;
 }
 
-/* To the nearest step of the grid that prices stand on (ff/price.h), at least one: where the
- * number that is added has its last bit. */
+/* Rounds to the nearest multiple of FF_PRICE_STEP_US, at least one: the unit in the last place of
+ * the number that is added and subtracted. */
 static inline double ff_price_on_grid(double us)
 {
 	const double shift = 1.5 * 4503599627370496.0 * FF_PRICE_STEP_US;
