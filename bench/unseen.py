@@ -117,6 +117,21 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
                             four A100, all recomputed, the median of four passes of which one updates
   nemo-vit-g14              NVIDIA's NeMo user guide, ViT g/14 on 1 to 8 nodes, 64 images a pass; here 42 layers for 40,
                             whose inner layers are 6,144 wide
+  dgxc-llama3.1             NVIDIA/dgxc-benchmarking @ 143b90d, llama3.1: 8B, 70B, and 7 to 126 layers of 405B, on 8 to
+                            512 H100, of the largest two of four replicas; its words are GPT-2's
+  dgxc-grok1-full           the same @ 1f6d9f4, grok1/README.md: all 64 layers on 512 H100
+  nemo-gpt-5b, -bert-4b     NVIDIA/NeMo-Framework-Launcher @ 003d7e6, README.md, and NVIDIA's NeMo user guide: on 1 to 32
+                            nodes, by gpt3/5b.yaml and bert/4b.yaml @ 056a90e
+  nemo-b200                 a viewer's page on NVFP4 in NeMo 25.09, October 2025: Llama 3 8B in bfloat16
+  torchtitan-2024           two more of its rows, by torch.compile
+  mlperf-resnet50-v*        mlcommons/training_results_v0.7 @ c664061, _v2.0 @ a6ae3e1, _v2.1 @ 9b4d2df, the first result
+  deepspeed-autotuning      microsoft/DeepSpeedExamples, autotuning/hf: transformers' run_glue.py, 128 words, 16 V100
+  dgx-station-resnet50      a public table of minutes an epoch, whose author is not known: a DGX Station's V100
+  plsc-vit                  PaddlePaddle/PLSC, task/classification/vit/README.md, configs @ fed35cb, 9f2dd8a: images are
+                            read and cut by processors meanwhile
+  megatron-moe              NVIDIA/Megatron-LM, megatron/core/transformer/moe/README.md of Core 0.8: 438 TFLOP/s are
+                            turned into steps by the FLOPs of its formula, attention not halved
+  flagperf-vit              the same, training/nvidia/vit-pytorch/README.md: images without loading
   narayanan-2021-table-1    Narayanan et al., SC 2021; rates are turned into steps by the FLOPs of its formula
   korthikanti-2022-table-5  Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models"
 
