@@ -331,6 +331,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
 	twin::Call call("ncclGetUniqueId");
 
+	if (twin::lacks("meetings"))
+		return complain(ncclSystemError, "no network interface is found");
 	memset(id, 0, sizeof(*id));
 	snprintf(id->internal, sizeof(id->internal), "%s", twin::board_new().c_str());
 	return ncclSuccess;

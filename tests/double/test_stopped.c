@@ -1,6 +1,7 @@
 /* A rank that stops posting: the other one does not wait for ever, and names what it was called
  * for; nor does one that waits on the host.  Where FF_DOUBLE_LACKS=abort its device goes on for
- * ever, and is left behind.  Run by mpirun on the double with FF_COMM_TIMEOUT.
+ * ever, and is left behind; where it is meetings, NCCL fails on the rank that calls for one, and
+ * the other one knows.  Run by mpirun on the double with FF_COMM_TIMEOUT.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "chosen.h"
 
@@ -115,13 +116,34 @@ START_TEST(stopped)
 }
 END_TEST
 
+START_TEST(unmet)
+{
+	const char *call = "NCCL failed on rank 0, last called for a meeting of 2 devices";
+	struct ff_comm *over = comm;
+	struct ff_error err = {0};
+
+	ck_assert_int_eq(ff_comm_prefer(chosen_backend(), NULL, &over, &err), FF_E_RUN);
+	printf("# %s\n", err.text);
+	ck_assert_int_eq(!strncmp(err.text, call, strlen(call)), comm->rank == 0);
+	ck_assert_int_eq(err.text[0] == '\0', comm->rank == 1);
+	ck_assert_ptr_eq(over, comm);
+}
+END_TEST
+
+static bool can_meet(void)
+{
+	const char *lacks = getenv("FF_DOUBLE_LACKS");
+
+	return !lacks || strcmp(lacks, "meetings") != 0;
+}
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("stopped");
 	TCase *t = tcase_create("ranks");
 
 	tcase_set_timeout(t, 0);
-	tcase_add_test(t, stopped);
+	tcase_add_test(t, can_meet() ? stopped : unmet);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -142,21 +142,41 @@ static int group_meet(struct ff_nccl *m, struct ff_nccl_group *g, const ncclUniq
 	return status == ncclSuccess ? FF_OK : fail(m, NULL, g->call, status, err);
 }
 
+/* What the first member tells the others.  If it has failed, so do they, and its sentence is the
+ * only one (process/agree.h): they would wait for it in vain. */
+struct invitation {
+	ncclUniqueId id;
+	int32_t code;
+};
+
+static int invite(struct ff_nccl *m, const struct ff_nccl_group *g, struct invitation *ret,
+		struct ff_error *err)
+{
+	ncclResult_t status;
+	int code = ff_cuda_enter(m->dev, err);
+
+	if (code < 0 || g->own > 0)
+		return code;
+	status = ncclGetUniqueId(&ret->id);
+	return status == ncclSuccess ? FF_OK : fail(m, NULL, g->call, status, err);
+}
+
 /* Its members come here in the order of what they post, so whoever waits here waits for those
  * who are at something earlier, and the earliest of all waits for nobody. */
 static int group_open(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_error *err)
 {
-	ncclUniqueId id = {{0}};
-	ncclResult_t status;
-	int code = ff_cuda_enter(m->dev, err);
+	struct invitation x = {.code = FF_OK};
+	int code, told;
 
-	if (code < 0)
-		return code;
 	snprintf(g->call, sizeof(g->call), "a meeting of %u devices", g->n);
-	if (g->own == 0 && (status = ncclGetUniqueId(&id)) != ncclSuccess)
-		return fail(m, NULL, g->call, status, err);
-	code = m->host->share(m->host, g->n, g->device, &id, sizeof(id), err);
-	return code < 0 ? code : group_meet(m, g, &id, err);
+	code = invite(m, g, &x, err);
+	if (code < 0 && g->own > 0)
+		return code;
+	x.code = code;
+	told = m->host->share(m->host, g->n, g->device, &x, sizeof(x), code < 0 ? NULL : err);
+	if (code < 0 || told < 0)
+		return code < 0 ? code : told;
+	return x.code < 0 ? ff_fail(err, x.code, "%s", "") : group_meet(m, g, &x.id, err);
 }
 
 static int group_new(struct ff_nccl *m, bool messages, uint32_t n, const uint16_t *device,
