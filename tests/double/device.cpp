@@ -355,7 +355,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int len, int device)
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
-	*can = device != peer;
+	*can = device != peer && !lacks("peers");
 	return cudaSuccess;
 }
 
@@ -368,6 +368,8 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int)
 				cudaErrorInvalidDevice, "device %d as a peer of %d", peer, current);
 	if (c.code == cudaSuccess)
 		c.code = context(peer);
+	if (c.code == cudaSuccess && lacks("room for peers"))
+		c.code = noted(cudaErrorTooManyPeers);
 	if (c.code == cudaSuccess && !peers().insert({current, peer}).second)
 		c.code = noted(cudaErrorPeerAccessAlreadyEnabled);
 	return c.code;
@@ -416,6 +418,8 @@ static const struct {
 				"CUDA-capable device(s) is/are busy or unavailable"},
 		{cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled",
 				"peer access is already enabled"},
+		{cudaErrorTooManyPeers, "cudaErrorTooManyPeers",
+				"peer mapping resources exhausted"},
 		{cudaErrorNotPermitted, "cudaErrorNotPermitted", "operation not permitted"},
 		{cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
 				"an illegal memory access was encountered"},

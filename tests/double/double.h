@@ -28,7 +28,8 @@
  * one), bias-sums, activation, keep (an activation and what it is of), slope (gelu's
  * derivative), conv-bias, conv-relu, conv-sums (gradients that are added), attention,
  * attention-backward, conv-widen (float32 gradients of weights from bfloat16), conv; choices
- * (cuBLASLt's heuristics fail); abort (NCCL's ends nothing); meetings (NCCL has no number for one).
+ * (cuBLASLt's heuristics fail); abort (NCCL's ends nothing); meetings (NCCL has no number for one);
+ * peers (whose memory a device reaches), room for peers (there are too many).
  * FF_DOUBLE_CUDNN: the version that cuDNN says it has. FF_DOUBLE_DEVICES (8): how many devices
  * there are. FF_DOUBLE_CAPABILITY (90): their compute capability. FF_DOUBLE_TIMEOUT (20): seconds
  * that NCCL waits for another rank. FF_DOUBLE_FOLDER (/dev/shm): where ranks of several processes

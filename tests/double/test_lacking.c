@@ -1,6 +1,7 @@
 /* What cuBLASLt lacks is made otherwise, and comes out the same but for rounding, where random
  * cases rarely come: biases of convolutions of one tap in groups, whose products lie beside each
- * other.  SPDX-License-Identifier: Apache-2.0 */
+ * other.  Devices that do not reach each other are told of before a kernel tries to.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "check_main.h"
@@ -79,12 +80,42 @@ START_TEST(biases_of_groups)
 }
 END_TEST
 
+static const struct {
+	const char *lacks, *sentence;
+} apart[] = {
+		{"peers", "CUDA device 0 cannot reach the memory of device 1, as one process"},
+		{"room for peers", "CUDA device 0 failed to reach the memory of device 1: "},
+};
+
+START_TEST(devices_apart)
+{
+	const struct ff_backend *b = chosen_backend();
+	struct ff_device *dev[2];
+	struct ff_error err = {0};
+	void *memory[2];
+
+	ck_assert_int_eq(setenv("FF_DOUBLE_LACKS", apart[_i].lacks, 1), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		RIG_OK(b->device.open(i, &dev[i], &err));
+	RIG_OK(b->memory.alloc(dev[0], 64, &memory[0], &err));
+	ck_assert_int_eq(b->memory.alloc(dev[1], 64, &memory[1], &err), FF_E_RUN);
+	ck_assert_ptr_nonnull(strstr(err.text, apart[_i].sentence));
+	b->memory.free(dev[0], memory[0]);
+	for (int i = 0; i < 2; i++)
+		b->device.close(dev[i]);
+	ck_assert_int_eq(unsetenv("FF_DOUBLE_LACKS"), 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("lacking");
 	TCase *t = tcase_create("products");
 
 	tcase_add_loop_test(t, biases_of_groups, 0, 2);
+	suite_add_tcase(s, t);
+	t = tcase_create("devices");
+	tcase_add_loop_test(t, devices_apart, 0, 2);
 	suite_add_tcase(s, t);
 	return s;
 }

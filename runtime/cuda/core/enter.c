@@ -2,6 +2,7 @@
 #include "enter.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 #include "device.h"
 
@@ -21,21 +22,29 @@ int ff_cuda_check(cudaError_t code, const struct ff_device *dev, const char *ver
 static pthread_mutex_t entered_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ff_device *entered;
 
-/* Leaves the thread with `dev`. */
+/* Kernels of `dev` read the peer's memory, which without access would end the process's context
+ * (cudaErrorIllegalAddress).  Leaves the thread with `dev`. */
 static int reach(const struct ff_device *dev, const struct ff_device *peer, struct ff_error *err)
 {
+	char verb[48];
 	int able = 0;
 	cudaError_t code = cudaSetDevice(dev->ordinal);
 
 	if (code == cudaSuccess)
 		code = cudaDeviceCanAccessPeer(&able, dev->ordinal, peer->ordinal);
-	if (code == cudaSuccess && able)
+	if (code == cudaSuccess && !able)
+		return ff_fail(err, FF_E_RUN,
+				"CUDA device %d cannot reach the memory of device %d, as one "
+				"process that computes on both has to",
+				dev->ordinal, peer->ordinal);
+	if (code == cudaSuccess)
 		code = cudaDeviceEnablePeerAccess(peer->ordinal, 0);
 	if (code == cudaErrorPeerAccessAlreadyEnabled) {
 		cudaGetLastError();
 		code = cudaSuccess;
 	}
-	return ff_cuda_check(code, dev, "reach another device", err);
+	snprintf(verb, sizeof(verb), "reach the memory of device %d", peer->ordinal);
+	return ff_cuda_check(code, dev, verb, err);
 }
 
 static int reach_all(const struct ff_device *dev, struct ff_error *err)
