@@ -3,8 +3,9 @@
  * cuDNN takes a description of a device wherever it takes a handle (since 9.8: "Deviceless
  * ahead-of-time compilation" in its backend API's manual), and so that is what handles become.
  *
- * FF_DESCRIBED_DEVICE (a100): a100, h100 or b200.  FF_DESCRIBED_REPORT: what was put and found is
- * written there when the process ends, as lines.
+ * FF_DESCRIBED_DEVICE (a100): a100, h100 or b200.  FF_DESCRIBED_MODE: the one mode of heuristics
+ * that is asked, instant, a, b or fallback.  FF_DESCRIBED_REPORT: what was put and found is written
+ * there when the process ends, as lines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <cstdio>
 #include <cstdlib>
@@ -117,6 +118,21 @@ cudnnStatus_t open_device()
 	return CUDNN_STATUS_BAD_PARAM;
 }
 
+/* In place of the mode that the backend asks for. */
+const cudnnBackendHeurMode_t *mode_for(const void *asked)
+{
+	static const std::map<std::string, cudnnBackendHeurMode_t> modes = {
+			{"instant", CUDNN_HEUR_MODE_INSTANT}, {"a", CUDNN_HEUR_MODE_A},
+			{"b", CUDNN_HEUR_MODE_B}, {"fallback", CUDNN_HEUR_MODE_FALLBACK}};
+	const char *name = getenv("FF_DESCRIBED_MODE");
+
+	if (!name)
+		return static_cast<const cudnnBackendHeurMode_t *>(asked);
+	if (!modes.count(name))
+		end("FF_DESCRIBED_MODE: expected instant, a, b or fallback");
+	return &modes.at(name);
+}
+
 cudnnStatus_t describe(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name)
 {
 	return REAL(cudnnBackendSetAttribute)(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device);
@@ -187,6 +203,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t d, cudnnBackendA
 		return CUDNN_STATUS_SUCCESS;
 	if (name == CUDNN_ATTR_EXECUTION_PLAN_HANDLE)
 		return describe(d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+	if (name == CUDNN_ATTR_ENGINEHEUR_MODE)
+		value = mode_for(value);
 	code = REAL(cudnnBackendSetAttribute)(d, name, type, n, value);
 	if (code == CUDNN_STATUS_SUCCESS && name == CUDNN_ATTR_ENGINEHEUR_MODE)
 		code = describe(d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
