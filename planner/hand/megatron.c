@@ -67,51 +67,70 @@ static int fail_name(const char *name, const char *hint, struct ff_error *err)
 			name, hint);
 }
 
-/* A word and its number; whether it is that. */
-static bool parse_count(const char *at, size_t length, struct ff_megatron *h)
+/* A word that sets `field`, which an earlier one may have set. */
+static int set_word(const char *name, const char *word, uint32_t value, uint32_t *field,
+		struct ff_error *err)
 {
-	for (uint32_t i = 0; i < N_COUNTS; i++) {
-		uint32_t *field = (uint32_t *)((char *)h + counts[i].field);
-		const size_t n = strlen(counts[i].name);
-		char *end = NULL;
-		long v;
+	char hint[FF_NEAREST_LENGTH + 64];
 
-		if (length <= n || memcmp(at, counts[i].name, n) != 0 || at[n] < '0' || at[n] > '9')
-			continue;
-		v = strtol(at + n, &end, 10);
-		if (end != at + length || v < counts[i].least || v > counts[i].most || *field)
-			return false;
-		*field = (uint32_t)v;
-		return true;
-	}
-	return false;
+	snprintf(hint, sizeof(hint), "; %s repeats or contradicts a word before it", word);
+	if (*field)
+		return fail_name(name, hint, err);
+	*field = value;
+	return FF_OK;
+}
+
+static int parse_count(const char *name, const char *word, uint32_t row, struct ff_megatron *h,
+		struct ff_error *err)
+{
+	const char *number = word + strlen(counts[row].name);
+	char hint[64], *end = NULL;
+	const long v = strtol(number, &end, 10);
+
+	snprintf(hint, sizeof(hint), "; %s goes from %u to %u", counts[row].name, counts[row].least,
+			counts[row].most);
+	if (*end || v < counts[row].least || v > counts[row].most)
+		return fail_name(name, hint, err);
+	return set_word(name, word, (uint32_t)v, (uint32_t *)((char *)h + counts[row].field), err);
 }
 
 static int parse_word(const char *name, const char *at, size_t length, struct ff_megatron *h,
 		struct ff_error *err)
 {
-	char text[FF_NEAREST_LENGTH];
+	char text[FF_NEAREST_LENGTH], hint[FF_NEAREST_LENGTH + 64];
 	struct ff_nearest near;
 
 	snprintf(text, sizeof(text), "%.*s", (int)length, at);
-	if (parse_count(at, length, h))
-		return FF_OK;
+	for (uint32_t i = 0; i < N_COUNTS; i++) {
+		const size_t n = strlen(counts[i].name);
+
+		if (!strncmp(text, counts[i].name, n) && text[n] >= '0' && text[n] <= '9')
+			return parse_count(name, text, i, h, err);
+	}
 	ff_nearest_init(&near, text);
 	ff_nearest_try(&near, "interleave=2");
 	ff_nearest_try(&near, "recompute=1");
 	ff_nearest_try(&near, "cp=2");
 	for (uint32_t i = 0; i < N_WORDS; i++) {
-		uint32_t *field = (uint32_t *)((char *)h + words[i].field);
-
 		ff_nearest_try(&near, words[i].name);
-		if (strlen(words[i].name) != length || memcmp(words[i].name, at, length) != 0)
-			continue;
-		if (*field)
-			return fail_name(name, "", err); /* said twice */
-		*field = words[i].value;
-		return FF_OK;
+		if (!strcmp(words[i].name, text))
+			return set_word(name, text, words[i].value,
+					(uint32_t *)((char *)h + words[i].field), err);
 	}
-	return fail_name(name, ff_nearest_hint(&near), err);
+	snprintf(hint, sizeof(hint), "; \"%s\" is none of these", text);
+	return fail_name(name, *ff_nearest_hint(&near) ? ff_nearest_hint(&near) : hint, err);
+}
+
+/* Words that each may be said, but not together. */
+static const char *find_clash(const struct ff_megatron *h)
+{
+	if (h->interleave && h->rule)
+		return "; interleave goes with neither zb-h1 nor zb-v";
+	if (h->recomputed == FF_MEGATRON_FULL && h->recomputed_blocks)
+		return "; recompute already takes all blocks, recompute=N the first N";
+	if (h->hybrid && !h->updates)
+		return "; hybrid says over which devices zero-1, zero-2 or zero-3 cut";
+	return NULL;
 }
 
 int ff_megatron_parse(const char *name, struct ff_megatron *ret, struct ff_error *err)
@@ -136,13 +155,8 @@ int ff_megatron_parse(const char *name, struct ff_megatron *ret, struct ff_error
 		code = parse_word(name, at, length, &h, err);
 		at += length;
 	}
-	if (code == FF_OK && ((h.interleave && h.rule) || (h.recomputed == FF_MEGATRON_FULL &&
-									  h.recomputed_blocks)))
-		return fail_name(name, "", err);
-	if (code == FF_OK && h.hybrid && !h.updates)
-		return fail_name(name,
-				"; hybrid says over which devices zero-1, zero-2 or zero-3 cut",
-				err);
+	if (code == FF_OK && find_clash(&h))
+		return fail_name(name, find_clash(&h), err);
 	if (code == FF_OK)
 		*ret = h;
 	return code;

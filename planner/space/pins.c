@@ -102,9 +102,9 @@ static int read_devices(
 		return fail_form(p->text, err);
 	if (p->n_devices != p->parts)
 		return ff_fail(err, FF_E_INPUT,
-				"option --pin: \"%.200s\" makes %u parts and names %u devices: "
+				"option --pin: \"%.200s\" makes %u parts and names %u device%s: "
 				"expected a device a part",
-				p->text, p->parts, p->n_devices);
+				p->text, p->parts, p->n_devices, p->n_devices == 1 ? "" : "s");
 	return FF_OK;
 }
 

@@ -363,6 +363,7 @@ def test_pins():
     refuse(2, "there are 16 devices", *at, "--pin", "fc1:sample=4,out_feature=8")
     refuse(2, "makes no 16 parts", *at, "--pin", "conv5:height=16")
     refuse(2, "expected a device a part", *at, "--pin", "fc1:out_feature=4@0-7")
+    refuse(2, "names 1 device: expected a device a part", *at, "--pin", "fc1:out_feature=4@3")
     refuse(2, "names device 16, there are 16", *at, "--pin", "fc1:out_feature=4@13-16")
     refuse(2, "pinned otherwise, too", *at, "--pin", "fc1:out_feature=4", "--pin", "fc*:out_feature=8")
     refuse(2, "rules out", *at, "--pin", "fc1:out_feature=16", "--tensor-inside-node")

@@ -425,7 +425,9 @@ START_TEST(test_refused)
 	refuse("megatron:2,2,1", &g, 4, "expected megatron:T,D,P,M");
 	refuse("megatron:2,2,0,1", &g, 4, "expected megatron:T,D,P,M");
 	refuse("megatron:2,2,1,1,", &g, 4, "expected megatron:T,D,P,M");
-	refuse("megatron:2,2,1,1,zero-1,zero-3", &g, 4, "expected megatron:T,D,P,M");
+	refuse("megatron:2,2,1,1,zero-1,zero-3", &g, 4,
+			"; zero-3 repeats or contradicts a word before it");
+	refuse("megatron:2,2,1,1,everywhere", &g, 4, "; \"everywhere\" is none of these");
 	refuse("megatron:2,2,1,1,sequenc", &g, 4, "did you mean sequence?");
 	refuse("megatron:2,2,2,1", &g, 4, "are 8 devices, there are 4");
 	refuse("megatron:3,1,1,1", &g, 3, "expected a divisor of 4");
@@ -442,22 +444,23 @@ START_TEST(test_refused)
 	refuse("megatron:1,1,1,1,cp=2", &mlp, 2, "expected no cp");
 	refuse("megatron:1,1,1,1,cp=3", &g, 3, "cp 3 does not divide the 16 places");
 	refuse("megatron:2,1,1,1,cp=12,sequence", &g, 24, "such as 8");
-	refuse("megatron:1,2,1,1,cp=1", &g, 2, "expected megatron:T,D,P,M");
-	refuse("megatron:1,1,1,1,cp=2,cp=2", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,2,1,1,cp=1", &g, 2, "; cp= goes from 2 to");
+	refuse("megatron:1,1,1,1,cp=2,cp=2", &g, 2, "; cp=2 repeats or");
 	refuse("megatron:1,2,1,1,recompute", &mlp, 2, "expected no recompute");
 	refuse("megatron:1,2,1,1,recompute=1", &mlp, 2, "expected no recompute");
-	refuse("megatron:1,2,1,1,recompute=0", &g, 2, "expected megatron:T,D,P,M");
-	refuse("megatron:1,2,1,1,recompute,recompute=1", &g, 2, "expected megatron:T,D,P,M");
-	refuse("megatron:1,2,1,1,recompute=1,recompute=1", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,2,1,1,recompute=0", &g, 2, "; recompute= goes from 1 to");
+	refuse("megatron:1,2,1,1,recompute,recompute=1", &g, 2,
+			"; recompute already takes all blocks");
+	refuse("megatron:1,2,1,1,recompute=1,recompute=1", &g, 2, "; recompute=1 repeats");
 	refuse("megatron:2,1,1,1", &two, 2, "expected T 1");
 	refuse("megatron:1,2,1,2,interleave=2", &g, 2, "expected P above 1");
 	refuse("megatron:1,1,4,2,interleave=2", &g, 4, "a multiple, such as 4");
-	refuse("megatron:1,1,2,2,interleave=2,zb-h1", &g, 2, "expected megatron:T,D,P,M");
-	refuse("megatron:1,1,2,2,zb-v,zb-h1", &g, 2, "expected megatron:T,D,P,M");
-	refuse("megatron:1,1,2,2,interleave=2,zb-v", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,1,2,2,interleave=2,zb-h1", &g, 2, "; interleave goes with neither");
+	refuse("megatron:1,1,2,2,zb-v,zb-h1", &g, 2, "; zb-h1 repeats or contradicts");
+	refuse("megatron:1,1,2,2,interleave=2,zb-v", &g, 2, "; interleave goes with neither");
 	refuse("megatron:1,2,1,2,zb-v", &g, 2, "expected P above 1");
-	refuse("megatron:1,1,2,2,interleave=1", &g, 2, "expected megatron:T,D,P,M");
-	refuse("megatron:1,1,2,2,interleave=2,interleave=2", &g, 2, "expected megatron:T,D,P,M");
+	refuse("megatron:1,1,2,2,interleave=1", &g, 2, "; interleave= goes from 2 to");
+	refuse("megatron:1,1,2,2,interleave=2,interleave=2", &g, 2, "; interleave=2 repeats");
 }
 END_TEST
 
