@@ -166,9 +166,12 @@ static int parse_tensor(const struct ff_json *item, int64_t first, int64_t room,
 		return ff_json_fail(item, err, "dtype \"%s\" is not known", t->type);
 	if (offsets->n != 2)
 		return ff_json_fail(offsets, err, "expected two offsets");
-	if ((code = ff_json_as_int(&offsets->child[0], 0, room, &from, err)) < 0 ||
-			(code = ff_json_as_int(&offsets->child[1], from, room, &to, err)) < 0)
+	if ((code = ff_json_as_int(&offsets->child[0], 0, MOST_BYTES, &from, err)) < 0 ||
+			(code = ff_json_as_int(&offsets->child[1], from, MOST_BYTES, &to, err)) < 0)
 		return code;
+	if (to > room)
+		return ff_json_fail(offsets, err, "the file ends %" PRId64 " bytes too early",
+				to - room);
 	if ((to - from) % type->bytes || (to - from) / type->bytes != t->elements)
 		return ff_json_fail(offsets, err,
 				"%" PRId64 " bytes, but %" PRId64 " elements of %s", to - from,
@@ -271,10 +274,15 @@ static int read_header(struct ff_tensors *f, struct ff_arena *a, struct ff_error
 		return code;
 	for (int i = LEAD; i-- > 0;)
 		len = len << 8 | lead[i];
-	if (len > MOST_HEADER || (int64_t)len > st.st_size - LEAD)
+	if (len > MOST_HEADER)
 		return ff_fail(err, FF_E_INPUT,
 				"%s: no safetensors file: its header would be %" PRIu64 " bytes",
 				f->path, len);
+	if ((int64_t)len > st.st_size - LEAD)
+		return ff_fail(err, FF_E_INPUT,
+				"%s: ends in its header, of which %" PRId64 " of %" PRIu64
+				" bytes are there",
+				f->path, (int64_t)st.st_size - LEAD, len);
 	text = malloc(len ? len : 1);
 	if (!text)
 		return ff_fail_memory(err);

@@ -223,7 +223,8 @@ START_TEST(says_what_is_wrong)
 #define TENSOR(name, shape, from, to)                                                              \
 	"\"" name "\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" #from "," #to "]" \
 	"}"
-	refused("{" TENSOR("a", "[2]", 0, 8) "}", 4, "expected a whole number from 0 to 4");
+	refused("{" TENSOR("a", "[2]", 0, 8) "}", 4,
+			"a.data_offsets: the file ends 4 bytes too early");
 	refused("{" TENSOR("a", "[2]", 0, 4) "}", 4, "4 bytes, but 2 elements of F32");
 	refused("{" TENSOR("a", "[2]", 8, 0) "}", 8, "data_offsets");
 	refused("{" TENSOR("a", "[2]", 0, 8) "}", 12, "4 bytes at its end belong to no tensor");
@@ -241,6 +242,11 @@ START_TEST(says_what_is_wrong)
 	refused("[]", 0, "expected an object");
 	refused("{", 0, "t.safetensors");
 #undef TENSOR
+	put_file("{ }", 3, "", 0);
+	ck_assert_int_eq(truncate(path, 9), 0);
+	ck_assert_int_eq(ff_tensors_open(path, &arena, &f, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(
+			strstr(err.text, "ends in its header, of which 1 of 3 bytes are there"));
 	unlink(path);
 	ck_assert_int_eq(ff_tensors_open(path, &arena, &f, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "cannot be read"));
