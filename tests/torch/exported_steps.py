@@ -43,7 +43,7 @@ def plan_for(devices, seed):
     return made
 
 
-def refusal(module, inputs, **options):
+def refusal(module, inputs, own=False, **options):
     try:
         export(module, inputs, **options)
         return "it was exported"

@@ -16,6 +16,10 @@ import field_modules
 import ffsoap_torch
 import hand_modules
 import image_modules
+import latest_fields
+import latest_language
+import latest_learning
+import latest_pictures
 import learning_modules
 import modules
 import more_modules
@@ -207,6 +211,22 @@ def test_various():
                                          "R1": "gradients within forward"})
 
 
+def test_latest():
+    test_today({**latest_language.MODELS, **latest_learning.MODELS}, ["block diffusion"])
+    test_refused({**latest_language.REFUSED, **latest_learning.REFUSED}, {
+        "tiny recursive model": "compares what is computed", "ColBERT": "the axis of samples",
+        "Matryoshka, CoSENT": "the axis of samples", "ORPO, SimPO": "classes that are no input"})
+
+
+def test_applied():
+    test_today({**latest_pictures.MODELS, **latest_fields.MODELS}, ["Zipformer", "Boltz"])
+    test_refused({**latest_pictures.REFUSED, **latest_fields.REFUSED}, {
+        "VAR": "classes that are no input", "Mask2Former": "compares what is computed",
+        "FixMatch, mean teacher": "places that are chosen", "BEST-RQ": "places that are chosen",
+        "Vocos": "places that are computed", "ModernNCA": "differs from sample to sample",
+        "Wukong": "bags of sizes", "TD-MPC2": "places that are computed"})
+
+
 def test_refused(models, words):
     for name, make in models.items():
         module, inputs, options = make()
@@ -307,7 +327,7 @@ PARTS = {
     "models": test_models, "more": test_more, "hand": test_hand, "language": test_language, "others": test_others,
     "newest": test_newest, "fields": test_fields, "learning": test_learning, "shapes": test_shapes, "wide": test_wide,
     "pictures": test_pictures, "texts": test_texts, "images": test_images, "agents": test_agents, "draws": test_draws,
-    "recent": test_recent, "seen": test_seen, "various": test_various,
+    "recent": test_recent, "seen": test_seen, "various": test_various, "latest": test_latest, "applied": test_applied,
     "operators": exported_operators.test_operators, "losses": exported_operators.test_losses,
     "refusals": exported_refusals.test_refusals, "command": exported_command.test_command}
 PARTS[sys.argv[1]]()
