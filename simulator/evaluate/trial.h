@@ -150,7 +150,7 @@ static inline const struct ff_redistribution *ff_trial_forward(
 {
 	uint32_t from = e->placed.shared_from[edge];
 
-	return &e->placed.edge[from == FF_NONE ? edge : from]->moved[FF_FORWARD];
+	return &e->placed.edge[from == FF_NONE ? edge : from]->moved[FF_FORWARD].by;
 }
 
 /* The edge whose moves take the gradient that is made at `edge`: it, or of another use. */

@@ -26,8 +26,9 @@ struct seen {
 	uint32_t reorders_resumed, reorders_recounted, snapshots_left;
 	uint32_t done;
 	uint32_t equal, equal_but_in_bytes, joined; /* edges where all devices of some do alike */
-	uint32_t stretches, too_long; /* passes with some; where sums would not be exact */
-	uint32_t scattered_alike;     /* the same bytes, on other devices than the bucket before */
+	uint32_t moved_alike, moved_in_part; /* edges of whose parts all move, or only some */
+	uint32_t stretches, too_long;        /* passes with some; where sums would not be exact */
+	uint32_t scattered_alike; /* the same bytes, on other devices than the bucket before */
 };
 
 /* Whether what task `t` moves is what is read at `edge`, too. */

@@ -184,6 +184,12 @@ static void make_equal(struct walk *w)
 	}
 }
 
+static void look_at_parts(struct seen *seen, const struct ff_memo_buffers *b)
+{
+	seen->moved_alike += b->sent == FF_ALL_PARTS && b->lent == FF_NO_PART;
+	seen->moved_in_part += b->sent == FF_SOME_PARTS;
+}
+
 static void look_at_equal(struct walk *w)
 {
 	const struct ff_trial *t = w->e->now;
@@ -194,6 +200,8 @@ static void look_at_equal(struct walk *w)
 
 		w->seen->joined += me && me->n_moves[FF_BACKWARD] == 1 &&
 				   me->move[FF_BACKWARD][0].each;
+		if (me && me->n_moves[FF_BACKWARD] > 1 && me->moved[FF_BACKWARD].buffers.known)
+			look_at_parts(w->seen, &me->moved[FF_BACKWARD].buffers);
 		if (!me || !to || !me->stays[FF_FORWARD] || !to->in_line || to->n_parts < 3)
 			continue;
 		w->seen->equal += to->rest->shape->even;

@@ -15,9 +15,9 @@
 
 #include "columns.h"
 #include "ff/backward.h"
-#include "ff/clones.h"
 #include "ff/program_phases.h"
 #include "ff/saturate.h"
+#include "pinned.h"
 
 int ff_account_create(struct ff_trial *e, struct ff_error *err)
 {
@@ -146,27 +146,33 @@ static void count_parts(const struct counted *c, const struct ff_memo_node *mn,
 	}
 }
 
-static void count_stages(const struct counted *c, const struct ff_redistribution *r, uint32_t step)
+/* What the moves of a pass at `edge` take. */
+static const struct ff_memo_buffers *buffers(struct ff_trial *e, uint32_t edge, enum ff_pass pass)
 {
-	for (uint32_t i = 0; i < r->n_moves; i++) {
-		const struct ff_move *mv = r->move[i].n_devices ? &r->move[i] : NULL;
+	static const struct ff_memo_buffers none = {.known = false};
+	const struct ff_edge_ends *ends = &e->ends[edge];
+	struct ff_memo_edge *me = e->placed.edge[edge];
+	const struct ff_memo_buffers *b = &me->moved[pass].buffers;
 
-		for (uint32_t k = 0; mv && k < mv->n_devices; k++)
-			put(c, mv->device[k], mv->stage_bytes[k]);
-	}
-	count(c, step, step);
+	if (b->known)
+		return b;
+	b = ff_memo_buffers(e->memo, edge, pass, e->placed.node[ends->from],
+			e->placed.node[ends->to], me);
+	e->order.account.failed = e->order.account.failed || !b;
+	return b ? b : &none;
 }
 
-/* What is not sent of gradients that are compressed is there in all steps. */
-static void count_residual(const struct counted *c, const struct ff_redistribution *r)
+static void count_bytes(const struct counted *c, const struct ff_memo_bytes *b, uint32_t first,
+		uint32_t last)
 {
-	for (uint32_t i = 0; i < r->n_moves; i++) {
-		const struct ff_move *mv = &r->move[i];
+	ff_columns_add_bytes(c->e, b, c->sign, first, last);
+}
 
-		for (uint32_t k = 0; mv->codec && k < mv->n_devices; k++)
-			put(c, mv->device[k], mv->traffic[k].encoded);
-	}
-	count(c, 0, c->e->order.program.n - 1);
+/* Stages of gradients; what is not sent of those that are compressed is there in all steps. */
+static void count_sent(const struct counted *c, const struct ff_memo_buffers *b, uint32_t moved)
+{
+	count_bytes(c, &b->stages, moved, moved);
+	count_bytes(c, &b->unsent, 0, c->e->order.program.n - 1);
 }
 
 static enum ff_phase made_in(const struct counted *c)
@@ -223,24 +229,23 @@ static uint32_t last_shared(const struct counted *c, uint32_t edge, uint32_t las
 /* Shards that were moved to the consumer, and stages. */
 static void count_moved(const struct counted *c, uint32_t edge)
 {
-	const struct ff_trial *e = c->e;
-	const struct ff_edge *x = &e->g->edges[edge];
-	const struct ff_redistribution *r = &e->placed.edge[edge]->moved[FF_FORWARD];
-	const struct ff_memo_node *to = e->placed.node[x->node];
-	uint32_t first = moved_in(c, edge), last = last_read(c, edge);
+	struct ff_trial *e = c->e;
+	const struct ff_memo_buffers *b;
+	uint32_t first, last;
 
-	if (e->placed.shared_from[edge] != FF_NONE || first == FF_NONE)
+	if (e->placed.shared_from[edge] != FF_NONE)
 		return;
+	b = buffers(e, edge, FF_FORWARD);
+	if (!b->arrived.n && !b->stages.n)
+		return;
+	first = moved_in(c, edge);
+	if (first == FF_NONE)
+		return;
+	last = last_read(c, edge);
 	if (e->placed.is_shared[edge])
 		last = last_shared(c, edge, last);
-	for (uint32_t i = 0; i < r->n_moves; i++)
-		for (uint32_t k = 0; k < r->move[i].n_sinks && !r->move[i].joins; k++) {
-			uint32_t p = r->move[i].sink[k];
-
-			put(c, to->block->device[p], to->rest->shape->in_bytes[x->slot][p]);
-		}
-	count(c, first, last);
-	count_stages(c, r, first);
+	count_bytes(c, &b->arrived, first, last);
+	count_bytes(c, &b->stages, first, first);
 }
 
 /* The last step in which the producer itself uses its shards. */
@@ -311,7 +316,7 @@ static void count_gradient(
 	const struct ff_program *program = &e->order.program;
 	const struct ff_edge *x = &e->g->edges[edge];
 	uint32_t sent = ff_trial_sent(e, edge);
-	const struct ff_redistribution *r = &e->placed.edge[sent]->moved[FF_BACKWARD];
+	const struct ff_redistribution *r = &e->placed.edge[sent]->moved[FF_BACKWARD].by;
 	const struct ff_memo_node *to = e->placed.node[x->node];
 	const struct ff_memo_node *from = e->placed.node[ff_edge_source(e->g, edge)];
 	bool param = ff_node_is_parameter(e->g, ff_edge_source(e->g, edge));
@@ -342,8 +347,7 @@ static void count_gradient(
 			first[k] = made;
 	}
 	count_parts(c, to, to->rest->shape->din_bytes[x->slot], made, scratch);
-	count_stages(c, r, moved);
-	count_residual(c, r);
+	count_sent(c, buffers(c->e, sent, FF_BACKWARD), moved);
 }
 
 /* The last step in which there is the gradient of the value: backward of its producer, or,
@@ -399,39 +403,77 @@ static void count_instance(const struct counted *c)
 		count_own(c, last, first);
 }
 
-/* Whether each device's gradient at `edge`, of so many parts, is its own, or added by itself to
- * what it has. */
-static bool is_gradient_alike(const struct ff_trial *e, uint32_t edge, uint32_t n_parts)
-{
-	const struct ff_memo_edge *me = e->placed.edge[edge];
-	const struct ff_memo_node *to = e->placed.node[e->ends[edge].to];
-	const struct ff_memo_move *mv = me->move[FF_BACKWARD];
+/* ---- where all parts do alike ---- */
 
-	if (ff_trial_sent(e, edge) != edge || ff_trial_sums(e, edge))
-		return false;
-	return me->stays[FF_BACKWARD] ||
-	       (me->none_alike && me->n_moves[FF_BACKWARD] == 1 && mv->each &&
-			       mv->n_sinks == n_parts && to->n_parts == n_parts && to->in_line &&
-			       to->rest->shape->even);
+/* A buffer of each part, from step `from` to `to`, or the other way round. */
+static void count_all(const struct counted *c, const struct ff_memo_node *on, const int64_t *bytes,
+		uint32_t from, uint32_t to)
+{
+	if (on->is_row && on->rest->shape->even) {
+		count_row(c, on, bytes[0], from, to);
+		return;
+	}
+	if (to == FF_NONE)
+		return;
+	for (uint32_t p = 0; p < on->n_parts; p++)
+		put(c, on->device[p], bytes[p]);
+	count(c, from < to ? from : to, from < to ? to : from);
 }
 
-/* Whether all devices of a value do alike: its producer's parts have equal bytes on neighbours, and
- * so have its readers', which each read what their own device made. */
-static bool is_alike(const struct ff_trial *e, uint32_t value)
+/* Whether all parts are the other end's as they are, or none is, and all are moved or none is. */
+static bool is_share_whole(enum ff_memo_share same, enum ff_memo_share moved)
+{
+	return same == FF_ALL_PARTS || (same == FF_NO_PART && moved != FF_SOME_PARTS);
+}
+
+/* Whether gradients of all parts come and go alike; `computed`: at both ends. */
+static bool is_gradient_alike(struct ff_trial *e, uint32_t edge, bool computed)
+{
+	uint32_t sent = ff_trial_sent(e, edge);
+	const struct ff_memo_buffers *b;
+
+	if (ff_trial_sums(e, edge))
+		return true;
+	b = buffers(e, sent, FF_BACKWARD);
+	return e->placed.node[e->ends[edge].to]->n_parts ==
+			       e->placed.node[e->ends[sent].to]->n_parts &&
+	       is_share_whole(b->lent, b->sent) && (!computed || is_share_whole(b->same, b->got));
+}
+
+/* Whether all parts of who reads at `edge` do alike, and all of who made that. */
+static bool is_use_alike(struct ff_trial *e, uint32_t edge, bool computed)
+{
+	uint32_t from = e->placed.shared_from[edge];
+	const struct ff_memo_buffers *b;
+
+	if (ff_edge_needs_grad(e->g, edge) && !is_gradient_alike(e, edge, computed))
+		return false;
+	if (!computed)
+		return true;
+	b = buffers(e, from == FF_NONE ? edge : from, FF_FORWARD);
+	return b->lent != FF_SOME_PARTS && (from != FF_NONE || b->sent != FF_SOME_PARTS);
+}
+
+static bool is_alike(struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
-	const struct ff_memo_node *mn = e->placed.node[v->producer];
-	bool alike = ff_node_is_computed(e->g, v->producer) && mn->is_row && mn->rest->shape->even;
+	bool computed = ff_node_is_computed(e->g, v->producer), alike = true;
 
-	for (uint32_t u = 0; u < v->n_uses && alike; u++) {
-		uint32_t edge = ff_value_use(e->g, v, u);
-		uint32_t from = e->placed.shared_from[edge];
-
-		alike = e->placed.edge[from == FF_NONE ? edge : from]->stays[FF_FORWARD] &&
-			(!ff_edge_needs_grad(e->g, edge) ||
-					is_gradient_alike(e, edge, mn->n_parts));
-	}
+	for (uint32_t u = 0; u < v->n_uses && alike; u++)
+		alike = is_use_alike(e, ff_value_use(e->g, v, u), computed);
 	return alike;
+}
+
+/* last_uses likewise, of one use more. */
+static uint32_t last_alike(const struct counted *c, uint32_t edge, uint32_t last)
+{
+	uint32_t from = c->e->placed.shared_from[edge], step;
+	const struct ff_memo_buffers *b = buffers(c->e, from == FF_NONE ? edge : from, FF_FORWARD);
+
+	step = b->lent == FF_ALL_PARTS ? last_read(c, edge) : FF_NONE;
+	last = step != FF_NONE && last < step ? step : last;
+	step = from == FF_NONE && b->sent == FF_ALL_PARTS ? moved_in(c, edge) : FF_NONE;
+	return step != FF_NONE && last < step ? step : last;
 }
 
 /* count_gradient likewise.  The step in which the producer's gradient begins; `first`: of the edges
@@ -441,39 +483,57 @@ static uint32_t count_gradient_alike(const struct counted *c, uint32_t edge, uin
 	const struct ff_trial *e = c->e;
 	const struct ff_program *p = &e->order.program;
 	const struct ff_edge *x = &e->g->edges[edge];
-	const struct ff_memo_edge *me = e->placed.edge[edge];
-	const struct ff_memo_node *on = e->placed.node[e->ends[edge].from];
+	const struct ff_memo_node *to = e->placed.node[x->node];
+	const int64_t *bytes = to->rest->shape->din_bytes[x->slot];
+	bool param = ff_node_is_parameter(e->g, ff_edge_source(e->g, edge));
+	uint32_t micro = param ? p->micro_batches - 1 : c->micro;
 	enum ff_phase phase = ff_edge_made_in(e->g, p, edge);
-	uint32_t made = ff_program_compute(p, phase, c->micro, x->node), moved;
+	uint32_t made = ff_program_compute(p, phase, param ? 0 : micro, x->node);
+	uint32_t sent = ff_trial_sent(e, edge), moved = ff_program_moves(p, phase, micro, sent);
+	const struct ff_memo_buffers *b;
 
-	if (me->stays[FF_BACKWARD])
+	if (ff_trial_sums(e, edge)) {
+		count_all(c, to, bytes, made, made);
+		return first;
+	}
+	b = buffers(c->e, sent, FF_BACKWARD);
+	if (b->lent == FF_NO_PART) /* else it is the producer's */
+		count_all(c, to, bytes, made,
+				b->sent == FF_ALL_PARTS ? moved
+							: ff_program_compute(p, phase, micro,
+									  e->g->edges[sent].node));
+	count_sent(c, b, moved);
+	if (b->same == FF_ALL_PARTS)
 		return made;
-	moved = ff_program_moves(p, phase, c->micro, edge);
-	count_row(c, on, e->placed.node[x->node]->rest->shape->din_bytes[x->slot][0], made, moved);
-	count_row(c, on, me->moved[FF_BACKWARD].move[0].stage_bytes[0], moved, moved);
-	return first > moved ? moved : first;
+	return b->got == FF_ALL_PARTS && first > moved ? moved : first;
 }
 
-/* count_instance where all devices do alike. */
+/* count_instance likewise. */
 static void count_alike(const struct counted *c)
 {
 	const struct ff_trial *e = c->e;
-	const struct ff_program *p = &e->order.program;
 	const struct ff_value *v = &e->g->values[c->value];
+	bool computed = ff_node_is_computed(e->g, v->producer);
+	uint32_t last = computed ? last_own(c) : FF_NONE, first = FF_NONE;
 	const struct ff_memo_node *on = e->placed.node[v->producer];
-	const struct ff_memo_shape *s = on->rest->shape;
-	uint32_t last = last_own(c), first = FF_NONE;
+	const int64_t *bytes;
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = ff_value_use(e->g, v, u), read = last_read(c, edge);
+		uint32_t edge = ff_value_use(e->g, v, u);
 
-		last = read != FF_NONE && last < read ? read : last;
-		if (ff_edge_needs_grad(e->g, edge) && !c->recomputed)
+		count_moved(c, edge);
+		if (computed)
+			last = last_alike(c, edge, last);
+		if (ff_edge_needs_grad(e->g, edge) && !c->recomputed && (computed || c->micro == 0))
 			first = count_gradient_alike(c, edge, first);
 	}
-	count_row(c, on, s->out_bytes[v->port][0],
-			ff_program_compute(p, made_in(c), c->micro, v->producer), last);
-	count_row(c, on, s->out_bytes[v->port][0], last_gradient(c), first);
+	if (!computed)
+		return;
+	bytes = on->rest->shape->out_bytes[v->port];
+	count_all(c, on, bytes,
+			ff_program_compute(&e->order.program, made_in(c), c->micro, v->producer),
+			last);
+	count_all(c, on, bytes, last_gradient(c), first);
 }
 
 void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign)
@@ -498,83 +558,11 @@ void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign)
 	}
 }
 
-/* Scratch of a part's backward: the kernel's, and of gradients to be added. */
-static int64_t backward_scratch(const struct ff_trial *e, uint32_t node, uint32_t p)
-{
-	const struct ff_node *n = &e->g->nodes[node];
-	const struct ff_memo_node *mn = e->placed.node[node];
-	int64_t bytes = mn->rest->shape->workspace[FF_BACKWARD][p];
-
-	for (uint32_t i = n->n_data; i < n->n_in; i++)
-		if (ff_trial_adds(e, n->in + i, e->order.program.micro_batches - 1))
-			bytes += mn->rest->shape->din_bytes[i][p];
-	return bytes;
-}
-
-static int64_t part_scratch(const struct ff_trial *e, uint32_t node, uint32_t p)
-{
-	int64_t forward = e->placed.node[node]->rest->shape->workspace[FF_FORWARD][p];
-	int64_t backward = backward_scratch(e, node, p);
-
-	return forward > backward ? forward : backward;
-}
-
-/* So much on each of some neighbours, at least. */
-FF_CLONES static void raise_row(uint32_t n, int64_t bytes, int64_t *most)
-{
-	for (uint32_t i = 0; i < n; i++)
-		most[i] = most[i] > bytes ? most[i] : bytes;
-}
-
-/* What its parts keep from step to step, maybe of every micro-batch. */
-static void count_kept(struct ff_trial *e, uint32_t node)
-{
-	const struct ff_node *n = &e->g->nodes[node];
-	const struct ff_memo_node *mn = e->placed.node[node];
-	int64_t times = n->kept_apart ? e->order.program.micro_batches : 1;
-
-	for (uint32_t k = n->n_out - n->n_kept; k < n->n_out; k++)
-		for (uint32_t p = 0; p < mn->block->n_parts; p++)
-			e->tally.pinned[mn->block->device[p]] +=
-					times * mn->rest->shape->out_bytes[k][p];
-}
-
-/* Most operators have no parameters, and most kernels need no scratch. */
-static bool may_have_scratch(const struct ff_trial *e, uint32_t node)
-{
-	const struct ff_node *n = &e->g->nodes[node];
-
-	return e->memo->has_workspace || n->n_in > n->n_data;
-}
-
-/* Weights, gradients and states, what is kept, and the scratch of the largest kernel. */
-static void count_pinned(struct ff_trial *e)
-{
-	memset(e->tally.pinned, 0, e->m->n_devices * sizeof(*e->tally.pinned));
-	for (uint32_t i = 0; i < e->g->n_nodes &&
-			     (e->tally.has_scratch || e->order.program.micro_batches > 1 ||
-					     e->memo->has_workspace);
-			i++) {
-		const struct ff_memo_node *mn = may_have_scratch(e, i) ? e->placed.node[i] : NULL;
-
-		if (mn && mn->is_row && mn->rest->shape->even)
-			raise_row(mn->n_parts, part_scratch(e, i, 0), e->tally.pinned + mn->first);
-		else
-			for (uint32_t p = 0; mn && p < mn->n_parts; p++)
-				raise_row(1, part_scratch(e, i, p),
-						e->tally.pinned + mn->device[p]);
-	}
-	ff_updates_scratch(e, e->tally.pinned);
-	for (uint32_t i = 0; i < e->g->n_nodes && e->tally.has_kept; i++)
-		count_kept(e, i);
-	ff_updates_count(e, e->tally.pinned);
-}
-
 void ff_account_over(struct ff_trial *e, int64_t most_bytes, struct ff_evaluation *ret)
 {
 	int64_t peak = 0;
 
-	count_pinned(e);
+	ff_pinned_count(e);
 	ret->tight = false;
 	ret->over_bytes = 0;
 	ret->spare_bytes = INT64_MAX;

@@ -173,6 +173,22 @@ void ff_columns_add_row(struct ff_trial *e, uint32_t device, uint32_t n, int64_t
 	add(e, device + n, goes, bytes);
 }
 
+void ff_columns_add_bytes(struct ff_trial *e, const struct ff_memo_bytes *b, int64_t sign,
+		uint32_t first, uint32_t last)
+{
+	uint32_t comes, goes;
+
+	if (!b->n)
+		return; /* and there may be no such steps */
+	comes = e->order.account.row[first];
+	goes = e->order.account.row[last + 1];
+	forget_peaks(&e->order.account, b->first, b->end - b->first);
+	for (uint32_t i = 0; i < b->n; i++) {
+		add(e, b->more[i].device, comes, sign * b->more[i].bytes);
+		add(e, b->more[i].device, goes, -sign * b->more[i].bytes);
+	}
+}
+
 void ff_columns_note(struct ff_trial *e, bool on)
 {
 	struct ff_account *a = &e->order.account;

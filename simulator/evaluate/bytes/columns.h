@@ -15,6 +15,9 @@ void ff_columns_add(struct ff_trial *e, uint32_t first, uint32_t last);
 /* The same of buffers of equal bytes on `n` neighbours, while the bundle is empty. */
 void ff_columns_add_row(struct ff_trial *e, uint32_t device, uint32_t n, int64_t bytes,
 		uint32_t first, uint32_t last);
+/* And of `sign` times some bytes by device. */
+void ff_columns_add_bytes(struct ff_trial *e, const struct ff_memo_bytes *b, int64_t sign,
+		uint32_t first, uint32_t last);
 /* From when it is `on` until it is not all that is added is noted; and takes that away.  False:
  * it is too much to have been noted. */
 void ff_columns_note(struct ff_trial *e, bool on);

@@ -133,7 +133,7 @@ static int time_moves(struct ff_memo *t, uint32_t edge, const struct ff_redistri
 
 static void look_at_aliases(struct ff_memo_edge *e, uint32_t n)
 {
-	const uint32_t *alias = e->moved[FF_BACKWARD].alias;
+	const uint32_t *alias = e->moved[FF_BACKWARD].by.alias;
 
 	e->alias = alias;
 	e->all_alike = alias != NULL;
@@ -164,7 +164,7 @@ static int find_moves(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 			.move = {.m = t->m, .a = &t->arena, .scratch = &t->scratch}};
 	const struct ff_edge_cut cut = {edge, e->first_use, from ? from->block : NULL, to->block};
 
-	return ff_edge_block_build_pass(&with, &cut, pass, &e->moved[pass], err);
+	return ff_edge_block_build_pass(&with, &cut, pass, &e->moved[pass].by, err);
 }
 
 int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
@@ -181,12 +181,12 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		return ff_fail_memory(err);
 	code = find_moves(t, edge, pass, from, to, e, err);
 	if (code == FF_OK)
-		code = time_moves(t, edge, &e->moved[pass], &e->move[pass], err);
+		code = time_moves(t, edge, &e->moved[pass].by, &e->move[pass], err);
 	e->built[pass] = code == FF_OK;
-	e->n_moves[pass] = e->moved[pass].n_moves;
+	e->n_moves[pass] = e->moved[pass].by.n_moves;
 	if (code == FF_OK && pass == FF_BACKWARD && !ff_edge_is_carried(t->g, edge))
 		e->n_moves[pass] = join_moves(e->move[pass], e->n_moves[pass]);
-	e->stays[pass] = e->built[pass] && stays(&e->moved[pass], from, to);
+	e->stays[pass] = e->built[pass] && stays(&e->moved[pass].by, from, to);
 	if (pass == FF_BACKWARD && from)
 		look_at_aliases(e, from->n_parts);
 	return code;

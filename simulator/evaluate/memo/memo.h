@@ -51,6 +51,10 @@ int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *fr
 int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		const struct ff_memo_node *from, const struct ff_memo_node *to,
 		struct ff_memo_edge *e, struct ff_error *err);
+/* bytes.c: what that takes; it was built.  NULL: there is no memory. */
+const struct ff_memo_buffers *ff_memo_buffers(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
+		const struct ff_memo_node *from, const struct ff_memo_node *to,
+		struct ff_memo_edge *e);
 
 /* ff_gradient_leaves at `edge`, between those nodes. */
 bool ff_memo_leaves(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
