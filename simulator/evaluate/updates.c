@@ -245,14 +245,13 @@ FF_CLONES static void update_row(uint32_t n, double from, double us, double *lan
 		lane[i] = (lane[i] > from ? lane[i] : from) + us;
 }
 
-/* Whether a bucket of neighbours that wait for its sum alone is updated at once; nothing else is
- * updated between. */
+/* Whether a bucket of neighbours that wait for its sum alone is updated at once. */
 static bool update_alike(struct ff_trial *e, const struct walk_round *r,
 		const struct timed_update_bucket *b, double us)
 {
 	const struct ff_bucket_build *k = &b->all->bucket[b->index];
 
-	if (e->times.updates.n || e->m->n_kinds > 1 || !sink_is_summed(e, b) ||
+	if (e->m->n_kinds > 1 || !sink_is_summed(e, b) ||
 			k->device[k->n_devices - 1] - k->device[0] != (int)k->n_devices - 1)
 		return false;
 	update_row(k->n_devices, later(sink_summed(e, b), r->after), us,
@@ -270,12 +269,12 @@ static void update_bucket(struct ff_trial *e, const struct walk_round *r,
 
 	b.us[r->norm] = !r->norm && all == &g->synced ? g->timed[i].update_us
 						      : price(e, k, k->device[0], r->norm);
+	for (uint32_t d = 0; d < k->n_devices && e->times.updates.n; d++)
+		update_singles(e, r, k->device[d], opened);
 	if (update_alike(e, r, &b, b.us[r->norm]))
 		return;
-	for (uint32_t d = 0; d < k->n_devices; d++) {
-		update_singles(e, r, k->device[d], opened);
+	for (uint32_t d = 0; d < k->n_devices; d++)
 		walk_update(e, r, &b, d);
-	}
 }
 
 static void sink_each_bucket(struct ff_trial *e, const struct walk_round *r)
