@@ -124,6 +124,8 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 			.proposals = j->opt.proposals,
 			.seconds = share * ff_job_search_seconds(j),
 			.lower_s = j->predict_s,
+			.layout_s = j->price_s,
+			.kept_s = ff_job_after_seconds(j) - ff_job_bound_seconds(j),
 			.may_find_none = takes_baseline(j) && !j->n_init,
 			.beta = j->opt.choice.beta,
 			/* a baseline that does not fit has none that were tuned */

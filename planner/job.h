@@ -47,6 +47,7 @@ struct ff_job {
 	double from, bound_until;
 	double predict_s;  /* seconds to lower data parallelism, or the plan if that
 			    * took longer */
+	double price_s;    /* seconds to lay data parallelism out alone; 0: it was not */
 	double baseline_s; /* seconds after `from` when the baseline was known */
 	const char *starts[33], *named[33]; /* --init: all arguments; those that are names */
 	const char *init_path[32];          /* those that are files */

@@ -264,9 +264,10 @@ static int predict_data_parallel(struct ff_job *j, const struct ff_strategy *s,
 
 	if (!at->fits) {
 		code = ff_job_price(j, s, at, &j->compared, p, err);
+		j->price_s = ff_job_now_s() - from_s;
 		if (code == FF_OK && never_fits(j, p)) {
 			code = forget_tasks(j, p, err);
-			j->predict_s = PREDICTED_TIMES * (ff_job_now_s() - from_s);
+			j->predict_s = PREDICTED_TIMES * j->price_s;
 			ff_arena_finish(&j->compared);
 			if (code == FF_OK && j->opt.explain)
 				code = explain_data_parallel(j, s, err);

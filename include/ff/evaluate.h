@@ -33,6 +33,8 @@ int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, st
 void ff_evaluator_destroy(struct ff_evaluator *e);
 /* The memory limit of a device. */
 int64_t ff_evaluator_memory_bytes(const struct ff_evaluator *e, uint32_t device);
+/* Its prices, as ff_evaluator_create got them. */
+const struct ff_pricer *ff_evaluator_pricer(const struct ff_evaluator *e);
 
 /* Makes a copy of `s` the current strategy and evaluates it. */
 int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_evaluation *ret,

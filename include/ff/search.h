@@ -21,6 +21,8 @@ struct ff_search_options {
 	uint32_t n_given;
 	const struct ff_strategy *known; /* fits, where data parallelism does not; or NULL */
 	double lower_s;                  /* seconds to lower data parallelism in one micro-batch */
+	double layout_s;                 /* of these, to lay it out; 0: as long */
+	double kept_s;      /* seconds after `seconds` that are kept to lower the plan found */
 	bool may_find_none; /* the caller has a plan that fits: skip what takes long to lay out */
 	struct ff_pricer *pricer; /* the evaluator's; NULL: no elimination */
 	uint32_t top;             /* keep the best plans of at least so many shapes; 0: one */

@@ -308,40 +308,54 @@ static bool is_usual(const struct walk *x, const struct ff_place *p)
 	       (is_power_of_two(stages) || stages == x->grid->machine->n_nodes);
 }
 
-/* Micro-batches enough to fill the stages, or as many as there may be. */
-static void fill_stages(const struct walk *x, struct ff_place *p)
+/* Of the places with these stages, shared products and splits the one of least step by guess;
+ * false: there is none. */
+static bool guess_best(const struct walk *x, struct ff_place p, struct ff_place *ret)
 {
-	p->at[FF_PLACE_MICRO] = 0;
-	while (p->at[FF_PLACE_STAGES] &&
-			ff_place_micro(&x->places, p) < 2 * ff_place_stages(&x->places, p))
-		p->at[FF_PLACE_MICRO]++;
-	for (; !ff_place_is_there(&x->places, p) && p->at[FF_PLACE_MICRO]; p->at[FF_PLACE_MICRO]--)
-		continue;
+	const uint8_t *sizes = x->places.sizes;
+	const struct ff_guess_off off = {1, 1, 0};
+	double least = INFINITY;
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < FF_PLACE_AXES; i++)
+		n *= i == FF_PLACE_STAGES || i == FF_PLACE_TENSOR || i == FF_PLACE_SPLIT ? 1
+											 : sizes[i];
+	for (uint32_t number = 0; number < n; number++) {
+		uint32_t rest = number;
+		double key;
+
+		for (uint32_t i = FF_PLACE_AXES; i-- > FF_PLACE_CONTEXT;) {
+			if (i == FF_PLACE_SPLIT)
+				continue;
+			p.at[i] = (uint8_t)(rest % sizes[i]);
+			rest /= sizes[i];
+		}
+		if (!ff_place_is_there(&x->places, &p))
+			continue;
+		key = ff_guess_key(&x->guesser, &p, off);
+		if (key < least) {
+			least = key;
+			*ret = p;
+		}
+	}
+	return isfinite(least);
 }
 
 /* Where a walk begins: with all stages and shared products that are powers of two, and a stage a
- * node, updates cut flat, which are hardly ever worse, and micro-batches enough to fill the stages;
- * first those whose weights take no more than half of the memory, which are likely to fit; where it
- * is to be filled, with what is frugal before them.  `roomy`: but for those that cannot fit. `any`:
- * whatever the stages and shared products, as where the batch divides by no other. */
+ * node, each as the guess has it best; where memory is to be filled and nothing that fits is known,
+ * with what is frugal before them.  `roomy`: but for those that cannot fit.  `any`: whatever the
+ * stages and shared products, as where the batch divides by no other. */
 static void make_first_due(struct walk *x, bool roomy, bool any)
 {
-	if (x->grid->fill)
+	if (x->grid->fill && !(x->grid->known_us > 0))
 		make_frugal_due(x);
 	for (uint8_t p = 0; p < x->places.sizes[FF_PLACE_STAGES]; p++)
 		for (uint8_t t = 0; t < x->places.sizes[FF_PLACE_TENSOR]; t++)
 			for (uint8_t split = 0; split < 2; split++) {
-				struct ff_place at = {{p, t, FF_PLACE_TOGETHER, split,
-						FF_PLACE_ZERO_1, FF_PLACE_ALL, FF_PLACE_NOTHING, 0,
-						FF_PLACE_1F1B}};
-				double taken = room_taken(x, &at);
+				struct ff_place at = {{p, t, FF_PLACE_TOGETHER, split}};
 
-				if (!any && !is_usual(x, &at))
-					continue;
-				fill_stages(x, &at);
-				if (!ff_place_is_there(&x->places, &at))
-					at.at[FF_PLACE_CONTEXT] = FF_PLACE_INSIDE;
-				if (!roomy || taken <= 1)
+				if ((any || is_usual(x, &at)) && guess_best(x, at, &at) &&
+						(!roomy || room_taken(x, &at) <= 1))
 					make_begin(x, &at);
 			}
 }

@@ -1,11 +1,12 @@
-/* What a place of the grid comes to, in closed form.  Moves take their bytes over the slowest of
- * the links that they need; nothing is said of latency, of how well kernels do on small parts, or
- * of what is uneven: who tries places scales a guess by what a neighbour came to.
+/* What a place of the grid comes to, in closed form.  Sums take their bytes at the rate of usual
+ * messages by the evaluator's prices; nothing is said of how well kernels do on small parts, or of
+ * what is uneven: who tries places scales a guess by what a neighbour came to.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "guess.h"
 
 #include <math.h>
 
+#include "ff/bucketing.h"
 #include "propose/recompute.h"
 
 #define STATE_BYTES 12.0  /* an element: what optimizers keep in float32 */
@@ -33,6 +34,57 @@ static double mean_memory(const struct ff_machine *m, const struct ff_evaluator 
 	for (uint32_t d = 0; d < m->n_devices; d++)
 		all += (double)ff_evaluator_memory_bytes(e, d);
 	return all / m->n_devices;
+}
+
+/* Bytes a second that a device has for sums over `n` devices, `apart` from one to the next, in
+ * messages of so many bytes, by their price; those of a node share its network. */
+static double rate(const struct ff_guesser *x, const struct ff_pricer *prices, uint32_t n,
+		uint32_t apart, double message)
+{
+	const struct ff_machine *m = x->places->machine;
+	const struct ff_machine_node *node = &m->nodes[0];
+	double inside = node->inside.bytes_per_us * 1e6, network = node->network.bytes_per_us * 1e6;
+	uint32_t groups =
+			apart < node->count ? apart : node->count; /* that leave it side by side */
+	uint16_t device[FF_MAX_DEVICES];
+	double us;
+
+	if (n < 2)
+		return inside;
+	for (uint32_t i = 0; i < n; i++)
+		device[i] = (uint16_t)(i * apart);
+	us = ff_price_sync(prices, n, device, (int64_t)message);
+	if (n * apart > node->count && m->n_nodes > 1)
+		inside = fmin(inside, network / groups);
+	return us > 0 ? fmin(inside, 2e6 * message * (n - 1) / n / us) : inside;
+}
+
+static void find_rates(struct ff_guesser *x, const struct ff_pricer *prices)
+{
+	const struct ff_places *places = x->places;
+	uint32_t devices = places->machine->n_devices, node = places->machine->nodes[0].count;
+	double passed_on = x->passed_bytes / (double)places->graph->batch;
+	double bucket = (double)ff_bucket_bytes(places->graph, places->machine);
+
+	for (uint32_t p = 1; p < places->sizes[FF_PLACE_STAGES]; p++)
+		x->rates.stages[p] = rate(x, prices, 2,
+				devices / places->divisor[FF_PLACE_STAGES][p], passed_on);
+	for (uint32_t t = 0; t < places->sizes[FF_PLACE_TENSOR]; t++) {
+		uint32_t tensor = places->divisor[FF_PLACE_TENSOR][t];
+		double own = x->parameters * sizeof(float) / tensor;
+		double message = fmin(own, bucket);
+
+		x->rates.tensor[t] = rate(x, prices, tensor, 1, passed_on);
+		x->rates.context[t] = rate(x, prices, node / tensor, tensor, passed_on);
+		x->rates.inside[t] = rate(x, prices, node / tensor, tensor, message);
+		for (uint32_t p = 0; p < places->sizes[FF_PLACE_STAGES]; p++) {
+			uint32_t stages = places->divisor[FF_PLACE_STAGES][p];
+			uint32_t data = devices / tensor / stages;
+
+			message = fmin(own / stages, bucket);
+			x->rates.data[p][t] = rate(x, prices, data, tensor, message);
+		}
+	}
 }
 
 void ff_guesser_init(const struct ff_places *places, const struct ff_repeats *r,
@@ -65,21 +117,9 @@ void ff_guesser_init(const struct ff_places *places, const struct ff_repeats *r,
 		x.kept_bytes[FF_PLACE_WHOLE] += whole ? 0 : bytes;
 	}
 	x.kept_bytes[FF_PLACE_WHOLE] += x.between_bytes;
+	x.passed_bytes = x.between_bytes / fmax(r->n_blocks, 1);
+	find_rates(&x, ff_evaluator_pricer(e));
 	*ret = x;
-}
-
-/* Bytes a second that a device has for sums over `n` devices, `apart` from one to the next: those
- * of a node share its network. */
-static double rate(const struct ff_machine *m, uint32_t n, uint32_t apart)
-{
-	const struct ff_machine_node *node = &m->nodes[0];
-	double inside = node->inside.bytes_per_us * 1e6, network = node->network.bytes_per_us * 1e6;
-	uint32_t groups;
-
-	if (n * apart <= node->count || m->n_nodes == 1)
-		return inside;
-	groups = apart < node->count ? apart : node->count; /* that leave the node side by side */
-	return fmin(inside, network / groups);
 }
 
 /* Seconds that parameters travel and nothing else is done.  Over a node's devices they are cut
@@ -92,17 +132,21 @@ static double traffic_s(
 	uint32_t each = tensor * ff_place_stages(x->places, p), data = m->n_devices / each;
 	bool inside = p->at[FF_PLACE_OVER] == FF_PLACE_NODE;
 	uint32_t shards = inside ? m->nodes[0].count / tensor : data;
-	double bytes = x->parameters * x->parameter_bytes / each;
-	double once_s = bytes * (shards - 1) / shards / rate(m, shards, tensor), sums_s = 0;
-	uint8_t cut = p->at[FF_PLACE_UPDATES];
+	double elements = x->parameters / each, parts = (double)(shards - 1) / shards;
+	uint8_t cut = p->at[FF_PLACE_UPDATES], t = p->at[FF_PLACE_TENSOR];
+	double over_all = x->rates.data[p->at[FF_PLACE_STAGES]][t], sums_s = 0;
+	double once = elements * parts / (inside ? x->rates.inside[t] : over_all);
+	double gathered_s = once * x->parameter_bytes, scattered_s = once * FF_F32_BYTES;
 
 	if (inside && data > shards)
-		sums_s = 2 * bytes / shards / rate(m, data, tensor);
+		sums_s = 2 * elements * FF_F32_BYTES / shards / over_all;
 	if (cut == FF_PLACE_ZERO_3) /* gathered for forward and backward, and scattered */
-		return fmax(0, 3 * micro * once_s + sums_s - busy_s) + once_s / 2;
+		return fmax(0, micro * (2 * gathered_s + scattered_s + sums_s) - HIDDEN * busy_s) +
+		       gathered_s / 2;
 	if (cut == FF_PLACE_ZERO_2)
-		return fmax(0, micro * once_s + sums_s - HIDDEN * busy_s) + once_s;
-	return fmax(0, 2 * once_s + sums_s - HIDDEN * busy_s / micro) + once_s / 8;
+		return fmax(0, micro * scattered_s + sums_s - HIDDEN * busy_s) + gathered_s;
+	return fmax(0, gathered_s + scattered_s + sums_s - HIDDEN * busy_s / micro) +
+	       gathered_s / 8;
 }
 
 /* Idle share of a step beside what is computed. */
@@ -116,13 +160,36 @@ static double bubble(const struct ff_guesser *x, const struct ff_place *p, doubl
 	return idle / ff_place_chunks(x->places, p);
 }
 
+/* Seconds that activations and their gradients travel from stage to stage.  Who shares products,
+ * but not sequences, has them whole. */
+static double between_s(const struct ff_guesser *x, const struct ff_place *p)
+{
+	uint32_t stages = ff_place_stages(x->places, p), tensor = ff_place_tensor(x->places, p);
+	double data = x->places->machine->n_devices / tensor / stages;
+	double each = x->passed_bytes / data * (p->at[FF_PLACE_SPLIT] & 1 ? 1 : tensor);
+
+	if (stages == 1)
+		return 0;
+	return 2 * ff_place_chunks(x->places, p) * each / x->rates.stages[p->at[FF_PLACE_STAGES]];
+}
+
+/* Micro-batches of which a stage keeps something, as many as there are behind it; where devices
+ * have several stages more are under way (Narayanan et al., SC 2021). */
+static double under_way(const struct ff_guesser *x, const struct ff_place *p, double micro)
+{
+	double stages = ff_place_stages(x->places, p), more = 0;
+
+	if (p->at[FF_PLACE_ORDER] > FF_PLACE_1F1B)
+		more = (stages - 1) / ff_place_chunks(x->places, p);
+	return fmin(micro, stages + more);
+}
+
 /* What forward keeps until backward, if `again` is recomputed. */
 static double kept_of(
 		const struct ff_guesser *x, const struct ff_place *p, uint8_t again, double micro)
 {
-	uint32_t stages = ff_place_stages(x->places, p);
-
-	return x->kept_bytes[again] / x->places->machine->n_devices / micro * fmin(micro, stages);
+	return x->kept_bytes[again] / x->places->machine->n_devices / micro *
+	       under_way(x, p, micro);
 }
 
 static double memory_of(const struct ff_guesser *x, const struct ff_place *p, double micro)
@@ -151,10 +218,11 @@ struct ff_guess ff_guess(const struct ff_guesser *x, const struct ff_place *p)
 	uint32_t context = ff_place_context(x->places, p);
 	double sums = SUMS_FORWARD * (again == FF_PLACE_WHOLE ? 2 : 1) + SUMS_BACKWARD;
 	double shared_s = sums * x->between_bytes / data / stages * 2 * (tensor - 1) / tensor /
-			  rate(m, tensor, 1);
+			  x->rates.tensor[p->at[FF_PLACE_TENSOR]];
 	double gathered_s = GATHERED * x->between_bytes / data / stages * (context - 1) / tensor /
-			    rate(m, context, tensor);
-	double all_s = (busy_s + shared_s + gathered_s) * (1 + bubble(x, p, micro));
+			    x->rates.context[p->at[FF_PLACE_TENSOR]];
+	double all_s = (busy_s + shared_s + gathered_s) * (1 + bubble(x, p, micro)) +
+		       between_s(x, p);
 
 	return (struct ff_guess){.step_us = 1e6 * (all_s + traffic_s(x, p, micro, busy_s)),
 			.bytes = memory_of(x, p, micro),

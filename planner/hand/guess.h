@@ -7,6 +7,15 @@
 #include "places.h"
 #include "space/repeats.h"
 
+/* Bytes a second, as priced, that each device has for sums: over devices with the same parameters,
+ * by places of STAGES and TENSOR (`inside`: over those of a node); over devices that share
+ * products, or a sequence; and, `stages`, from one stage to the next. */
+struct ff_guess_rates {
+	double data[FF_PLACE_DIVISORS][FF_PLACE_DIVISORS];
+	double stages[FF_PLACE_DIVISORS];
+	double inside[FF_PLACE_DIVISORS], tensor[FF_PLACE_DIVISORS], context[FF_PLACE_DIVISORS];
+};
+
 /* Sums over a graph; arrays are by recomputation: FF_PLACE_NOTHING, LIGHT, WHOLE. */
 struct ff_guesser {
 	const struct ff_places *places;
@@ -14,9 +23,11 @@ struct ff_guesser {
 	double again_s[3];      /* recomputation of the whole batch */
 	double kept_bytes[3];   /* activations of the whole batch that forward keeps */
 	double between_bytes;   /* activations between blocks, of the whole batch */
+	double passed_bytes;    /* of these, from one block to the next */
 	double parameters;      /* elements */
 	double parameter_bytes; /* of one element, in the graph's type */
 	double memory_bytes;    /* of a device, the mean */
+	struct ff_guess_rates rates;
 };
 
 struct ff_guess {

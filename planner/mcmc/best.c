@@ -23,7 +23,8 @@ static double times_data_parallel(const struct ff_chain *c, const struct ff_stra
  */
 static double layout_s(const struct ff_chain *c, const struct ff_strategy *s)
 {
-	double each_s = c->clock.layout_s > 0 ? c->clock.layout_s : c->opt->lower_s;
+	double given_s = c->opt->layout_s > 0 ? c->opt->layout_s : c->opt->lower_s;
+	double each_s = c->clock.layout_s > 0 ? c->clock.layout_s : given_s;
 
 	return each_s * times_data_parallel(c, s);
 }
@@ -40,7 +41,7 @@ bool ff_chain_may_lay_out(const struct ff_chain *c, const struct ff_strategy *s)
 	bool needed = !c->opt->may_find_none && !(c->best.saved && c->best.at_saved.fits);
 
 	return needed || c->opt->seconds <= 0 ||
-	       now_s + layout_s(c, s) + lower_s(c, s) < c->opt->seconds;
+	       now_s + layout_s(c, s) + lower_s(c, s) < c->opt->seconds + c->opt->kept_s;
 }
 
 /* A best that may still be laid out is, before it is too late for that. */

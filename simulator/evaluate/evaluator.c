@@ -67,6 +67,11 @@ int64_t ff_evaluator_memory_bytes(const struct ff_evaluator *h, uint32_t device)
 	return h->limit[device];
 }
 
+const struct ff_pricer *ff_evaluator_pricer(const struct ff_evaluator *h)
+{
+	return h->p;
+}
+
 void ff_evaluator_fold(struct ff_evaluator *h, bool on)
 {
 	h->now->fold.off = !on;

@@ -1,6 +1,5 @@
 /* The grid of strategies by hand.  SPDX-License-Identifier: Apache-2.0 */
 #include "../../planner/hand/grid.h"
-#include "../../planner/hand/guess.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -608,40 +607,6 @@ START_TEST(test_passes_over_what_takes_long)
 }
 END_TEST
 
-/* What memory holds beside a guess of little is not as many times more beside one of much. */
-START_TEST(test_guesses_what_grows)
-{
-	struct ff_graph g = three_layers();
-	struct ff_machine m = fixture_devices(2, &arena);
-	struct looking l = open_looking(&g, &m, 0);
-	struct ff_places x = {.graph = &g, .machine = &m, .space = l.space, .n_blocks = 3};
-	struct ff_place whole = {.at = {[FF_PLACE_AGAIN] = FF_PLACE_WHOLE,
-						 [FF_PLACE_ORDER] = FF_PLACE_1F1B}};
-	struct ff_place none = {.at = {[FF_PLACE_ORDER] = FF_PLACE_1F1B}};
-	struct ff_evaluation at = {.fits = true};
-	struct ff_error err = {0};
-	struct ff_guesser guesser;
-	struct ff_repeats r;
-	struct ff_guess less, more;
-
-	CHECK_OK(ff_repeats_find(&g, NULL, 1, &arena, &r, &err));
-	ff_places_init(&x);
-	ff_guesser_init(&x, &r, l.evaluator, &guesser);
-	less = ff_guess(&guesser, &whole);
-	more = ff_guess(&guesser, &none);
-	ck_assert(more.bytes > 1.2 * less.bytes);
-	guesser.memory_bytes = 2.2 * more.bytes; /* it needs as much more than it is guessed, */
-	at.step_us = 2 * less.step_us;
-	at.spare_bytes = (int64_t)(guesser.memory_bytes - less.bytes - 1.1 * more.bytes);
-	ck_assert_double_eq_tol(ff_guess_key(&guesser, &none, ff_guess_off(&guesser, &whole, &at)),
-			2 * more.step_us, 1e-6 * more.step_us);
-	at.spare_bytes -= (int64_t)(0.2 * more.bytes); /* or so much that it lacks some */
-	ck_assert(ff_guess_key(&guesser, &none, ff_guess_off(&guesser, &whole, &at)) >
-			2.01 * more.step_us);
-	close_looking(&l);
-}
-END_TEST
-
 static Suite *suite(void)
 {
 	Suite *s = suite_create("grid");
@@ -662,7 +627,6 @@ static Suite *suite(void)
 	tcase_add_test(c, test_lays_out_late);
 	tcase_add_test(c, test_lays_out_another);
 	tcase_add_test(c, test_passes_over_what_takes_long);
-	tcase_add_test(c, test_guesses_what_grows);
 	suite_add_tcase(s, c);
 	return s;
 }
