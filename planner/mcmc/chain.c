@@ -288,22 +288,19 @@ static bool is_welcome(const struct ff_chain *c, struct ff_evaluation e, double 
 	return worse <= patience;
 }
 
-/* Proposes other phases.  They change the whole program, so it is tried as a whole. */
-static int leap(struct ff_chain *c, double patience, struct ff_error *err)
+int ff_chain_try_leap(
+		struct ff_chain *c, double patience, bool *helped, bool *kept, struct ff_error *err)
 {
 	struct ff_evaluation e;
-	bool slower = false, changed;
-	int code = c->best.unsaved ? ff_chain_save_on_the_way(c, err) : FF_OK;
+	bool slower = false;
+	int code = ff_evaluator_try(
+			c->evaluator, &c->leap, limit_us(c, patience), &slower, &e, err);
 
-	if (code == FF_OK)
-		code = ff_phases_draw(&c->phases, &c->current, c->at, &c->leap, &changed, err);
-	if (code < 0 || !changed)
-		return code;
-	code = ff_evaluator_try(c->evaluator, &c->leap, limit_us(c, patience), &slower, &e, err);
+	*kept = false;
 	if (code < 0)
 		return code;
 	c->proposals++;
-	learn_leap(c, !slower && ff_how_much_worse(c->at, e) < 0);
+	*helped = !slower && ff_how_much_worse(c->at, e) < 0;
 	if (!slower)
 		show(c, &c->leap, e);
 	ff_chain_look(c);
@@ -311,7 +308,24 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 		return FF_OK;
 	ff_evaluator_take(c->evaluator);
 	c->accepted++;
+	*kept = true;
 	return adopt(c, &c->leap, e, err);
+}
+
+/* Proposes other phases. */
+static int leap(struct ff_chain *c, double patience, struct ff_error *err)
+{
+	bool changed, helped, kept;
+	int code = c->best.unsaved ? ff_chain_save_on_the_way(c, err) : FF_OK;
+
+	if (code == FF_OK)
+		code = ff_phases_draw(&c->phases, &c->current, c->at, &c->leap, &changed, err);
+	if (code < 0 || !changed)
+		return code;
+	code = ff_chain_try_leap(c, patience, &helped, &kept, err);
+	if (code == FF_OK)
+		learn_leap(c, helped);
+	return code;
 }
 
 /* The current strategy and what was drawn exchange their priorities. */

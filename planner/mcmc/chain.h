@@ -27,6 +27,10 @@ int ff_chain_crossover(struct ff_chain *c, const struct ff_strategy *s, struct f
 int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error *err);
 /* The transaction in `proposed` is accepted if the step is longer by at most `patience` of it. */
 int ff_chain_try(struct ff_chain *c, double patience, bool *kept, struct ff_error *err);
+/* Tries what was drawn into `leap`, all of it at once.  *helped: it is better; *kept: it is worse
+ * by at most `patience` of a step, and the current strategy from now on. */
+int ff_chain_try_leap(struct ff_chain *c, double patience, bool *helped, bool *kept,
+		struct ff_error *err);
 /* Operators are issued as a list schedule has them (listed.h), where that is no slower. */
 int ff_chain_list(struct ff_chain *c, struct ff_error *err);
 /* Whether the start that is walked would be behind the best at the end of its walk still, if it

@@ -158,6 +158,16 @@ static void share_out(struct ff_chain *c)
 		c->run.most = fmax(RUNS_SHARE - c->run.done, 0) / (n - c->run.n + 1);
 }
 
+/* Its phases first: other splits suit others. */
+static int sweep_best(struct ff_chain *c, struct ff_sweeps *sweeps, struct ff_error *err)
+{
+	int code = ff_chain_return(c, err);
+
+	if (code == FF_OK)
+		code = ff_chain_sweep_phases(c, err);
+	return code == FF_OK ? ff_chain_sweep_all(c, sweeps, err) : code;
+}
+
 static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 {
 	const struct ff_elite *others = c->run.recalled ? &c->elite : &c->run.ends;
@@ -166,7 +176,7 @@ static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 
 	c->run.reorders = true;
 	if (!ff_chain_out_of_budget(c))
-		code = ff_chain_sweep_all(c, &rounds.sweeps, err);
+		code = sweep_best(c, &rounds.sweeps, err);
 	for (uint32_t i = 0; i < others->n && code == FF_OK; i++)
 		code = ff_chain_relink(c, &others->best[i], err);
 	while (code == FF_OK && !ff_chain_out_of_budget(c) && !is_over(c)) {

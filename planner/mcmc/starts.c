@@ -11,6 +11,7 @@
 #include "hand/grid.h"
 #include "hand/tables.h"
 #include "sought.h"
+#include "sweeps.h"
 
 #define MOST_STAGES 16 /* of a pipeline to start from */
 #define FEW_PER_NODE 4 /* strategies priced an operator: with fewer walks lead nowhere */
@@ -481,6 +482,8 @@ static int walk_start(struct ff_chain *c, struct ff_error *err)
 	c->run.known = c->best.at;
 	c->run.begun = c->at;
 	c->run.is_start = true;
+	if (code == FF_OK)
+		code = ff_chain_sweep_phases(c, err);
 	if (code == FF_OK)
 		code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
 	c->run.is_start = false;

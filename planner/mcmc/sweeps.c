@@ -4,12 +4,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "best.h"
 #include "propose/degrees.h"
 #include "propose/propose.h"
 
 #define FASTER 1e-6               /* of a step, by which a change has to help */
 #define SWEEP_PER_NODE 32         /* proposals of a sweep before a round, for each operator, */
 #define SWEEP_SHARE 0.125         /* of those that are left, at most */
+#define PHASES_SHARE (1.0 / 64)   /* of the budget that is left, for a sweep of phases */
 #define PATIENCE 256              /* proposals in a row that help nothing */
 #define PATIENCE_SHARE (1.0 / 64) /* likewise, of those that are left */
 #define MOST_SHARES 64            /* that are looked at, */
@@ -197,4 +199,25 @@ int ff_chain_sweep_all(struct ff_chain *c, struct ff_sweeps *s, struct ff_error 
 	if (code == FF_OK)
 		code = ff_chain_sweep(c, s, err);
 	return code == FF_OK && c->at.fits ? sweep_shares(c, err) : code;
+}
+
+int ff_chain_sweep_phases(struct ff_chain *c, struct ff_error *err)
+{
+	double done = ff_chain_budget_done(c), end = done + PHASES_SHARE * (1 - done);
+	uint32_t number = 0, in_vain = 0, n = ff_phases_changes(&c->phases);
+	int code = FF_OK;
+
+	if (!ff_phases_matter(&c->phases, &c->current, c->at))
+		return FF_OK;
+	while (code == FF_OK && in_vain < n && !ff_chain_out_of_budget(c) &&
+			ff_chain_budget_done(c) < end) {
+		bool helped, kept = false;
+
+		code = c->best.unsaved ? ff_chain_save_on_the_way(c, err) : FF_OK;
+		if (code == FF_OK && ff_phases_change(&c->phases, &c->current, number, &c->leap))
+			code = ff_chain_try_leap(c, -FASTER, &helped, &kept, err);
+		in_vain = kept ? 0 : in_vain + 1;
+		number = kept ? number : (number + 1) % n;
+	}
+	return code;
 }

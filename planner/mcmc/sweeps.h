@@ -19,4 +19,8 @@ int ff_chain_sweep(struct ff_chain *c, struct ff_sweeps *s, struct ff_error *err
  * first node, or on as many as now, with more or fewer shares of samples.  Back to the best. */
 int ff_chain_sweep_all(struct ff_chain *c, struct ff_sweeps *s, struct ff_error *err);
 
+/* Tries micro-batches, order rules and cuts of stages next to those of the current strategy, and
+ * keeps what helps, until nothing does. */
+int ff_chain_sweep_phases(struct ff_chain *c, struct ff_error *err);
+
 #endif

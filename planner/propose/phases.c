@@ -10,6 +10,7 @@
 #include "propose.h"
 #include "recompute.h"
 #include "space/limits.h"
+#include "stages.h"
 
 int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct ff_graph *g,
 		const struct ff_machine *m, uint64_t seed, uint32_t chain, struct ff_arena *arena,
@@ -166,92 +167,9 @@ static bool draw_count(struct ff_phases *p, struct ff_strategy *s)
 	return change_count(p, s, draw(p, 2));
 }
 
-static bool share_devices(
-		const struct ff_phases *p, const struct ff_strategy *s, uint32_t a, uint32_t b)
-{
-	uint16_t one[FF_MAX_DEVICES], other[FF_MAX_DEVICES];
-	uint8_t used[FF_MAX_DEVICES] = {0};
-	bool shared = false;
-
-	ff_config_devices(&p->graph->nodes[a], &s->config[a], one);
-	ff_config_devices(&p->graph->nodes[b], &s->config[b], other);
-	for (uint32_t i = 0; i < s->config[a].n_parts; i++)
-		used[one[i]] = 1;
-	for (uint32_t i = 0; i < s->config[b].n_parts; i++)
-		shared = shared || used[other[i]];
-	return shared;
-}
-
-/* How many stages the devices of the first hold, where all take turns; 1: no others of its. */
-static uint32_t count_chunks(const struct ff_phases *p, const struct ff_strategy *s)
-{
-	uint32_t ranks = UINT32_MAX, stages = 0, first = p->order[0];
-
-	for (uint32_t i = 1; i < p->n_order; i++)
-		if (s->stage[p->order[i]] < s->stage[first])
-			first = p->order[i];
-	for (uint32_t i = 0; i < p->n_order; i++) {
-		uint32_t stage = (uint32_t)s->stage[p->order[i]] - s->stage[first];
-
-		stages = stage >= stages ? stage + 1 : stages;
-		if (stage && stage < ranks && share_devices(p, s, first, p->order[i]))
-			ranks = stage;
-	}
-	return ranks < stages ? (stages + ranks - 1) / ranks : 1;
-}
-
-/* The first operator of a stage; FF_NONE: there is none. */
-static uint32_t first_of(const struct ff_phases *p, const struct ff_strategy *s, uint32_t stage)
-{
-	uint32_t i = 0;
-
-	while (i < p->n_order && s->stage[p->order[i]] != stage)
-		i++;
-	return i < p->n_order ? p->order[i] : FF_NONE;
-}
-
-/* Whether the i-th stage and the i-th from the last share devices, and neighbours do only where the
- * way down turns. */
-static bool is_vee(const struct ff_phases *p, const struct ff_strategy *s)
-{
-	uint32_t last = 0;
-	bool vee = true;
-
-	for (uint32_t i = 0; i < p->n_order; i++)
-		last = s->stage[p->order[i]] > last ? s->stage[p->order[i]] : last;
-	for (uint32_t i = 0; i <= last / 2 && vee; i++) {
-		uint32_t down = first_of(p, s, i), up = first_of(p, s, last - i);
-		uint32_t next = first_of(p, s, i + 1);
-
-		vee = down != FF_NONE && up != FF_NONE && share_devices(p, s, down, up) &&
-		      (next == up || (next != FF_NONE && !share_devices(p, s, down, next)));
-	}
-	return vee && last > 1 && last % 2;
-}
-
-/* Interleaved only where devices hold several stages, in a V only where they do in one.  Gradients
- * of parameters take less than the others where these wait for messages inside the stage. */
 static bool draw_rule(struct ff_phases *p, struct ff_strategy *s)
 {
-	static const uint8_t shared[FF_STAGE_PASSES] = {2, 2, 1};
-	static const enum ff_order_rule next[FF_ORDER_COUNT] = {[FF_ORDER_GPIPE] = FF_ORDER_1F1B,
-			[FF_ORDER_1F1B] = FF_ORDER_ZB_H1,
-			[FF_ORDER_INTERLEAVED] = FF_ORDER_ZB_H1,
-			[FF_ORDER_ZB_H1] = FF_ORDER_GPIPE,
-			[FF_ORDER_ZB_V] = FF_ORDER_ZB_H1};
-	uint32_t chunks = s->rule == FF_ORDER_1F1B ? count_chunks(p, s) : 1;
-
-	if (s->rule == FF_ORDER_1F1B && is_vee(p, s))
-		s->rule = FF_ORDER_ZB_V;
-	else if (chunks > 1 && chunks <= FF_MOST_CHUNKS)
-		s->rule = FF_ORDER_INTERLEAVED;
-	else
-		s->rule = next[s->rule];
-	s->chunks = s->rule == FF_ORDER_INTERLEAVED ? chunks : 1;
-	memset(s->ticks, 0, sizeof(s->ticks));
-	if (ff_order_row(s->rule)->halves && draw(p, 2))
-		memcpy(s->ticks, shared, sizeof(shared));
-	return s->micro_batches > 1;
+	return ff_rule_next(p->graph, p->order, p->n_order, draw(p, 2), s);
 }
 
 /* Stages as the devices suggest them: whoever shares none with what it reads begins
@@ -271,7 +189,7 @@ static bool draw_stages(struct ff_phases *p, struct ff_strategy *s)
 
 			if (!ff_node_needs_config(g, from) || from == p->order[i])
 				continue;
-			least = s->stage[from] + !share_devices(p, s, from, p->order[i]);
+			least = s->stage[from] + !ff_share_devices(g, s, from, p->order[i]);
 			stage = stage < least ? (uint16_t)least : stage;
 		}
 		changed = changed || s->stage[p->order[i]] != stage;
@@ -491,6 +409,14 @@ static bool draw_depth(struct ff_phases *p, struct ff_strategy *s)
 	return twice ? ff_depths_twice(&p->depths, s) : ff_depths_half(&p->depths, s);
 }
 
+/* Stages are cut before or behind another operator. */
+static bool draw_cut(struct ff_phases *p, struct ff_strategy *s)
+{
+	uint32_t node = p->order[draw(p, p->n_order)];
+
+	return ff_move_cut(p->graph, p->order, p->n_order, node, draw(p, 2), s);
+}
+
 /* All blocks alike, or the first of each stage whole. */
 static bool draw_blocks(struct ff_phases *p, struct ff_strategy *s)
 {
@@ -541,6 +467,7 @@ static const struct {
 		{draw_count, {8, 4}, FF_SPACE_MICRO},
 		{NULL, {8, 4}, FF_SPACE_MICRO},
 		{draw_depth, {2, 2}, FF_SPACE_MICRO},
+		{draw_cut, {8, 4}, FF_SPACE_MICRO},
 		{draw_recompute, {0, 20}, FF_SPACE_RECOMPUTE},
 		{draw_blocks, {0, 4}, FF_SPACE_RECOMPUTE},
 		{draw_brought, {0, 4}, FF_SPACE_RECOMPUTE},
@@ -582,4 +509,46 @@ int ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_e
 		code = draw_order(p, ret, changed, err);
 	*changed = code == FF_OK && *changed && is_legal(p, ret);
 	return code;
+}
+
+/* Orders that a sweep tries: those that say nothing about where stages are. */
+static const struct {
+	enum ff_order_rule rule;
+	bool shared; /* gradients of parameters take less than the others */
+} orders[] = {{FF_ORDER_GPIPE, false}, {FF_ORDER_1F1B, false}, {FF_ORDER_ZB_H1, false},
+		{FF_ORDER_ZB_H1, true}};
+#define N_ORDERS ((uint32_t)(sizeof(orders) / sizeof(orders[0])))
+#define FIRST_ORDER 2 /* changes before those of orders, which are of micro-batches */
+#define FIRST_CUT (FIRST_ORDER + N_ORDERS)
+
+uint32_t ff_phases_changes(const struct ff_phases *p)
+{
+	return FIRST_CUT + 2 * p->n_order;
+}
+
+/* Cut number `i`: an operator at the end of a stage goes to the next, one at its begin to that
+ * before. */
+static bool change_cut(const struct ff_phases *p, struct ff_strategy *s, uint32_t i)
+{
+	uint32_t node = p->order[i / 2];
+
+	return ff_stage_ends_at(p->graph, node, i % 2, s) &&
+	       ff_move_cut(p->graph, p->order, p->n_order, node, i % 2, s);
+}
+
+bool ff_phases_change(struct ff_phases *p, const struct ff_strategy *s, uint32_t i,
+		struct ff_strategy *ret)
+{
+	bool changed;
+
+	ff_strategy_copy(ret, s);
+	p->base = s;
+	if (i < FIRST_ORDER)
+		changed = change_count(p, ret, i == 0);
+	else if (i < FIRST_CUT)
+		changed = ff_rule_change(
+				ret, orders[i - FIRST_ORDER].rule, orders[i - FIRST_ORDER].shared);
+	else
+		changed = change_cut(p, ret, i - FIRST_CUT);
+	return changed && is_legal(p, ret);
 }

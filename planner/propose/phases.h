@@ -56,6 +56,12 @@ bool ff_phases_matter(
 int ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e,
 		struct ff_strategy *ret, bool *changed, struct ff_error *err);
 
+/* The same, but change number `i`, of so many: of micro-batches, the order rule, or a cut between
+ * stages.  False: it is none, or not legal. */
+uint32_t ff_phases_changes(const struct ff_phases *p);
+bool ff_phases_change(struct ff_phases *p, const struct ff_strategy *s, uint32_t i,
+		struct ff_strategy *ret);
+
 /* Cuts the nodes in their order into segments and marks all but the ends of segments
  * for recomputation: memory as the square root of the depth (Chen et al., "Training
  * Deep Nets with Sublinear Memory Cost", 2016). */

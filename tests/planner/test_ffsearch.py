@@ -412,11 +412,11 @@ def test_torch_space():
     for name in ["t.json"] + ["t.json.%d" % i for i in range(2, 9)]:
         if os.path.exists(name):
             os.unlink(name)
-    run("alexnet.json", *BASE, "--proposals", "9", "--init", "data-parallel", "--pin", "conv1:height=2", "-o", "h.json")
+    run("alexnet.json", *BASE, "--proposals", "1", "--init", "data-parallel", "--pin", "conv1:height=2", "-o", "h.json")
     refuse(2, "operator conv1 cannot be so in PyTorch", *simulate, "h.json", *torch)
-    run("alexnet.json", *BASE, "--proposals", "9", "--init", "data-parallel", "--pin", "fc1:out_feature=16", "-o", "h.json")
+    run("alexnet.json", *BASE, "--proposals", "1", "--init", "data-parallel", "--pin", "fc1:out_feature=16", "-o", "h.json")
     refuse(2, "operator fc1 cannot be so in PyTorch", *simulate, "h.json", *torch)
-    run("alexnet.json", *BASE, "--proposals", "9", "--init", "data-parallel", "--pin", "fc1:sample=8@0-7", "-o", "h.json")
+    run("alexnet.json", *BASE, "--proposals", "1", "--init", "data-parallel", "--pin", "fc1:sample=8@0-7", "-o", "h.json")
     refuse(2, "operator fc1 cannot be so in PyTorch", *simulate, "h.json", *torch)
     refuse(2, "cannot be cut along height in PyTorch", *at, "--pin", "conv1:height=2")
     refuse(2, "cannot be split over 3 devices", *at, "--devices", "3")

@@ -22,9 +22,10 @@ static void teardown(void)
 	ff_arena_finish(&arena);
 }
 
-/* The steps of some seeds; *least and *most of them. */
-static void search(const char *net, uint64_t batch, const struct ff_machine *m,
-		enum ff_optimizer_id optimizer, uint64_t proposals, double *least, double *most)
+/* The steps of some seeds from `starts` (NULL: all) on; *least and *most of them. */
+static void search_from(const char *const *starts, const char *net, uint64_t batch,
+		const struct ff_machine *m, enum ff_optimizer_id optimizer, uint64_t proposals,
+		double *least, double *most)
 {
 	struct ff_search_result found;
 	struct ff_error err = {0};
@@ -44,6 +45,7 @@ static void search(const char *net, uint64_t batch, const struct ff_machine *m,
 		struct ff_search_options opt = {.seed = seed,
 				.proposals = proposals,
 				.pricer = pricer,
+				.starts = starts,
 				.bucket_bytes = ff_bucket_bytes(&g, m)};
 
 		CHECK_OK(ff_evaluator_create(&g, m, pricer, 0, opt.bucket_bytes, &e, &err));
@@ -54,6 +56,12 @@ static void search(const char *net, uint64_t batch, const struct ff_machine *m,
 	}
 	ff_space_destroy(space);
 	ff_pricer_destroy(pricer);
+}
+
+static void search(const char *net, uint64_t batch, const struct ff_machine *m,
+		enum ff_optimizer_id optimizer, uint64_t proposals, double *least, double *most)
+{
+	search_from(NULL, net, batch, m, optimizer, proposals, least, most);
 }
 
 /* Over a slow network fully connected layers are on one node, convolutions on all. */
@@ -101,6 +109,20 @@ START_TEST(test_tables_and_layers)
 }
 END_TEST
 
+/* Of a pipeline with a stage a node, first its cuts and micro-batches come right, which no change
+ * of one operator brings about. */
+START_TEST(test_stages_on_nodes)
+{
+	static const char *const starts[] = {"pipeline-3", NULL};
+	struct ff_machine m = machine_called("dgx1-v100:3");
+	double least, most;
+
+	search_from(starts, "nmt", 32, &m, FF_OPTIMIZER_SGD, 500, &least, &most);
+	ck_assert_double_lt(most, 1.05 * least);
+	ck_assert_double_lt(most, 12000);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("seeds");
@@ -111,6 +133,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_heavy_layers);
 	tcase_add_test(c, test_trunk_and_branches);
 	tcase_add_test(c, test_tables_and_layers);
+	tcase_add_test(c, test_stages_on_nodes);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -7,6 +7,8 @@
 
 #include "../../planner/hand/megatron.h"
 #include "../../planner/hand/stage_cuts.h"
+#include "../../planner/propose/phases.h"
+#include "../../planner/propose/stages.h"
 #include "../../planner/space/repeats.h"
 #include "ff/micro.h"
 #include "ff/philox.h"
@@ -190,6 +192,161 @@ START_TEST(test_stages_by_work)
 }
 END_TEST
 
+/* ---- cuts that are moved ---- */
+
+/* A pipeline on the 6 devices of three nodes. */
+struct pipe {
+	struct ff_machine m;
+	struct ff_graph g;
+	struct ff_space *space;
+	struct ff_strategy s;
+	uint32_t order[256], n;
+};
+
+static void open_pipe(struct pipe *p, const char *net)
+{
+	static const struct fixture_machine nodes = {3, 2, true, (int64_t)1 << 36, 50e3, 2.5e3};
+	struct ff_error err = {0};
+
+	p->m = fixture_machine(&nodes, &arena);
+	p->n = 0;
+	CHECK_OK(ff_zoo_build(net, 500, NULL, 0, &arena, &p->g, &err));
+	CHECK_OK(ff_space_create(&p->g, &p->m, &p->space, &err));
+	ff_space_allow(p->space, FF_SPACE_ALL);
+	CHECK_OK(ff_start_pipeline(p->space, &p->g, &p->m, 3, &arena, &p->s, &err));
+	for (uint32_t i = 0; i < p->g.n_nodes; i++)
+		if (ff_node_needs_config(&p->g, i))
+			p->order[p->n++] = i;
+	ck_assert_uint_lt(p->n, 256);
+}
+
+/* Whether there is a way from `a` to `b` within a stage of `s`. */
+static bool leads(const struct pipe *p, const struct ff_strategy *s, uint32_t a, uint32_t b)
+{
+	const struct ff_node *n = &p->g.nodes[b];
+
+	if (a == b)
+		return true;
+	for (uint32_t k = n->in; k < n->in + n->n_data; k++) {
+		uint32_t from = ff_node_leader(&p->g, ff_edge_source(&p->g, k));
+
+		if (from >= a && from < b && ff_node_needs_config(&p->g, from) &&
+				s->stage[from] == s->stage[b] && leads(p, s, a, from))
+			return true;
+	}
+	return false;
+}
+
+static uint32_t first_device(const struct pipe *p, const struct ff_strategy *s, uint32_t node)
+{
+	return ff_config_device(&p->g.nodes[node], &s->config[node], 0);
+}
+
+/* `node` has gone to another stage, and who has to go along; all others have stayed. */
+static void check_moved(
+		const struct pipe *p, uint32_t node, bool later, const struct ff_strategy *s)
+{
+	uint32_t to = later ? p->s.stage[node] + 1u : p->s.stage[node] - 1u;
+	struct ff_error err = {0};
+	struct ff_graph micro;
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		uint32_t at = p->order[i];
+		bool along = p->s.stage[at] == p->s.stage[node] &&
+			     (later ? leads(p, &p->s, node, at) : leads(p, &p->s, at, node));
+
+		ck_assert_uint_eq(s->stage[at], along ? to : p->s.stage[at]);
+		ck_assert_uint_eq(first_device(p, s, at) / 2, s->stage[at]);
+		ck_assert_uint_eq(s->config[at].n_parts, p->s.config[at].n_parts);
+	}
+	CHECK_OK(ff_graph_micro(&p->g, s->micro_batches, &arena, &micro, &err));
+	CHECK_OK(ff_strategy_check(&micro, s, p->m.n_devices, &err));
+}
+
+/* Every operator goes to the stage before and to the next one, with those alone that stages could
+ * not ascend without. */
+START_TEST(test_cuts_are_moved)
+{
+	static const char *const nets[] = {"nmt", "branchnet", "mlp"};
+
+	for (uint32_t k = 0; k < sizeof(nets) / sizeof(*nets); k++) {
+		struct ff_error err = {0};
+		struct ff_strategy s;
+		struct pipe p;
+
+		open_pipe(&p, nets[k]);
+		CHECK_OK(ff_strategy_create(&p.g, &arena, &s, &err));
+		for (uint32_t i = 0; i < 2 * p.n; i++) {
+			uint32_t node = p.order[i / 2], stage = p.s.stage[node];
+			bool there = i % 2 ? stage < 2 : stage > 0;
+
+			ff_strategy_copy(&s, &p.s);
+			ck_assert(ff_move_cut(&p.g, p.order, p.n, node, i % 2, &s) == there);
+			if (there)
+				check_moved(&p, node, i % 2, &s);
+		}
+		ff_space_destroy(p.space);
+	}
+}
+END_TEST
+
+/* A parameter that has devices of its own goes where its operator goes. */
+START_TEST(test_cuts_take_parameters)
+{
+	struct ff_error err = {0};
+	struct ff_strategy s;
+	struct pipe p;
+	uint32_t node, parameter;
+
+	open_pipe(&p, "mlp");
+	node = p.order[p.n - 1];
+	while (p.g.nodes[node].n_in == p.g.nodes[node].n_data)
+		node--;
+	parameter = ff_edge_source(&p.g, p.g.nodes[node].in + p.g.nodes[node].n_data);
+	ck_assert_uint_eq(p.s.stage[node], 2);
+	p.s.config[parameter] = (struct ff_config){.n_parts = 1, .replicas = 1, .start = 5};
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		p.s.config[parameter].degree[d] = 1;
+	CHECK_OK(ff_strategy_create(&p.g, &arena, &s, &err));
+	ff_strategy_copy(&s, &p.s);
+	ck_assert(ff_move_cut(&p.g, p.order, p.n, node, false, &s));
+	ck_assert_uint_eq(s.config[parameter].start, 3);
+	ff_space_destroy(p.space);
+}
+END_TEST
+
+/* All changes of a sweep are legal, and are some; none is left out. */
+START_TEST(test_changes_of_phases)
+{
+	struct ff_error err = {0};
+	uint32_t counts = 0, rules = 0, cuts = 0;
+	struct ff_phases phases;
+	struct ff_strategy s;
+	struct pipe p;
+
+	open_pipe(&p, "nmt");
+	CHECK_OK(ff_strategy_create(&p.g, &arena, &s, &err));
+	CHECK_OK(ff_phases_init(&phases, p.space, &p.g, &p.m, 0, 0, &arena, &err));
+	for (uint32_t i = 0; i < ff_phases_changes(&phases); i++) {
+		bool count, rule;
+
+		if (!ff_phases_change(&phases, &p.s, i, &s))
+			continue;
+		count = s.micro_batches != p.s.micro_batches;
+		rule = s.rule != p.s.rule || memcmp(s.ticks, p.s.ticks, sizeof(s.ticks)) != 0;
+		counts += count;
+		rules += rule;
+		cuts += memcmp(s.stage, p.s.stage, p.g.n_nodes * sizeof(*s.stage)) != 0;
+		ck_assert_uint_eq(count + rule, i < 6);
+	}
+	ck_assert_uint_eq(counts, 2);
+	ck_assert_uint_eq(rules, 3);
+	ck_assert_uint_ge(cuts, 4);
+	ff_phases_finish(&phases);
+	ff_space_destroy(p.space);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("stages");
@@ -200,6 +357,9 @@ static Suite *suite(void)
 	tcase_add_test(c, test_slow_stages);
 	tcase_add_test(c, test_stages_within_segments);
 	tcase_add_test(c, test_stages_by_work);
+	tcase_add_test(c, test_cuts_are_moved);
+	tcase_add_test(c, test_cuts_take_parameters);
+	tcase_add_test(c, test_changes_of_phases);
 	suite_add_tcase(s, c);
 	return s;
 }
