@@ -217,6 +217,13 @@ static int unknown_option(const struct parse *p, const char *word, size_t n)
 	struct ff_nearest near;
 	char typed[FF_NEAREST_LENGTH];
 
+	if (!strncmp(word, "--help=", n + 1))
+		return ff_fail(p->err, FF_E_INPUT,
+				"option --help: expected nothing, =man, =bash, =zsh or =fish "
+				"behind it, not \"%.100s\"",
+				word + n);
+	if (!strncmp(word, "--version=", n + 1))
+		return ff_fail(p->err, FF_E_INPUT, "option --version takes no value");
 	snprintf(typed, sizeof(typed), "%.*s", (int)n, word);
 	ff_nearest_init(&near, typed);
 	for (uint32_t i = 0; i < p->c->n_options; i++)

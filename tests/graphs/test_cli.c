@@ -230,6 +230,10 @@ START_TEST(bad_options)
 			       "lists them");
 	refuses("g --nothing-like-it", "unknown option \"--nothing-like-it\"; fftest --help lists "
 				       "them");
+	refuses("g --help=page", "option --help: expected nothing, =man, =bash, =zsh or =fish "
+				 "behind it, not \"=page\"");
+	refuses("g --version=2", "option --version takes no value");
+	refuses("g --hel=2", "unknown option \"--hel\"; fftest --help lists them");
 	refuses("g -ofile", "unknown option \"-ofile\"; fftest --help lists them");
 	refuses("--compare=yes g", "option --compare takes no value");
 	refuses("--compare g -o", "option -o: expected FILE behind it");
