@@ -156,6 +156,23 @@ static int read_chain(const struct ff_json *at, const struct ff_graph *g, struct
 	return code == FF_OK ? read_sections(at, g, a, ret, err) : code;
 }
 
+/* That the batch goes in so many micro-batches. */
+static int check_micro(const struct ff_json *at, const struct ff_graph *g, uint32_t micro_batches,
+		struct ff_arena *a, struct ff_error *err)
+{
+	const struct ff_arena_mark mark = ff_arena_mark(a);
+	struct ff_graph micro;
+	struct ff_error why;
+	int code = ff_graph_micro(g, micro_batches, a, &micro, &why);
+
+	ff_arena_rewind(a, mark);
+	if (code == FF_E_INPUT)
+		return ff_json_fail(at, err, "%s", why.text);
+	if (code < 0)
+		*err = why;
+	return code;
+}
+
 static int read_part(const struct ff_json *at, const struct ff_graph *g, struct ff_arena *a,
 		struct ff_certified *ret, struct ff_error *err)
 {
@@ -171,6 +188,8 @@ static int read_part(const struct ff_json *at, const struct ff_graph *g, struct 
 	if (code == FF_OK)
 		code = ff_json_int(at, "micro_batches", 1, FF_MAX_MICRO_BATCHES, &micro, err);
 	ret->micro_batches = (uint32_t)micro;
+	if (code == FF_OK)
+		code = check_micro(at, g, ret->micro_batches, a, err);
 	if (code == FF_OK)
 		code = ff_json_real(at, "bound_us", 0, FF_TIMES_EXACT_US, &ret->us, err);
 	if (code == FF_OK)

@@ -139,8 +139,9 @@ static int check_plan(const struct check *c, double us, struct ff_error *err)
 		known = known || p->part[i].micro_batches == c->plan.micro_batches;
 	if (!known)
 		return ff_fail(err, FF_E_RUN,
-				"%s has %u micro-batches, of which the certificate says nothing",
-				c->plan_path, c->plan.micro_batches);
+				"%s has %u micro-batch%s, of which the certificate says nothing",
+				c->plan_path, c->plan.micro_batches,
+				c->plan.micro_batches == 1 ? "" : "es");
 	if (us < p->us)
 		return ff_fail(err, FF_E_RUN,
 				"%s takes %.9g us, less than the %.9g us that the certificate says",

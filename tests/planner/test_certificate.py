@@ -111,6 +111,8 @@ def test_other_changes():
         check(left if at in c else {**c, at: 1}, status=2)
     check({**c, "micro_batches": []}, status=2)
     check({**c, "micro_batches": [part, part]}, status=2)
+    assert "micro_batches[1]: graph mlp: its batch of" in check(
+        {**c, "micro_batches": [part, {**part, "micro_batches": 3}]}, status=2)
     # weights that would prove more than there is
     more = copy.deepcopy(c)
     more["micro_batches"][0].update(compute=1, communication=0, chains=[{"weight": 1, "operators": ["fc1"]}])
@@ -125,7 +127,8 @@ def test_other_changes():
     plan = read("two.json")
     assert plan.get("micro_batches", 1) > 1, plan
     alone = {**c, "micro_batches": [part], "bound_us": part["bound_us"]}
-    assert part["micro_batches"] == 1 and "says nothing" in check(alone, status=1, plan="two.json")
+    assert part["micro_batches"] == 1 and "micro-batches, of which the certificate says nothing" in check(
+        alone, status=1, plan="two.json")
 
 
 def test_sections():
