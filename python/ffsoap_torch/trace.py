@@ -13,7 +13,7 @@ from unittest import mock
 import torch
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 
-from . import Refused, functions
+from . import Refused, backward, functions
 
 evaluate = ShapeEnv.evaluate_expr
 LEAST = (2, 11)
@@ -135,11 +135,12 @@ def program(module, inputs, known):
     """The exported program; operators that are not `known` are decomposed, where PyTorch has a way."""
     module.train()
     check_names(module)
+    backward.check_hooks(module)
     try:
         with mock.patch.object(torch.nn.modules.transformer, "_detect_is_causal_mask", told_causal), \
                 mock.patch.multiple(torch.nn.functional, ctc_loss=functions.ctc_loss,
                                     gaussian_nll_loss=functions.gaussian_nll_loss), \
-                with_static_experts(module), \
+                with_static_experts(module), backward.known(), \
                 contextlib.redirect_stderr(io.StringIO()):  # PyTorch prints the graph so far before it fails
             found = torch.export.export(module, inputs, strict=False)
         forget_checks(found)

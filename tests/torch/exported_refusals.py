@@ -56,7 +56,24 @@ def no_grad(fc, x):
         return fc(x)
 
 
+class Clipped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.clamp(-0.1, 0.1)
+
+
+def hooked(m, x):
+    x.register_hook(lambda grad: grad * 2)
+    return x
+
+
 REFUSED = {
+    "a backward that clips": (lambda m, x: Clipped.apply(x), "Clipped has a backward of its own.*exported_refusals.py"),
+    "a hook within forward": (hooked, "a hook .*exported_refusals.py"),
     "a branch by data": (lambda m, x: x if x.sum() > 0 else -x, "torch.export cannot export"),
     "a shape by data": (lambda m, x: x + x.nonzero().shape[0], "module body .*how many elements a condition leaves"),
     "an operator without a row": (lambda m, x: x.erfinv(), r"module body \(.*Child\): erf_inv: there is no row"),
@@ -98,6 +115,12 @@ def test_refusals():
     with contextlib.redirect_stderr(io.StringIO()) as told:
         said = refusal(Parent(REFUSED["a branch by data"][0]), (torch.randn(4, 6),))
     tap.say("torch.export cannot export" in said and not told.getvalue(), "PyTorch prints nothing", [told.getvalue()])
+    module = Parent(lambda m, x: x)
+    module.body.fc.weight.register_hook(lambda grad: grad * 2)
+    tap.say("parameter body.fc.weight has a hook" in refusal(module, (torch.randn(4, 6),)), "a parameter's hook")
+    module = Parent(lambda m, x: x)
+    module.body.register_full_backward_hook(lambda m, into, outof: None)
+    tap.say("module body has a hook" in refusal(module, (torch.randn(4, 6),)), "a module's hook")
     said = refusal(Numbers(), (torch.randint(5, (4, 6)),))
     tap.say("nothing says below what" in said and "input x" in said, "integers of which nothing is known", [said])
     said = refusal(Twice(), (torch.randn(4, 6),))

@@ -199,11 +199,10 @@ MODELS = {
     "sparse autoencoder": lambda: (Insides(), reals(10), {}),
     "SPLADE": lambda: (Lexical(), (ids(5, below=WORDS), ids(7, below=WORDS)), {}),
     "GSPO, CISPO": lambda: (Grouped(), (ids(3, 6, below=WORDS), -torch.rand(BATCH, 3, 6) - 3, torch.randn(BATCH, 3), (
-        torch.rand(BATCH, 3, 6) < 0.8).float()), {"own": True})}
-WRONG = {
-    "JumpReLU": lambda: (Jump(), reals(10), {}),
+        torch.rand(BATCH, 3, 6) < 0.8).float()), {"own": True}),
     "gradients turned round": lambda: (Reversed(), (reals(6), ids(below=4), torch.rand(BATCH)), {})}
 REFUSED = {
+    "JumpReLU": lambda: (Jump(), reals(10), {}),
     "ColBERT": lambda: (Late(), (ids(5, below=WORDS), ids(7, below=WORDS)), {}),
     "Matryoshka, CoSENT": lambda: (Nested(), (ids(5, below=WORDS), ids(7, below=WORDS), torch.rand(BATCH)), {}),
     "ORPO, SimPO": lm(Preferred)}

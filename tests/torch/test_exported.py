@@ -215,7 +215,8 @@ def test_latest():
     test_today({**latest_language.MODELS, **latest_learning.MODELS}, ["block diffusion"])
     test_refused({**latest_language.REFUSED, **latest_learning.REFUSED}, {
         "tiny recursive model": "compares what is computed", "ColBERT": "the axis of samples",
-        "Matryoshka, CoSENT": "the axis of samples", "ORPO, SimPO": "classes that are no input"})
+        "Matryoshka, CoSENT": "the axis of samples", "ORPO, SimPO": "classes that are no input",
+        "JumpReLU": "a backward of its own"})
 
 
 def test_applied():
