@@ -242,21 +242,32 @@ static struct ff_kernel_shape together(const struct ff_kernel_shape *s)
 	return ret;
 }
 
+/* As tensor cores' kernels have it: rows of both images, of which a filter's gradient is a product,
+ * are channels. */
+static struct ff_kernel_shape channels_last(
+		const struct ff_device_model *m, const struct ff_kernel_shape *s)
+{
+	struct ff_kernel_shape ret = *s;
+
+	ret.a_transposed = s->pass == FF_CONV_FILTER && type_of(m, s);
+	return ret;
+}
+
 /* Of groups, and of rows that are no whole vectors, tensor cores are of little use (NVIDIA, "Deep
  * Learning Performance: Convolutional Layers"); float32 units may be faster. */
 static double any_convolution_us(const struct ff_device_model *m, const struct ff_kernel_shape *s)
 {
 	const struct ff_model_class *c = m->class[FF_KERNEL_CONVOLUTION];
-	const struct ff_kernel_shape block = together(s);
+	const struct ff_kernel_shape last = channels_last(m, s), block = together(&last);
 	const double *v = c[type_of(m, s)].v;
-	double us = convolution_us(m, v, s);
+	double us = convolution_us(m, v, &last);
 	struct ff_kernel_shape wide = *s;
 
 	if (s->type == FF_BF16 && block.count < s->count)
 		us = least_of(us, convolution_us(m, v, &block));
 	us += reordered_us(m, s);
 	if (type_of(m, s) == 0 ||
-			(s->type == FF_BF16 && s->count <= 1 && is_aligned(s, VECTOR_BYTES)))
+			(s->type == FF_BF16 && s->count <= 1 && is_aligned(&last, VECTOR_BYTES)))
 		return us;
 	wide.type = FF_F32;
 	wide.tf32 = false;

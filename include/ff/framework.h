@@ -11,6 +11,7 @@ struct ff_framework_convolutions {
 	bool biases;            /* adding a bias is a kernel of its own */
 	bool taps;              /* depthwise: the filter's gradient reads the images once a tap */
 	bool channels_first[2]; /* layout of operands in float32, in 16 bits */
+	bool sums_up; /* forward also sums up what a batch norm that includes relu needs */
 };
 
 /* Operators that are several kernels in float32: bytes that these access for each element, forward

@@ -344,6 +344,7 @@ enum {
 	DROPPED,
 	ROW_OF_WORDS,
 	JOINED,
+	SUMMED_UP,
 	SUM_OF_NORM,
 	CUT_OFF,
 	CUT_OFF_SUM,
@@ -367,6 +368,9 @@ uint32_t ff_framework_place(const struct ff_framework *f, const struct ff_work *
 		return BEHIND_SQUARE;
 	if (!f->fuses[ff_work_type(w) != FF_F32])
 		return ALONE;
+	if (f->convolutions.sums_up && w->node->op == FF_OP_BATCH_MOMENTS &&
+			w->pass != FF_BACKWARD && source_op(w, node, 0) == FF_OP_CONV2D)
+		return SUMMED_UP;
 	if (is_added(w, node))
 		return SUM_OF_NORM;
 	if (w->node->op != FF_OP_RELU)

@@ -36,8 +36,10 @@ static const double flash[FF_MODEL_PARAMETERS] = {5, 0.542, 245, 0.5, 2.9, 0, 0}
  * (tensorflow_dot_based_interact, TensorFlow2/Recommendation/DLRM), and what its layers read is
  * padded (_get_bottom_mlp_padding, _get_top_mlp_padding, model.py @ 95b1079).  For MLPerf MxNet
  * replays steps as CUDA graphs (MXNET_ENABLE_CUDA_GRAPHS, mlcommons/training_results_v3.0 @
- * 9f08e30, NVIDIA/benchmarks/resnet/implementations/mxnet/config_DGXA100_common.sh).
- * XLA writes batch norms out as sums and what is done element by element
+ * 9f08e30, NVIDIA/benchmarks/resnet/implementations/mxnet/config_DGXA100_common.sh), whose
+ * convolutions sum up what batch norms need of what they make (resnet-v1b-stats-fl,
+ * config_DGXA100.sh of _v2.0 @ a6ae3e1; NormConvolution, symbols/resnet-v1b-mainloop-fl.py of _v2.1
+ * @ 9b4d2df). XLA writes batch norms out as sums and what is done element by element
  * (xla/service/batchnorm_expander.cc), and fuses that with what is added and cut off.  In 16 bits
  * TensorFlow keeps in float32 what takes means and powers, and what is added to that (Mean, Pow,
  * tensorflow/core/grappler/optimizers/auto_mixed_precision_lists.h).  Without XLA its layer norms
@@ -235,6 +237,7 @@ static const struct ff_framework rows[] = {
 				.summary = "in MxNet, as CUDA graphs",
 				REPLAYED,
 				.fuses = {false, true},
+				.convolutions.sums_up = true,
 				.convolutions.channels_first = {true, false}},
 		{.name = "examples-tensorflow",
 				.summary = "without XLA",
