@@ -23,6 +23,12 @@ static bool bound_ends(void *ctx)
 /* One number of micro-batches, and what that rests on. */
 static int bound_of(struct ff_job *j, uint32_t micro_batches, double *us, struct ff_error *err)
 {
+	const struct ff_bounded bounded = {.graph = &j->in.graph,
+			.micro_batches = micro_batches,
+			.machine = &j->in.machine,
+			.pricer = j->tools.pricer,
+			.stop = bound_ends,
+			.ctx = j};
 	struct ff_certificate *c = &j->certificate;
 	struct ff_weights *by;
 	int code;
@@ -33,8 +39,7 @@ static int bound_of(struct ff_job *j, uint32_t micro_batches, double *us, struct
 	by = ff_arena_alloc(&j->arena, sizeof(*by));
 	if (!by)
 		return ff_fail_memory(err);
-	code = ff_lower_bound_weights(&j->in.graph, micro_batches, &j->in.machine, j->tools.pricer,
-			bound_ends, j, &j->arena, by, us, err);
+	code = ff_lower_bound_weights(&bounded, &j->arena, by, us, err);
 	if (code == FF_OK && !isnan(*us))
 		c->part[c->n_parts++] = (struct ff_certified){micro_batches, *us, by};
 	return code;

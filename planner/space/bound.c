@@ -7,12 +7,12 @@
 #include "ff/search.h"
 #include "raise.h"
 
-static int run(struct ff_kinds *k, uint32_t micro_batches, struct ff_arena *scratch,
+static int run(const struct ff_bounded *b, struct ff_kinds *k, struct ff_arena *scratch,
 		struct ff_arena *a, struct ff_weights *weights, double *us, struct ff_error *err)
 {
 	double weighted_us = 0, longest_us = 0;
 	struct ff_weighted w;
-	int code = ff_weighted_init(&w, k, micro_batches, scratch, err);
+	int code = ff_weighted_init(&w, k, b->micro_batches, scratch, err);
 
 	if (code == FF_OK && !k->stopped)
 		code = ff_longest_us(k, scratch, &longest_us, err);
@@ -23,9 +23,8 @@ static int run(struct ff_kinds *k, uint32_t micro_batches, struct ff_arena *scra
 	return code;
 }
 
-int ff_lower_bound_weights(const struct ff_graph *g, uint32_t micro_batches,
-		const struct ff_machine *m, struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx,
-		struct ff_arena *a, struct ff_weights *weights, double *us, struct ff_error *err)
+int ff_lower_bound_weights(const struct ff_bounded *b, struct ff_arena *a,
+		struct ff_weights *weights, double *us, struct ff_error *err)
 {
 	struct ff_arena scratch;
 	struct ff_graph micro;
@@ -34,11 +33,13 @@ int ff_lower_bound_weights(const struct ff_graph *g, uint32_t micro_batches,
 
 	ff_arena_init(&scratch);
 	k = ff_arena_alloc(&scratch, sizeof(*k));
-	code = k ? ff_graph_micro(g, micro_batches, &scratch, &micro, err) : ff_fail_memory(err);
+	code = k ? ff_graph_micro(b->graph, b->micro_batches, &scratch, &micro, err)
+		 : ff_fail_memory(err);
 	if (code == FF_OK)
-		code = ff_kinds_init(k, &micro, m, p, micro_batches > 1, stop, ctx, &scratch, err);
+		code = ff_kinds_init(k, &micro, b->machine, b->pricer, b->micro_batches > 1,
+				b->stop, b->ctx, &scratch, err);
 	if (code == FF_OK)
-		code = run(k, micro_batches, &scratch, a, weights, us, err);
+		code = run(b, k, &scratch, a, weights, us, err);
 	if (k)
 		ff_kinds_finish(k);
 	ff_arena_finish(&scratch);
@@ -49,14 +50,14 @@ int ff_lower_bound(const struct ff_graph *g, uint32_t micro_batches, const struc
 		struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx, double *us,
 		struct ff_error *err)
 {
+	const struct ff_bounded bounded = {g, micro_batches, m, p, stop, ctx};
 	struct ff_weights *weights;
 	struct ff_arena a;
 	int code;
 
 	ff_arena_init(&a);
 	weights = ff_arena_alloc(&a, sizeof(*weights));
-	code = weights ? ff_lower_bound_weights(
-					 g, micro_batches, m, p, stop, ctx, &a, weights, us, err)
+	code = weights ? ff_lower_bound_weights(&bounded, &a, weights, us, err)
 		       : ff_fail_memory(err);
 	ff_arena_finish(&a);
 	return code;

@@ -196,6 +196,7 @@ START_TEST(no_strategy_moves_less)
 	/* a graph has many strategies that move little, or none: a share of the rounds may be too
 	 * few */
 	for (uint32_t round = 0; round < rounds || (near <= rounds / 8 && round < 150); round++) {
+		struct ff_bounded bounded;
 		struct ff_weights *by;
 		struct world w;
 		double us;
@@ -207,9 +208,8 @@ START_TEST(no_strategy_moves_less)
 						 &w.p, NULL),
 				FF_OK);
 		by = ff_arena_alloc(&w.arena, sizeof(*by));
-		ck_assert_int_eq(ff_lower_bound_weights(&w.g, 1, &w.h.m, w.p, NULL, NULL, &w.arena,
-						 by, &us, NULL),
-				FF_OK);
+		bounded = (struct ff_bounded){&w.g, 1, &w.h.m, w.p, NULL, NULL};
+		ck_assert_int_eq(ff_lower_bound_weights(&bounded, &w.arena, by, &us, NULL), FF_OK);
 		for (int i = 0; i < 20; i++) {
 			double times = draw_terms(&w, &state, by);
 

@@ -196,6 +196,7 @@ static double bound_by_classes(struct world *w)
  * rests on communication. */
 static double compare(struct world *w, uint32_t number, uint64_t *tried, uint32_t *moving)
 {
+	const struct ff_bounded bounded = {&w->g, w->like.micro_batches, &w->h.m, w->p, NULL, NULL};
 	struct ff_search_result best;
 	struct ff_evaluator *e;
 	struct ff_weights *by = ff_arena_alloc(&w->arena, sizeof(*by));
@@ -205,8 +206,7 @@ static double compare(struct world *w, uint32_t number, uint64_t *tried, uint32_
 	OK(w, search_exhaustive(&w->choices, &w->like, e, &w->micro, MOST_STRATEGIES, &w->arena,
 			      &best, &w->err));
 	ck_assert_ptr_nonnull(by);
-	OK(w, ff_lower_bound_weights(&w->g, w->like.micro_batches, &w->h.m, w->p, NULL, NULL,
-			      &w->arena, by, &bound_us, &w->err));
+	OK(w, ff_lower_bound_weights(&bounded, &w->arena, by, &bound_us, &w->err));
 	*moving += by->communication > 0;
 	bound_us = fmax(bound_us, bound_by_classes(w));
 	ck_assert_double_gt(bound_us, 0);
