@@ -15,6 +15,7 @@
 
 #define MOST_GROUPS 8       /* of channels of one degree vector, that are not alike */
 #define QUOTIENT_SLACK 1e-9 /* of volumes */
+#define KEPT (FF_NONE - 1)  /* instead of what follows a split */
 #define LOOK_EVERY 256      /* parts priced or looked up between two polls */
 
 /* ---- kinds of nodes ---- */
@@ -285,31 +286,62 @@ static double sums_us(const struct ff_kinds *b, uint32_t node, const struct ff_c
 	return sum_us(b, n, p->out_map[0].reduce, elements) + sum_us(b, n, FF_REDUCE_SUM, elements);
 }
 
-/* Keeps `s` unless another of its kind is below it; drops those that it is below.  One that is
- * below this is likely to be below the next, and goes first. */
-static int add_split(struct ff_kinds *b, const struct ff_kind *kind, const struct ff_split_us *s,
-		struct ff_error *err)
+/* Keeps `s` unless another of its class is below it; drops those that it is below.  One that is
+ * below this is likely to be below the next, and goes first.  `split` of a kind that is being
+ * gathered has gaps, as what is dropped stays there. */
+static int add_split(struct ff_kinds *b, const struct ff_split_us *s, struct ff_error *err)
 {
-	uint32_t n = kind->split;
+	uint32_t *first = b->kept.every ? NULL : &b->lists.first[s->number], *at, i = b->n_split;
 	int code;
 
-	for (uint32_t i = kind->split; i < b->n_split && !b->kept.every; i++) {
-		struct ff_split_us below = b->split[i];
+	for (at = first; at && *at != FF_NONE;) {
+		uint32_t here = *at;
 
-		if (!is_below(&below, s))
-			continue;
-		b->split[i] = b->split[n];
-		b->split[n] = below;
-		return FF_OK;
+		if (is_below(&b->split[here], s)) {
+			*at = b->lists.next[here];
+			b->lists.next[here] = *first;
+			*first = here;
+			return FF_OK;
+		}
+		if (is_below(s, &b->split[here])) {
+			*at = b->lists.next[here];
+			b->lists.next[here] = FF_NONE;
+		} else {
+			at = &b->lists.next[here];
+		}
 	}
-	for (uint32_t i = kind->split; i < b->n_split; i++)
-		if (b->kept.every || !is_below(s, &b->split[i]))
-			b->split[n++] = b->split[i];
-	b->n_split = n;
-	code = ff_grow(&b->split, n, &b->split_cap, sizeof(*b->split), err);
+	code = ff_grow(&b->split, i, &b->split_cap, sizeof(*b->split), err);
 	if (code == FF_OK)
-		b->split[b->n_split++] = *s;
-	return code;
+		code = ff_grow(&b->lists.next, i, &b->lists.cap, sizeof(*b->lists.next), err);
+	if (code < 0)
+		return code;
+	b->split[b->n_split++] = *s;
+	b->lists.next[i] = first ? *first : FF_NONE;
+	if (first)
+		*first = i;
+	return FF_OK;
+}
+
+static void start_splits(struct ff_kinds *b)
+{
+	for (uint32_t i = 0; i < ff_class_count(b->n_devices); i++)
+		b->lists.first[i] = FF_NONE;
+}
+
+/* Closes the gaps behind `from`. */
+static void end_splits(struct ff_kinds *b, uint32_t from)
+{
+	uint32_t n = from;
+
+	for (uint32_t i = 0; i < ff_class_count(b->n_devices); i++)
+		for (uint32_t k = b->lists.first[i], next; k != FF_NONE; k = next) {
+			next = b->lists.next[k];
+			b->lists.next[k] = KEPT;
+		}
+	for (uint32_t i = from; i < b->n_split && !b->kept.every; i++)
+		if (b->lists.next[i] == KEPT)
+			b->split[n++] = b->split[i];
+	b->n_split = b->kept.every ? b->n_split : n;
 }
 
 /* Figures of places and channels apart, being gathered. */
@@ -431,7 +463,7 @@ static int tally_degrees(struct ff_kinds *b, uint32_t node, const struct ff_conf
 	end_apart(&apart, b->kept.classes || b->kept.every, &s);
 	kind->all_us = fmin(kind->all_us, s.all_us);
 	end_mixed(b, from);
-	return add_split(b, kind, &s, err);
+	return add_split(b, &s, err);
 }
 
 int ff_kinds_intervals(struct ff_kinds *b, const struct ff_node *n, struct ff_error *err)
@@ -462,8 +494,10 @@ static int tally_kind(struct ff_kinds *b, uint32_t node, struct ff_kind *ret, st
 			.mixed = b->n_mixed,
 			.split = b->n_split};
 	ff_table_clear(&b->parts);
+	start_splits(b);
 	while (code == FF_OK && !b->stopped && ff_config_next_degrees(n, b->n_devices, &config))
 		code = tally_degrees(b, node, &config, ret, err);
+	end_splits(b, ret->split);
 	ret->n_reads = b->n_reads - ret->reads;
 	ret->n_mixed = b->n_mixed - ret->mixed;
 	ret->n_split = b->n_split - ret->split;
@@ -574,6 +608,9 @@ int ff_kinds_init(struct ff_kinds *b, const struct ff_graph *g, const struct ff_
 	b->device = ff_arena_array(a, m->n_kinds, sizeof(*b->device));
 	if (!b->device)
 		return ff_fail_memory(err);
+	b->lists.first = ff_arena_array(a, ff_class_count(m->n_devices), sizeof(*b->lists.first));
+	if (!b->lists.first)
+		return ff_fail_memory(err);
 	find_kinds(b, m);
 	return find_moves(b, a, err);
 }
@@ -589,4 +626,5 @@ void ff_kinds_finish(struct ff_kinds *b)
 	free(b->reads);
 	free(b->mixed);
 	free(b->split);
+	free(b->lists.next);
 }

@@ -61,6 +61,13 @@ struct ff_kept_splits {
 	uint32_t most_every; /* devices on which all are kept, where moves count */
 };
 
+/* Splits of the node at hand that may be the least, by class. */
+struct ff_class_lists {
+	uint32_t *first; /* [class] */
+	uint32_t *next;  /* [split] */
+	uint32_t cap;
+};
+
 /* What moves take at least. */
 struct ff_least_moves {
 	struct ff_least_wait wait;
@@ -88,7 +95,9 @@ struct ff_kinds {
 	struct ff_reads *reads;
 	struct ff_mixed *mixed;
 	struct ff_split_us *split;
+	struct ff_class_lists lists;
 	uint32_t kind_cap, part_cap, n_reads, reads_cap, n_mixed, mixed_cap, n_split, split_cap;
+	uint32_t next_cap;
 	struct ff_work work;
 };
 

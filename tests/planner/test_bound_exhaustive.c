@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "../simulator/hand.h"
+#include "check/dims.h"
 #include "exhaustive.h"
+#include "ff/config.h"
 #include "ff/graph_file.h"
 #include "ff/simulate.h"
 #include "ff/strategy_file.h"
@@ -260,6 +262,77 @@ START_TEST(no_strategy_is_faster)
 }
 END_TEST
 
+/* ---- splits of one kind ---- */
+
+static bool is_no_more(const struct ff_split_us *a, const struct ff_split_us *b)
+{
+	return a->first_us <= b->first_us && a->least_us <= b->least_us && a->all_us <= b->all_us &&
+	       a->placed_us <= b->placed_us && a->wide_us <= b->wide_us &&
+	       a->open_us <= b->open_us && a->sum_us <= b->sum_us;
+}
+
+/* How many of `kept` are of that class and no more than `s` in any figure. */
+static uint32_t count_below(const struct ff_kinds *k, const struct ff_kind *kept, uint32_t class,
+		const struct ff_split_us *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = kept->split; i < kept->split + kept->n_split; i++)
+		n += k->split[i].number == class && is_no_more(&k->split[i], s);
+	return n;
+}
+
+/* Of each class those are kept that no other of it is below, once each. */
+static uint32_t check_kept(struct world *w, struct ff_kinds *all, struct ff_kinds *few, uint32_t i)
+{
+	const struct ff_node *n = &w->g.nodes[i], *leader = &w->g.nodes[ff_degrees_of(&w->g, i)];
+	struct ff_config c = {.n_parts = 0};
+	struct ff_kind every, kept;
+	uint32_t k;
+
+	OK(w, ff_kinds_find(all, i, &every, &w->err));
+	OK(w, ff_kinds_find(few, i, &kept, &w->err));
+	ck_assert_double_eq(kept.all_us, every.all_us);
+	for (k = 0; ff_config_next_degrees(n, w->h.m.n_devices, &c); k++)
+		ck_assert_uint_gt(count_below(few, &kept, ff_class_of(leader, &c),
+						  &all->split[every.split + k]),
+				0);
+	ck_assert_uint_eq(k, every.n_split);
+	for (k = kept.split; k < kept.split + kept.n_split; k++)
+		ck_assert_uint_eq(count_below(few, &kept, few->split[k].number, &few->split[k]), 1);
+	return every.n_split - kept.n_split;
+}
+
+START_TEST(kept_splits_are_the_least)
+{
+	struct ff_random r = {.seed = ff_test_seed(61)};
+	uint32_t dropped = 0;
+
+	for (int round = 0; round < 20; round++) {
+		struct world w = {.err = {0}};
+		struct ff_kinds k[2];
+
+		ff_arena_init(&w.arena);
+		hand_machine_init(&w.h, 2, 6, true);
+		OK(&w, random_small_graph(&r, FF_F32, 6, &w.arena, &w.g, &w.err));
+		draw_prices(&r, &w);
+		for (int i = 0; i < 2; i++) {
+			OK(&w, ff_kinds_init(&k[i], &w.g, &w.h.m, w.p, false, NULL, NULL, &w.arena,
+					       &w.err));
+			k[i].kept.every = !i;
+			k[i].kept.classes = i;
+		}
+		for (uint32_t i = 0; i < w.g.n_nodes; i++)
+			if (ff_node_is_computed(&w.g, i))
+				dropped += check_kept(&w, &k[0], &k[1], i);
+		for (int i = 0; i < 2; i++)
+			ff_kinds_finish(&k[i]);
+		close_world(&w);
+	}
+	ck_assert_uint_gt(dropped, 100);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("bound");
@@ -267,6 +340,7 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, no_strategy_is_faster);
+	tcase_add_test(t, kept_splits_are_the_least);
 	suite_add_tcase(s, t);
 	return s;
 }
