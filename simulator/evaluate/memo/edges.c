@@ -154,6 +154,32 @@ static bool stays(const struct ff_redistribution *r, const struct ff_memo_node *
 	return all;
 }
 
+static bool is_behind(
+		const struct ff_memo *t, const struct ff_memo_move *a, const struct ff_memo_move *b)
+{
+	uint32_t n = a->move->n_devices, devices = t->m->n_devices;
+	bool behind = n && a->us == b->us && a->beside_us == b->beside_us &&
+		      a->n_lanes == b->n_lanes && a->n_lanes <= 2 && n == b->move->n_devices &&
+		      a->move->device[n - 1] - a->move->device[0] == (int)n - 1 &&
+		      b->move->device[n - 1] - b->move->device[0] == (int)n - 1 &&
+		      a->move->device[n - 1] + 1 == b->move->device[0];
+
+	for (uint32_t k = 0; k < a->n_lanes && behind; k++)
+		behind = a->lane[k].n == b->lane[k].n &&
+			 a->lane[k].first + a->lane[k].n == b->lane[k].first &&
+			 (a->lane[k].first < devices) == (b->lane[k].first < devices);
+	return behind;
+}
+
+static void count_alike(const struct ff_memo *t, struct ff_memo_move *list, uint32_t n)
+{
+	for (uint32_t i = n; i-- > 0;) {
+		list[i].n_alike = 1;
+		if (i + 1 < n && is_behind(t, &list[i], &list[i + 1]))
+			list[i].n_alike = (uint16_t)(list[i + 1].n_alike + 1);
+	}
+}
+
 /* Of sizes alone. */
 static int find_moves(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		const struct ff_memo_node *from, const struct ff_memo_node *to,
@@ -186,6 +212,8 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 	e->n_moves[pass] = e->moved[pass].by.n_moves;
 	if (code == FF_OK && pass == FF_BACKWARD && !ff_edge_is_carried(t->g, edge))
 		e->n_moves[pass] = join_moves(e->move[pass], e->n_moves[pass]);
+	if (code == FF_OK)
+		count_alike(t, e->move[pass], e->n_moves[pass]);
 	e->stays[pass] = e->built[pass] && stays(&e->moved[pass].by, from, to);
 	if (pass == FF_BACKWARD && from)
 		look_at_aliases(e, from->n_parts);

@@ -91,6 +91,8 @@ struct ff_memo_move {
 	/* the sources are first_source and the n_sources - 1 behind it, in some order */
 	bool source_range, sink_range, accumulate;
 	bool each; /* it stands for one move of each device: source and sink number i and lane i */
+	uint16_t n_alike; /* so many from this one on take as long, each on the lanes and devices
+			   * behind those of the one before */
 	struct ff_lanes lane[2];     /* the first runs */
 	const struct ff_lanes *more; /* the others */
 	const struct ff_move *move;

@@ -75,12 +75,15 @@ static void slow(uint32_t n, const uint16_t *device, double us, double *slowed)
 			slowed[device[i]] += us;
 }
 
+/* By `mv`, and all that are alike. */
 static void count_slowed(double *slowed, const struct ff_memo_move *mv, double us)
 {
+	uint32_t n = mv->each ? mv->lane[0].n : mv->n_alike * mv->move->n_devices;
+
 	if (mv->beside_us <= 0)
 		return;
-	if (mv->each)
-		slow_row(mv->move->device[0], mv->lane[0].n, us, slowed);
+	if (mv->each || mv->n_alike > 1)
+		slow_row(mv->move->device[0], n, us, slowed);
 	else
 		slow(mv->move->n_devices, mv->move->device, us, slowed);
 }
@@ -98,14 +101,16 @@ static void count_edge(
 	times = ends->parameter && (pass == FF_BACKWARD || !e->order.program.recomputed[ends->from])
 				? sign
 				: sign * e->order.program.micro_batches;
-	for (uint32_t i = 0; i < me->n_moves[pass]; i++) {
+	for (uint32_t i = 0; i < me->n_moves[pass]; i += me->move[pass][i].n_alike) {
 		const struct ff_memo_move *move = &me->move[pass][i];
 
 		count_slowed(slowed, move, times * move->beside_us);
 		for (uint32_t k = 0; k < move->n_lanes; k++) {
 			const struct ff_lanes *l = k < 2 ? &move->lane[k] : &move->more[k - 2];
 
-			judge(e, l->first, hold_row(l->n, times * move->us, busy + l->first));
+			judge(e, l->first,
+					hold_row(move->n_alike * l->n, times * move->us,
+							busy + l->first));
 		}
 	}
 }
