@@ -21,7 +21,8 @@ OF_LOSSES = ("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_",
 OF_CHOICES = ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "permute", "transpose", "t", "movedim",
               "unsqueeze", "squeeze", "expand", "repeat", "repeat_interleave", "select", "slice", "split", "chunk",
               "unbind", "clone", "alias", "contiguous", "detach", "_to_copy", "to", "eq", "ne", "lt", "le", "gt", "ge",
-              "one_hot", "index", "index_select", "gather", "scatter", "scatter_add", "embedding")
+              "one_hot", "index", "index_select", "gather", "scatter", "scatter_add", "embedding", "cross_entropy_loss",
+              "nll_loss_nd", "nll_loss", "nll_loss2d")
 OF_COMPLEX = ("view_as_real", "real", "imag", "conj", "_conj", "conj_physical", "_conj_physical", "resolve_conj",
               "abs", "angle", "_fft_c2c", "_fft_c2r", "zeros_like", "ones_like", "full_like", "empty_like",
               "new_zeros", "new_ones", "new_empty", "new_full")

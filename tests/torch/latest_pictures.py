@@ -367,11 +367,11 @@ MODELS = {
     "LeJEPA": lambda: (Sliced(), reals(3, 10), {}),
     "slot attention": lambda: (Slots(), reals(3, 4, 4), {}),
     "Zipformer": lambda: (Zip(), (reals(7, 5), torch.randint(3, 8, (BATCH,)), ids(7, below=6)), {
-        "below": {"lengths": 8}, "own": True})}
+        "below": {"lengths": 8}, "own": True}),
+    "FixMatch, mean teacher": lambda: (Teachers(), (reals(3, 6, 6), ids(below=4), reals(3, 6, 6), reals(3, 6, 6)), {}),
+    "BEST-RQ": lambda: (Quantisers(), (reals(6, 8), torch.rand(BATCH, 6)), {"own": True})}
 REFUSED = {
     "VAR": lambda: (Scales(), (ids(below=5), ids(1, below=16), ids(4, below=16), ids(9, below=16)), {}),
     "Mask2Former": lambda: (Asked(), (reals(3, 6, 6), ids(3, below=4), torch.rand(BATCH, 3, 6, 6), torch.rand(
         BATCH, 7, 2)), {"own": True}),
-    "FixMatch, mean teacher": lambda: (Teachers(), (reals(3, 6, 6), ids(below=4), reals(3, 6, 6), reals(3, 6, 6)), {}),
-    "BEST-RQ": lambda: (Quantisers(), (reals(6, 8), torch.rand(BATCH, 6)), {"own": True}),
     "Vocos": lambda: (Spectral(), (reals(5, 6), reals(20)), {})}

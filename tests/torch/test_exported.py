@@ -223,7 +223,6 @@ def test_applied():
     test_today({**latest_pictures.MODELS, **latest_fields.MODELS}, ["Zipformer", "Boltz"])
     test_refused({**latest_pictures.REFUSED, **latest_fields.REFUSED}, {
         "VAR": "classes that are no input", "Mask2Former": "compares what is computed",
-        "FixMatch, mean teacher": "places that are chosen", "BEST-RQ": "places that are chosen",
         "Vocos": "places that are computed", "ModernNCA": "differs from sample to sample",
         "Wukong": "bags of sizes", "TD-MPC2": "places that are computed"})
 

@@ -7,7 +7,7 @@ from . import row
 from .. import Refused
 from ..layout import Value, flat, size_of, unify
 from ..operands import as_value, whole
-from ..values import Each
+from ..values import Choice, Each
 from .pointwise import scale, softplus, two, xlogy
 from .reductions import along, reduce
 
@@ -111,6 +111,8 @@ def cross_entropy(t, x, labels, weight=None, reduction=MEAN, ignore_index=-100, 
         return of_known_labels(t, x, classes, labels, weight, reduction, ignore_index, label_smoothing)
     if isinstance(labels, torch.Tensor) or not labels.whole and len(labels.dims) == len(x.dims):
         return of_probabilities(t, x, classes, labels, weight, reduction, label_smoothing)
+    if isinstance(labels, Choice):
+        return of_choice(t, x, classes, labels, weight, reduction, label_smoothing)
     labels = target_of(t, labels)
 
     def points(x=x, labels=labels):
@@ -175,6 +177,16 @@ def of_known_labels(t, x, classes, labels, weight, reduction, ignore_index, smoo
     ones, count = ones_of_labels(t, labels, x.shape[classes], ignore_index)
     each = of_probabilities(t, x, classes, ones, None, NONE, smoothing)
     return by_reduction(each.times(len(labels) / count) if reduction == MEAN else each, reduction)
+
+
+def of_choice(t, x, classes, labels, weight, reduction, smoothing):
+    """As what a network itself is surest of."""
+    from .choices import ones_of
+    if size_of(labels.classes) != x.shape[classes] or weight is not None and reduction == MEAN:
+        raise Refused("compares with places that are chosen of others, or that weights divide by")
+    ones = ones_of(labels)
+    ones = ones.like(dims=[*ones.dims[:classes], ones.dims[-1], *ones.dims[classes:-1]])
+    return of_probabilities(t, x, classes, ones, weight, reduction, smoothing)
 
 
 def of_probabilities(t, x, classes, labels, weight, reduction, smoothing):
