@@ -120,11 +120,11 @@ bfloat16, here bfloat16, and tf32 is float32 that frameworks multiply in TF32.  
   dgxc-llama3.1             NVIDIA/dgxc-benchmarking @ 143b90d, llama3.1: 8B, 70B, and 7 to 126 layers of 405B, on 8 to
                             512 H100, of the largest two of four replicas; its words are GPT-2's
   dgxc-grok1-full           the same @ 1f6d9f4, grok1/README.md: all 64 layers on 512 H100
-  nemo-gpt-5b, -bert-4b     NVIDIA/NeMo-Framework-Launcher @ 003d7e6, README.md, and NVIDIA's NeMo user guide: on 1 to 32
+  nemo-gpt-5b, -bert-4b     NVIDIA/NeMo-Framework-Launcher @ 003d7e6, README.md, and NeMo's user guide: on 1 to 32
                             nodes, by gpt3/5b.yaml and bert/4b.yaml @ 056a90e
   nemo-b200                 a viewer's page on NVFP4 in NeMo 25.09, October 2025: Llama 3 8B in bfloat16
   torchtitan-2024           two more of its rows, by torch.compile
-  mlperf-resnet50-v*        mlcommons/training_results_v0.7 @ c664061, _v2.0 @ a6ae3e1, _v2.1 @ 9b4d2df, the first result
+  mlperf-resnet50-v*        mlcommons/training_results_v0.7 @ c664061, _v2.0 @ a6ae3e1, _v2.1 @ 9b4d2df, first results
   deepspeed-autotuning      microsoft/DeepSpeedExamples, autotuning/hf: transformers' run_glue.py, 128 words, 16 V100
   dgx-station-resnet50      a public table of minutes an epoch, whose author is not known: a DGX Station's V100
   plsc-vit                  PaddlePaddle/PLSC, task/classification/vit/README.md, configs @ fed35cb, 9f2dd8a: images are
