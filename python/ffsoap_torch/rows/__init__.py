@@ -13,5 +13,5 @@ def row(*names):
     return keep
 
 
-from . import choices, composed, draws, losses, masks, moving, norms, pointwise, products  # noqa: E402,F401
-from . import recurrent, reductions, steps, taken, waves, windows  # noqa: E402,F401
+from . import choices, composed, draws, indices, losses, masks, moving, norms, pointwise  # noqa: E402,F401
+from . import products, recurrent, reductions, steps, taken, waves, windows  # noqa: E402,F401
