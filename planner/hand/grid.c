@@ -20,6 +20,9 @@
  * none either, mostly; */
 #define MORE_SPARE (1.0 / 64)
 #define LEAST_LAYOUTS 2 /* so many are tried even where the time is up */
+/* Of a strategy that is evaluated once, where a search evaluates thousands like it
+ * (ff_space_has_time). */
+#define MOST_INSTANCES ((uint64_t)1 << 24)
 
 #define SURE 2 /* times what is guessed: a place that has room for it fits */
 
@@ -60,9 +63,11 @@ struct walk {
 	uint8_t *known;  /* by number of a place: enum known */
 	struct due *due; /* room for one a place */
 	uint32_t n_due;
-	struct list waiting; /* likewise, and for what recomputes some blocks */
-	struct list lacking; /* memory, and does not recompute all */
-	double promised_us;  /* the least step of what waits; INFINITY: nothing does */
+	struct list waiting;        /* likewise, and for what recomputes some blocks */
+	struct list lacking;        /* memory, and does not recompute all */
+	double promised_us;         /* the least step of what waits; INFINITY: nothing does */
+	struct ff_strategy hopeful; /* the fastest that began to wait, */
+	double hopeful_us;          /* and its step; INFINITY: none did */
 };
 
 static bool time_is_up(const struct walk *x, double share)
@@ -70,9 +75,17 @@ static bool time_is_up(const struct walk *x, double share)
 	return x->grid->stop && x->grid->stop(x->grid->ctx, share);
 }
 
+/* What waits has to be laid out now, or there is no time for it any more. */
+static bool presses(const struct walk *x)
+{
+	return isfinite(x->hopeful_us) && x->grid->must_lay_out &&
+	       x->grid->must_lay_out(x->grid->ctx, &x->hopeful);
+}
+
 static bool stopped(const struct walk *x, double share)
 {
-	return (x->grid->most && x->tried >= share * x->grid->most) || time_is_up(x, share);
+	return (x->grid->most && x->tried >= share * x->grid->most) || time_is_up(x, share) ||
+	       presses(x);
 }
 
 /* Who takes as long or longer is no better than what is known or was found. */
@@ -115,7 +128,8 @@ static int try_here(struct walk *x, const char *name, bool may_wait, struct ff_e
 
 	*at = (struct ff_evaluation){.fits = false};
 	*late = false;
-	if (code == FF_OK && !ff_space_has_time(s.micro_batches, ff_space_instances(on->space, &s)))
+	if (code == FF_OK && s.micro_batches > 1 &&
+			ff_space_instances(on->space, &s) > MOST_INSTANCES)
 		return FF_OK;
 	if (code == FF_OK) {
 		x->tried++;
@@ -125,6 +139,10 @@ static int try_here(struct walk *x, const char *name, bool may_wait, struct ff_e
 		return FF_OK; /* not for this network, or nobody has measured it */
 	if (code == FF_OK && may_wait && waits(x, at)) {
 		*late = has_time_to_lay_out(x, &s); /* later there is none either */
+		if (*late && at->step_us < x->hopeful_us) {
+			ff_strategy_copy(&x->hopeful, &s);
+			x->hopeful_us = at->step_us;
+		}
 		return FF_OK;
 	}
 	lays_out = code == FF_OK && needs_layout(x, at);
@@ -308,6 +326,21 @@ static bool is_usual(const struct walk *x, const struct ff_place *p)
 	       (is_power_of_two(stages) || stages == x->grid->machine->n_nodes);
 }
 
+/* Micro-batches enough to fill the stages, or as many as there may be. */
+static bool fill_stages(const struct walk *x, struct ff_place *p)
+{
+	p->at[FF_PLACE_UPDATES] = FF_PLACE_ZERO_1; /* hardly ever worse than none */
+	p->at[FF_PLACE_ORDER] = FF_PLACE_1F1B;
+	while (p->at[FF_PLACE_STAGES] &&
+			ff_place_micro(&x->places, p) < 2 * ff_place_stages(&x->places, p))
+		p->at[FF_PLACE_MICRO]++;
+	for (; !ff_place_is_there(&x->places, p) && p->at[FF_PLACE_MICRO]; p->at[FF_PLACE_MICRO]--)
+		continue;
+	if (!ff_place_is_there(&x->places, p))
+		p->at[FF_PLACE_CONTEXT] = FF_PLACE_INSIDE;
+	return true;
+}
+
 /* Of the places with these stages, shared products and splits the one of least step by guess;
  * false: there is none. */
 static bool guess_best(const struct walk *x, struct ff_place p, struct ff_place *ret)
@@ -342,9 +375,10 @@ static bool guess_best(const struct walk *x, struct ff_place p, struct ff_place 
 }
 
 /* Where a walk begins: with all stages and shared products that are powers of two, and a stage a
- * node, each as the guess has it best; where memory is to be filled and nothing that fits is known,
- * with what is frugal before them.  `roomy`: but for those that cannot fit.  `any`: whatever the
- * stages and shared products, as where the batch divides by no other. */
+ * node.  Where memory is to be filled each is as the guess has it best, behind what is frugal if
+ * nothing that fits is known; else with as many micro-batches as fill the stages.  `roomy`: but for
+ * those that cannot fit.  `any`: whatever the stages and shared products, as where the batch
+ * divides by no other. */
 static void make_first_due(struct walk *x, bool roomy, bool any)
 {
 	if (x->grid->fill && !(x->grid->known_us > 0))
@@ -354,7 +388,10 @@ static void make_first_due(struct walk *x, bool roomy, bool any)
 			for (uint8_t split = 0; split < 2; split++) {
 				struct ff_place at = {{p, t, FF_PLACE_TOGETHER, split}};
 
-				if ((any || is_usual(x, &at)) && guess_best(x, at, &at) &&
+				if (!any && !is_usual(x, &at))
+					continue;
+				if ((x->grid->fill ? guess_best(x, at, &at)
+						   : fill_stages(x, &at)) &&
 						(!roomy || room_taken(x, &at) <= 1))
 					make_begin(x, &at);
 			}
@@ -606,13 +643,14 @@ static int create(struct walk *x, struct ff_error *err)
 	x->at_best = (struct ff_evaluation){.step_us = INFINITY};
 	x->known = ff_arena_array(x->a, n, sizeof(*x->known));
 	x->due = ff_arena_array(x->a, n, sizeof(*x->due));
-	x->promised_us = INFINITY;
+	x->promised_us = x->hopeful_us = INFINITY;
 	x->waiting.at = ff_arena_array(x->a, n + MOST_FEWER * MOST_TRIES, sizeof(*x->waiting.at));
 	x->lacking.at = ff_arena_array(x->a, n, sizeof(*x->lacking.at));
 	if (!x->known || !x->due || !x->waiting.at || !x->lacking.at)
 		return ff_fail_memory(err);
 	memset(x->known, UNKNOWN, n * sizeof(*x->known));
-	return ff_strategy_create(on->graph, x->a, &x->best, err);
+	code = ff_strategy_create(on->graph, x->a, &x->best, err);
+	return code == FF_OK ? ff_strategy_create(on->graph, x->a, &x->hopeful, err) : code;
 }
 
 /* Tries what is due in `share` of the time. */

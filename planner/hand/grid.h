@@ -20,6 +20,8 @@ struct ff_grid {
 	bool (*stop)(void *ctx, double share);
 	/* Whether there is time to lay out this strategy in memory; NULL: always. */
 	bool (*may_lay_out)(void *ctx, const struct ff_strategy *s);
+	/* Whether that time is about to end; NULL: never. */
+	bool (*must_lay_out)(void *ctx, const struct ff_strategy *s);
 	void (*begins)(void *ctx); /* called when a strategy fits for the first time; or NULL */
 	/* Called for each strategy that fits; or NULL. */
 	void (*visit)(void *ctx, const struct ff_strategy *s, double step_us);

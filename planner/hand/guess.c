@@ -59,6 +59,21 @@ static double rate(const struct ff_guesser *x, const struct ff_pricer *prices, u
 	return us > 0 ? fmin(inside, 2e6 * message * (n - 1) / n / us) : inside;
 }
 
+/* A message from one stage to the next takes a fixed time, and some for each byte: by the prices of
+ * one sample and of two. */
+static void find_passing(struct ff_guesser *x, const struct ff_pricer *prices, uint32_t p)
+{
+	const struct ff_places *places = x->places;
+	uint32_t stages = places->divisor[FF_PLACE_STAGES][p];
+	const uint16_t device[] = {0, (uint16_t)(places->machine->n_devices / stages)};
+	double bytes = x->passed_bytes / (double)places->graph->batch;
+	double one = ff_price_sync(prices, 2, device, (int64_t)bytes);
+	double two = ff_price_sync(prices, 2, device, (int64_t)(2 * bytes));
+
+	x->rates.stages[p] = 1e6 * bytes / fmax(two - one, FF_PRICE_STEP_US);
+	x->rates.stage_s[p] = fmax(0, 2 * one - two) / 1e6;
+}
+
 static void find_rates(struct ff_guesser *x, const struct ff_pricer *prices)
 {
 	const struct ff_places *places = x->places;
@@ -67,8 +82,7 @@ static void find_rates(struct ff_guesser *x, const struct ff_pricer *prices)
 	double bucket = (double)ff_bucket_bytes(places->graph, places->machine);
 
 	for (uint32_t p = 1; p < places->sizes[FF_PLACE_STAGES]; p++)
-		x->rates.stages[p] = rate(x, prices, 2,
-				devices / places->divisor[FF_PLACE_STAGES][p], passed_on);
+		find_passing(x, prices, p);
 	for (uint32_t t = 0; t < places->sizes[FF_PLACE_TENSOR]; t++) {
 		uint32_t tensor = places->divisor[FF_PLACE_TENSOR][t];
 		double own = x->parameters * sizeof(float) / tensor;
@@ -143,7 +157,7 @@ static double traffic_s(
 	if (cut == FF_PLACE_ZERO_3) /* gathered for forward and backward, and scattered */
 		return fmax(0, micro * (2 * gathered_s + scattered_s + sums_s) - HIDDEN * busy_s) +
 		       gathered_s / 2;
-	if (cut == FF_PLACE_ZERO_2)
+	if (cut == FF_PLACE_ZERO_2 && micro > 1) /* of one micro-batch it is ZeRO-1 */
 		return fmax(0, micro * scattered_s + sums_s - HIDDEN * busy_s) + gathered_s;
 	return fmax(0, gathered_s + scattered_s + sums_s - HIDDEN * busy_s / micro) +
 	       gathered_s / 8;
@@ -162,15 +176,18 @@ static double bubble(const struct ff_guesser *x, const struct ff_place *p, doubl
 
 /* Seconds that activations and their gradients travel from stage to stage.  Who shares products,
  * but not sequences, has them whole. */
-static double between_s(const struct ff_guesser *x, const struct ff_place *p)
+static double between_s(const struct ff_guesser *x, const struct ff_place *p, double micro)
 {
 	uint32_t stages = ff_place_stages(x->places, p), tensor = ff_place_tensor(x->places, p);
 	double data = x->places->machine->n_devices / tensor / stages;
 	double each = x->passed_bytes / data * (p->at[FF_PLACE_SPLIT] & 1 ? 1 : tensor);
 
+	double fixed_s = micro * x->rates.stage_s[p->at[FF_PLACE_STAGES]];
+
 	if (stages == 1)
 		return 0;
-	return 2 * ff_place_chunks(x->places, p) * each / x->rates.stages[p->at[FF_PLACE_STAGES]];
+	return 2 * ff_place_chunks(x->places, p) *
+	       (each / x->rates.stages[p->at[FF_PLACE_STAGES]] + fixed_s);
 }
 
 /* Micro-batches of which a stage keeps something, as many as there are behind it; where devices
@@ -222,7 +239,7 @@ struct ff_guess ff_guess(const struct ff_guesser *x, const struct ff_place *p)
 	double gathered_s = GATHERED * x->between_bytes / data / stages * (context - 1) / tensor /
 			    x->rates.context[p->at[FF_PLACE_TENSOR]];
 	double all_s = (busy_s + shared_s + gathered_s) * (1 + bubble(x, p, micro)) +
-		       between_s(x, p);
+		       between_s(x, p, micro);
 
 	return (struct ff_guess){.step_us = 1e6 * (all_s + traffic_s(x, p, micro, busy_s)),
 			.bytes = memory_of(x, p, micro),

@@ -12,7 +12,7 @@
  * products, or a sequence; and, `stages`, from one stage to the next. */
 struct ff_guess_rates {
 	double data[FF_PLACE_DIVISORS][FF_PLACE_DIVISORS];
-	double stages[FF_PLACE_DIVISORS];
+	double stages[FF_PLACE_DIVISORS], stage_s[FF_PLACE_DIVISORS]; /* and fixed, a message */
 	double inside[FF_PLACE_DIVISORS], tensor[FF_PLACE_DIVISORS], context[FF_PLACE_DIVISORS];
 };
 

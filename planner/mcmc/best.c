@@ -35,13 +35,26 @@ static double lower_s(const struct ff_chain *c, const struct ff_strategy *s)
 	return c->opt->lower_s * times_data_parallel(c, s);
 }
 
-bool ff_chain_may_lay_out(const struct ff_chain *c, const struct ff_strategy *s)
+/* Whether the time is over in which `s` could be laid out and lowered, if that took `times` as long
+ * as it is expected to. */
+static bool is_late(const struct ff_chain *c, const struct ff_strategy *s, double times)
 {
 	double now_s = ff_clock_us() / 1e6 - c->clock.from;
+
+	return c->opt->seconds > 0 &&
+	       now_s + times * (layout_s(c, s) + lower_s(c, s)) >= c->opt->seconds + c->opt->kept_s;
+}
+
+bool ff_chain_may_lay_out(const struct ff_chain *c, const struct ff_strategy *s)
+{
 	bool needed = !c->opt->may_find_none && !(c->best.saved && c->best.at_saved.fits);
 
-	return needed || c->opt->seconds <= 0 ||
-	       now_s + layout_s(c, s) + lower_s(c, s) < c->opt->seconds + c->opt->kept_s;
+	return needed || !is_late(c, s, 1);
+}
+
+bool ff_chain_must_lay_out(const struct ff_chain *c, const struct ff_strategy *s)
+{
+	return is_late(c, s, 1 + SPARE);
 }
 
 /* A best that may still be laid out is, before it is too late for that. */

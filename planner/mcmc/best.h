@@ -16,5 +16,7 @@ bool ff_chain_has_to_end(const struct ff_chain *c);
 /* Whether there is time to lay out a strategy and to lower it behind the search; there has to be
  * where nothing else is known that fits. */
 bool ff_chain_may_lay_out(const struct ff_chain *c, const struct ff_strategy *s);
+/* Whether there soon will be none. */
+bool ff_chain_must_lay_out(const struct ff_chain *c, const struct ff_strategy *s);
 
 #endif

@@ -136,6 +136,11 @@ static bool grid_lays_out(void *ctx, const struct ff_strategy *s)
 	return ff_chain_may_lay_out(ctx, s);
 }
 
+static bool grid_must_lay_out(void *ctx, const struct ff_strategy *s)
+{
+	return ff_chain_must_lay_out(ctx, s);
+}
+
 /* There is a plan from now on: a search that is to end ends with the best of the grid so far. */
 static void grid_begins(void *ctx)
 {
@@ -176,6 +181,7 @@ int ff_chain_find_by_hand(struct ff_chain *c, const struct ff_space *space,
 			.known_us = c->opt->known && c->best.at.fits ? c->best.at.step_us : 0,
 			.stop = grid_ends,
 			.may_lay_out = grid_lays_out,
+			.must_lay_out = grid_must_lay_out,
 			.begins = grid_begins,
 			.visit = c->notes.shapes.most ? grid_visits : NULL,
 			.ctx = c};

@@ -579,6 +579,41 @@ static bool lays_out_fourth(void *ctx, const struct ff_strategy *s)
 	return lays_out(ctx, s) && (a->layouts == before || a->layouts > 3);
 }
 
+/* Time to lay out what waits is about to end, once this much was looked at. */
+struct pressing {
+	uint32_t looked, at; /* times that was asked; from when on it is so */
+};
+
+static bool presses(void *ctx, const struct ff_strategy *s)
+{
+	struct pressing *p = ctx;
+
+	(void)s;
+	return p->looked++ >= p->at;
+}
+
+/* What waits is laid out before it is too late for that, and nothing more is tried. */
+START_TEST(test_lays_out_in_time)
+{
+	struct ff_graph g = three_layers();
+	struct ff_machine m = fixture_devices(4, &arena);
+	int64_t live = least_bytes(&g, &m, "megatron:1,4,1,1,zero-1");
+	struct pressing at_last = {.at = UINT32_MAX}, soon = {.at = 0};
+	struct ff_grid all = {
+			.whole = true, .known_us = 1e9, .must_lay_out = presses, .ctx = &at_last};
+	struct ff_grid few = {
+			.whole = true, .known_us = 1e9, .must_lay_out = presses, .ctx = &soon};
+	struct looking l = open_looking(&g, &m, live + live / 10);
+	struct looked x = look(&l, all), y = look(&l, few);
+
+	ck_assert(x.found && y.found);
+	ck_assert(x.step_us <= y.step_us);
+	ck_assert_uint_gt(at_last.looked, 20);
+	ck_assert_uint_lt(soon.looked, 5); /* each end of the walk asks once */
+	close_looking(&l);
+}
+END_TEST
+
 /* Where the time is up when all was tried, what there is no time to lay out is passed over. */
 START_TEST(test_passes_over_what_takes_long)
 {
@@ -625,6 +660,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_wants_faster);
 	tcase_add_test(c, test_in_a_hurry);
 	tcase_add_test(c, test_lays_out_late);
+	tcase_add_test(c, test_lays_out_in_time);
 	tcase_add_test(c, test_lays_out_another);
 	tcase_add_test(c, test_passes_over_what_takes_long);
 	suite_add_tcase(s, c);
