@@ -604,7 +604,7 @@ int ff_kinds_init(struct ff_kinds *b, const struct ff_graph *g, const struct ff_
 			.ctx = ctx,
 			.n_devices = m->n_devices,
 			.kept.most_every = FF_RECEIVED_DEVICES,
-			.lanes = m->message_lane ? 2 : 1};
+			.moves.lanes = m->message_lane ? 2 : 1};
 	b->device = ff_arena_array(a, m->n_kinds, sizeof(*b->device));
 	if (!b->device)
 		return ff_fail_memory(err);

@@ -72,6 +72,7 @@ struct ff_class_lists {
 struct ff_least_moves {
 	struct ff_least_wait wait;
 	double *sum_us[2]; /* by number of devices: ff_price_sum_us, of FF_REDUCE_SUM and others */
+	uint32_t lanes;    /* of communication that a device has */
 };
 
 struct ff_kinds {
@@ -85,7 +86,6 @@ struct ff_kinds {
 	uint32_t look_in;
 	uint32_t n_devices;
 	uint32_t n_device_kinds;
-	uint32_t lanes;   /* of communication that a device has */
 	uint32_t *device; /* one of each kind in use */
 	struct ff_least_moves moves;
 	struct ff_intervals dim[FF_MAX_DIMS]; /* of the node at hand */
@@ -97,7 +97,6 @@ struct ff_kinds {
 	struct ff_split_us *split;
 	struct ff_class_lists lists;
 	uint32_t kind_cap, part_cap, n_reads, reads_cap, n_mixed, mixed_cap, n_split, split_cap;
-	uint32_t next_cap;
 	struct ff_work work;
 };
 

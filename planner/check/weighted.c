@@ -79,7 +79,7 @@ int ff_weighted_init(struct ff_weighted *w, struct ff_kinds *k, uint32_t micro_b
 	*w = (struct ff_weighted){.graph = g,
 			.micro_batches = micro_batches,
 			.n_devices = k->n_devices,
-			.lanes = k->lanes};
+			.lanes = k->moves.lanes};
 	if (k->n_devices > 1)
 		w->received_us = ff_price_received_us(k->pricer);
 	k->kept.every = w->received_us > 0 && k->n_devices <= k->kept.most_every;

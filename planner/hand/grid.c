@@ -326,52 +326,12 @@ static bool is_usual(const struct walk *x, const struct ff_place *p)
 	       (is_power_of_two(stages) || stages == x->grid->machine->n_nodes);
 }
 
-/* Micro-batches enough to fill the stages, or as many as there may be. */
-static bool fill_stages(const struct walk *x, struct ff_place *p)
+static bool begin_at(const struct walk *x, struct ff_place *p)
 {
-	p->at[FF_PLACE_UPDATES] = FF_PLACE_ZERO_1; /* hardly ever worse than none */
-	p->at[FF_PLACE_ORDER] = FF_PLACE_1F1B;
-	while (p->at[FF_PLACE_STAGES] &&
-			ff_place_micro(&x->places, p) < 2 * ff_place_stages(&x->places, p))
-		p->at[FF_PLACE_MICRO]++;
-	for (; !ff_place_is_there(&x->places, p) && p->at[FF_PLACE_MICRO]; p->at[FF_PLACE_MICRO]--)
-		continue;
-	if (!ff_place_is_there(&x->places, p))
-		p->at[FF_PLACE_CONTEXT] = FF_PLACE_INSIDE;
+	if (x->grid->fill)
+		return ff_guess_best(&x->guesser, *p, p);
+	ff_place_fill_stages(&x->places, p);
 	return true;
-}
-
-/* Of the places with these stages, shared products and splits the one of least step by guess;
- * false: there is none. */
-static bool guess_best(const struct walk *x, struct ff_place p, struct ff_place *ret)
-{
-	const uint8_t *sizes = x->places.sizes;
-	const struct ff_guess_off off = {1, 1, 0};
-	double least = INFINITY;
-	uint32_t n = 1;
-
-	for (uint32_t i = 0; i < FF_PLACE_AXES; i++)
-		n *= i == FF_PLACE_STAGES || i == FF_PLACE_TENSOR || i == FF_PLACE_SPLIT ? 1
-											 : sizes[i];
-	for (uint32_t number = 0; number < n; number++) {
-		uint32_t rest = number;
-		double key;
-
-		for (uint32_t i = FF_PLACE_AXES; i-- > FF_PLACE_CONTEXT;) {
-			if (i == FF_PLACE_SPLIT)
-				continue;
-			p.at[i] = (uint8_t)(rest % sizes[i]);
-			rest /= sizes[i];
-		}
-		if (!ff_place_is_there(&x->places, &p))
-			continue;
-		key = ff_guess_key(&x->guesser, &p, off);
-		if (key < least) {
-			least = key;
-			*ret = p;
-		}
-	}
-	return isfinite(least);
 }
 
 /* Where a walk begins: with all stages and shared products that are powers of two, and a stage a
@@ -390,9 +350,7 @@ static void make_first_due(struct walk *x, bool roomy, bool any)
 
 				if (!any && !is_usual(x, &at))
 					continue;
-				if ((x->grid->fill ? guess_best(x, at, &at)
-						   : fill_stages(x, &at)) &&
-						(!roomy || room_taken(x, &at) <= 1))
+				if (begin_at(x, &at) && (!roomy || room_taken(x, &at) <= 1))
 					make_begin(x, &at);
 			}
 }

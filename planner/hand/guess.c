@@ -287,3 +287,36 @@ double ff_guess_filled(const struct ff_guesser *x, const struct ff_place *p,
 	return with_lack(
 			x, at->step_us, (double)at->over_bytes / x->places->machine->n_devices, &g);
 }
+
+/* Combination number `number` of all axes but those of stages, products and splits. */
+static void set_others(const struct ff_places *x, uint32_t number, struct ff_place *p)
+{
+	for (uint32_t i = FF_PLACE_AXES; i-- > 0;) {
+		if (i == FF_PLACE_STAGES || i == FF_PLACE_TENSOR || i == FF_PLACE_SPLIT)
+			continue;
+		p->at[i] = (uint8_t)(number % x->sizes[i]);
+		number /= x->sizes[i];
+	}
+}
+
+bool ff_guess_best(const struct ff_guesser *x, struct ff_place p, struct ff_place *ret)
+{
+	const struct ff_guess_off off = {1, 1, 0};
+	const uint8_t *sizes = x->places->sizes;
+	double least = INFINITY;
+	uint32_t own = (uint32_t)sizes[FF_PLACE_STAGES] * sizes[FF_PLACE_TENSOR] *
+		       sizes[FF_PLACE_SPLIT];
+	uint32_t n = ff_places_count(x->places) / own;
+
+	for (uint32_t number = 0; number < n; number++) {
+		double key;
+
+		set_others(x->places, number, &p);
+		key = ff_place_is_there(x->places, &p) ? ff_guess_key(x, &p, off) : INFINITY;
+		if (key < least) {
+			least = key;
+			*ret = p;
+		}
+	}
+	return isfinite(least);
+}

@@ -55,5 +55,8 @@ double ff_guess_key(const struct ff_guesser *x, const struct ff_place *p, struct
 /* The same of a place that was evaluated as `at`. */
 double ff_guess_filled(const struct ff_guesser *x, const struct ff_place *p,
 		const struct ff_evaluation *at);
+/* Of the places with the stages, shared products and splits of `p` the one of the least step;
+ * false: there is none. */
+bool ff_guess_best(const struct ff_guesser *x, struct ff_place p, struct ff_place *ret);
 
 #endif

@@ -223,3 +223,15 @@ void ff_place_name(const struct ff_places *x, const struct ff_place *p, char nam
 			over[p->at[FF_PLACE_OVER]], recomputed[p->at[FF_PLACE_AGAIN]], order,
 			is_even(x, data) ? "" : ",uneven-batch");
 }
+
+void ff_place_fill_stages(const struct ff_places *x, struct ff_place *p)
+{
+	p->at[FF_PLACE_UPDATES] = FF_PLACE_ZERO_1; /* hardly ever worse than none */
+	p->at[FF_PLACE_ORDER] = FF_PLACE_1F1B;
+	while (p->at[FF_PLACE_STAGES] && ff_place_micro(x, p) < 2 * ff_place_stages(x, p))
+		p->at[FF_PLACE_MICRO]++;
+	for (; !ff_place_is_there(x, p) && p->at[FF_PLACE_MICRO]; p->at[FF_PLACE_MICRO]--)
+		continue;
+	if (!ff_place_is_there(x, p))
+		p->at[FF_PLACE_CONTEXT] = FF_PLACE_INSIDE;
+}

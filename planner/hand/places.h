@@ -71,6 +71,9 @@ uint32_t ff_place_tensor(const struct ff_places *x, const struct ff_place *p);
 /* Degrees of context and of data parallelism. */
 uint32_t ff_place_context(const struct ff_places *x, const struct ff_place *p);
 uint32_t ff_place_data(const struct ff_places *x, const struct ff_place *p);
+/* Gives a place, of which stages, shared products and splits are set, micro-batches enough to fill
+ * the stages, or as many as there may be; ZeRO-1 and 1F1B. */
+void ff_place_fill_stages(const struct ff_places *x, struct ff_place *p);
 /* Its name for --simulate. */
 void ff_place_name(const struct ff_places *x, const struct ff_place *p, char name[FF_GRID_NAME]);
 

@@ -10,7 +10,7 @@
 #include "propose.h"
 #include "recompute.h"
 #include "space/limits.h"
-#include "stages.h"
+#include "stage_moves.h"
 
 int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct ff_graph *g,
 		const struct ff_machine *m, uint64_t seed, uint32_t chain, struct ff_arena *arena,

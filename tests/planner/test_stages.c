@@ -8,7 +8,7 @@
 #include "../../planner/hand/megatron.h"
 #include "../../planner/hand/stage_cuts.h"
 #include "../../planner/propose/phases.h"
-#include "../../planner/propose/stages.h"
+#include "../../planner/propose/stage_moves.h"
 #include "../../planner/space/repeats.h"
 #include "ff/micro.h"
 #include "ff/philox.h"

@@ -1,6 +1,6 @@
 /* Where stages are cut, and the rule of their order.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PROPOSE_STAGES_H
-#define FF_PROPOSE_STAGES_H
+#ifndef FF_PROPOSE_STAGE_MOVES_H
+#define FF_PROPOSE_STAGE_MOVES_H
 
 #include "proposer.h"
 

@@ -1,7 +1,7 @@
 /* Where stages are cut, moved.  An operator that goes to the devices of the next stage and stays in
  * its own makes that wait for the next, and one that goes to the next stage and stays where it is
  * is sent for: either is slower alone.  SPDX-License-Identifier: Apache-2.0 */
-#include "stages.h"
+#include "stage_moves.h"
 
 #include <string.h>
 
