@@ -37,13 +37,14 @@ static double mean_memory(const struct ff_machine *m, const struct ff_evaluator 
 }
 
 /* Bytes a second that a device has for sums over `n` devices, `apart` from one to the next, in
- * messages of so many bytes, by their price; those of a node share its network. */
+ * messages of so many bytes, at least one, by their price; those of a node share its network. */
 static double rate(const struct ff_guesser *x, const struct ff_pricer *prices, uint32_t n,
 		uint32_t apart, double message)
 {
 	const struct ff_machine *m = x->places->machine;
 	const struct ff_machine_node *node = &m->nodes[0];
 	double inside = node->inside.bytes_per_us * 1e6, network = node->network.bytes_per_us * 1e6;
+	double bytes = fmax(message, 1);
 	uint32_t groups =
 			apart < node->count ? apart : node->count; /* that leave it side by side */
 	uint16_t device[FF_MAX_DEVICES];
@@ -53,10 +54,10 @@ static double rate(const struct ff_guesser *x, const struct ff_pricer *prices, u
 		return inside;
 	for (uint32_t i = 0; i < n; i++)
 		device[i] = (uint16_t)(i * apart);
-	us = ff_price_sync(prices, n, device, (int64_t)message);
+	us = ff_price_sync(prices, n, device, (int64_t)bytes);
 	if (n * apart > node->count && m->n_nodes > 1)
 		inside = fmin(inside, network / groups);
-	return us > 0 ? fmin(inside, 2e6 * message * (n - 1) / n / us) : inside;
+	return us > 0 ? fmin(inside, 2e6 * bytes * (n - 1) / n / us) : inside;
 }
 
 /* A message from one stage to the next takes a fixed time, and some for each byte: by the prices of
@@ -66,7 +67,7 @@ static void find_passing(struct ff_guesser *x, const struct ff_pricer *prices, u
 	const struct ff_places *places = x->places;
 	uint32_t stages = places->divisor[FF_PLACE_STAGES][p];
 	const uint16_t device[] = {0, (uint16_t)(places->machine->n_devices / stages)};
-	double bytes = x->passed_bytes / (double)places->graph->batch;
+	double bytes = fmax(x->passed_bytes / (double)places->graph->batch, 1);
 	double one = ff_price_sync(prices, 2, device, (int64_t)bytes);
 	double two = ff_price_sync(prices, 2, device, (int64_t)(2 * bytes));
 
@@ -181,7 +182,6 @@ static double between_s(const struct ff_guesser *x, const struct ff_place *p, do
 	uint32_t stages = ff_place_stages(x->places, p), tensor = ff_place_tensor(x->places, p);
 	double data = x->places->machine->n_devices / tensor / stages;
 	double each = x->passed_bytes / data * (p->at[FF_PLACE_SPLIT] & 1 ? 1 : tensor);
-
 	double fixed_s = micro * x->rates.stage_s[p->at[FF_PLACE_STAGES]];
 
 	if (stages == 1)

@@ -16,7 +16,7 @@ struct cut {
 	struct ff_progression on; /* devices of `to` */
 };
 
-/* Operators of the graph may lie in any stages, so devices are the nearest operator's. */
+/* The devices of the stage that is moved to: those of its operator before `node`, else after it. */
 static bool find_devices(struct cut *c, const uint32_t *order, uint32_t n_order, uint32_t node)
 {
 	uint32_t best = FF_NONE;
@@ -36,7 +36,7 @@ static bool find_devices(struct cut *c, const uint32_t *order, uint32_t n_order,
 	return best != FF_NONE;
 }
 
-/* Whether an edge between the two would go back to an earlier stage if `node` went along `to`. */
+/* Whether `node` is an operator of the stage that is moved to. */
 static bool is_moved(const struct cut *c, uint32_t node)
 {
 	return ff_node_needs_config(c->g, node) && c->s->stage[node] == c->to;

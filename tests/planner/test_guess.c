@@ -140,12 +140,34 @@ START_TEST(test_guesses_by_prices)
 }
 END_TEST
 
+/* A network without equal blocks leaves nothing between them. */
+START_TEST(test_guesses_without_blocks)
+{
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_error err = {0};
+	struct ff_graph g;
+	struct guessing l;
+
+	CHECK_OK(ff_zoo_build("lenet", 8, NULL, 0, &arena, &g, &err));
+	open_guessing(&l, &g, &m);
+	ck_assert(l.guesser.passed_bytes == 0);
+	for (uint32_t i = 0; i < ff_places_count(&l.places); i++) {
+		struct ff_place p = ff_place_at(&l.places, i);
+
+		if (ff_place_is_there(&l.places, &p))
+			ck_assert(isfinite(ff_guess(&l.guesser, &p).step_us));
+	}
+	close_guessing(&l);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("guess");
 	TCase *c = tcase_create("guess");
 
 	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, test_guesses_without_blocks);
 	tcase_add_test(c, test_guesses_what_grows);
 	tcase_add_test(c, test_guesses_what_stages_pass_on);
 	tcase_add_test(c, test_guesses_by_prices);
